@@ -46,8 +46,13 @@ def _show() -> None:
 def _list(found: Elsewhere, left_out: set[Place]) -> None:
     st.caption(
         "As they read once they are blanked. A memory is forgotten, and a proposal dropped, as a "
-        "whole. Untick what is to stay. A note stays, unless you tick it: then it is deleted."
+        "whole. Untick what is to stay. A note stays as it is, unless you tick it."
     )
+    if any(place.has_file for place in found.notes):
+        st.caption(
+            "The file of a note still has the words: they come back if it is read again after a "
+            "change."
+        )
     for number, place in enumerate(found.places[:SHOWN]):
         st.checkbox(
             f"{place.kind.capitalize()}, {ui.day(place.at)}: {ui.literal(place.text)}",

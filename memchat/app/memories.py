@@ -170,7 +170,7 @@ class Memories(Room):
             if on and not memory.active:
                 raise InputError(f"memory {memory_id} is not in use; restore it first")
             cause = Cause(self._clock(), "user")
-            memory_changes.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
+            memory_changes.pin(tx, memory_id, cause, on=on)
             return self._found_memory(tx, memory_id)
 
     def delete(

@@ -30,9 +30,9 @@ class Mentions(Room):
     def blank(self, found: Elsewhere, *, hold: float = 0.0) -> Changed:
         """Blank what ``find`` found, or those of its places that are left in it; how many places.
 
-        Messages, titles and summaries lose the words; other memories are forgotten, and notes are
-        deleted: pass ``found.without_notes`` to leave these. It is done with
-        the purge of the memory, where that is still held, and undone with it; with ``hold`` it
+        Messages, titles, summaries and notes lose the words, and other memories are forgotten; pass
+        ``found.without_notes`` to leave the notes. The file of a note keeps the words. It is done
+        with the purge of the memory, where that is still held, and undone with it; with ``hold`` it
         waits so many seconds. Raises StoreError where it could not be done now; it is tried again.
         """
         from memchat.memory.forgetting import other_mentions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from memchat.app.page import Page, note_cursor, note_place
 from memchat.app.results import Changed, FileChange, FilesAdded
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.store import chunks, note_counts, notes, services
+from memchat.store import chunks, held_notes, note_counts, notes, services
 from memchat.store.notes import Filter
 from memchat.types import (
     ExternalId,
@@ -256,21 +256,44 @@ class Notes(Room):
             kept = self._keep(new, embed=wait, instead_of=before)
         return kept
 
-    def delete(self, note_id: int) -> Changed:
-        """Delete a note with its chunks and vectors; its words leave this disk. Raises NotFound
-        outside the scope."""
+    def delete(self, note_id: int, *, hold: float = 0.0) -> Changed:
+        """Delete a note with its chunks and vectors; its words leave this disk.
+
+        Nothing lists or finds it from now on. With ``hold`` its words leave the disk in so many
+        seconds, and ``restore`` undoes the deletion meanwhile; else they have left it when this
+        returns. Raises NotFound outside the scope.
+        """
         from memchat.memory.forgetting import purge
 
+        now = self._clock()
         with self._database.write() as tx:
             note = self._found_note(tx, note_id)
             app_id = notes.app_id_of(tx, note_id)
             assert app_id is not None
-            notes.remove(tx, app_id, note, self._clock())
+            if hold:
+                held_notes.hold(tx, app_id, note, now, purge_at=now + timedelta(seconds=hold))
+            else:
+                notes.remove(tx, app_id, note, now)
+                purge.request_scrub(tx)
             self._assembly.drop_vectors(tx, [app_id])
-            purge.request_scrub(tx)
         log.info("Deleted note %d: %d characters", note.id, len(note.text))
-        purge.scrub(self._database)
+        if not hold:
+            purge.scrub(self._database)
         return Changed(1)
+
+    def restore(self, note_id: int) -> Note:
+        """Undo the deletion of a note while it is held. Raises NotFound where its words have left
+        this disk, outside the scope, and where a note of its type and external id was kept
+        since."""
+        from memchat.notes.index import queue
+
+        with self._database.write() as tx:
+            own = self._ids(tx).own
+            back = None if own is None else held_notes.restore(tx, own, note_id)
+            if own is None or back is None:
+                raise NotFound(f"the deletion of note {note_id} cannot be undone any more")
+            queue(tx, note_id, own, self._clock())
+        return back
 
     def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:
         """Count that these results of a search were read; unknown ids are left out."""
@@ -292,6 +315,7 @@ class Notes(Room):
         """Figures: sizes and use by type, the ``top`` notes that were found and never read, and how
         the queue stands."""
         check_count(top, "top")
+        embeds = self._assembly.embeds()
         with self._database.read() as tx:
             own, in_use = self._ids(tx).own or 0, services.in_use(tx) or 0
             return NotesReport(
@@ -299,6 +323,7 @@ class Notes(Room):
                 tuple(note_counts.unread(tx, own, top)),
                 note_counts.without_vector(tx, own, in_use),
                 *note_counts.queued(tx, own),
+                embeds=embeds,
             )
 
     @property

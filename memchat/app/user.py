@@ -161,9 +161,8 @@ class User(Room):
         ``tags`` only the memories that have each of them.
 
         Hits that surely have to do with the query are ``confident`` and come first. ``degraded``
-        says why only words were searched, where they were: with ``timeout`` also that the embedding
-        service did not answer within so many seconds; else it is waited for. It says too how many
-        facts and turns were searched by words only, as their vectors are still to come.
+        says why only words were searched, with ``timeout`` also that the embedding service did not
+        answer within so many seconds, and how many facts and turns have no vector yet.
 
         Raises InputError for an empty query, a bad tag, a bad ``limit`` or a bad ``timeout``.
         """
@@ -306,10 +305,11 @@ class User(Room):
     def export(self, *, all_apps: bool = True) -> Iterator[dict[str, Any]]:
         """Everything that is kept of the person, of this moment, as JSON-ready dictionaries.
 
-        Each has a ``record``: app, session, message, memory, evidence, event (the history of a
-        memory), note, inbox_item, refusal, receipt (what a reply was given), muted or usage.
-        Without ``all_apps`` it is what this app alone has. Keys, settings, vectors and what was
-        deleted are not among it. Deleted bytes stay in the store until the iteration has ended.
+        Each has a ``record``: app, client (a program), session, message, memory, evidence, event
+        (the history of a memory), note, inbox_item, client_write, refusal, receipt (what a reply
+        was given), muted or usage. Without ``all_apps`` it is what this app has alone. Keys,
+        settings, vectors and what was deleted are not among it. Deleted bytes stay in the store
+        until the iteration has ended.
         """
         from memchat.app.export import export
 

@@ -35,7 +35,7 @@ def ask(mc: MemChat, found: Elsewhere | None, *, yes: bool) -> Elsewhere | None:
     if any(place.kind in ("memory", "inbox", "refusal") for place in found.places):
         print("Blanking forgets a memory and drops a proposal as a whole.", file=sys.stderr)
     if found.notes:
-        print("A note stays, unless you choose its number: it is deleted then.", file=sys.stderr)
+        print("A note stays as it is, unless you choose its number.", file=sys.stderr)
     said = _answer("Blank these too? [y/N/show]")
     if said in ("s", "show"):
         _list(mc, found, len(found.places))
@@ -52,6 +52,12 @@ def tell(mc: MemChat, found: Elsewhere | None, blanked: Elsewhere | None) -> Non
         return
     if blanked is not None and blanked.places:
         tables.notice(f"blanked with it: {blanked.counted}")
+        for place in blanked.notes:
+            if place.has_file:
+                tables.notice(
+                    f"the file of note {place.id} still has the words, and they come back when it "
+                    "is read again after a change"
+                )
     gone = blanked.places if blanked is not None else ()
     left = replace(found, places=tuple(place for place in found.places if place not in gone))
     if not left.places:

@@ -34,6 +34,7 @@ TARGETS = {
     "index": "session",
     "embed": "memory",
     "forget": "memory",
+    "delete": "note",
     "note": "note",
 }
 """The target of each kind of job."""

@@ -28,26 +28,37 @@ from memchat.jobs.embedding_run import (
     EmbeddingRun,
     Kind,
 )
+from memchat.jobs.failure_news import FailureNews
 from memchat.jobs.job_failure import fail_job
 from memchat.jobs.jobs_done import JobsDone
 from memchat.jobs.reading import Reading
-from memchat.jobs.session_end import close_session
+from memchat.jobs.session_end import close_session, is_abandoned
 from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.extraction.learner import Learner
 from memchat.memory.facts.in_force import apply_due_dates, has_due_dates
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
-from memchat.store import hidden_memories, job_holders, job_lists, jobs, memory_lists, sessions
+from memchat.store import (
+    held_notes,
+    hidden_memories,
+    job_holders,
+    job_lists,
+    jobs,
+    memory_lists,
+    sessions,
+)
 from memchat.store.database import Database
 from memchat.store.jobs import Claim, ClaimRequest
 from memchat.types import Learned, Progress
 
 log = logging.getLogger(__name__)
 
-KINDS = ("forget", "extract", "verify", "embed", "index", "note", "expire")
-"""The kinds of jobs in the order in which they run: memories are forgotten before any conversation
-is sent to a model."""
+PURGES = ("forget", held_notes.KIND)
+"""The kinds that purge memories and notes."""
+KINDS = (*PURGES, "extract", "verify", "embed", "index", "note", "expire")
+"""The kinds of jobs in the order in which they run: memories and notes are purged before any
+conversation is sent to a model."""
 FORGET_BATCH = 100
 """The most memories purged in one transaction, as other writers wait until it ends."""
 READINGS_AT_ONCE = 8
@@ -75,6 +86,8 @@ class Worker:
         self._learner = learner
         self._embedding_space = embedding_space
         self._owner = processes.new_owner()
+        self.news = FailureNews()
+        """What was logged of an outage of the embedding service."""
         self.stopping = threading.Event()
         """Once it is set, no further job is started; running ones are finished."""
 
@@ -91,10 +104,10 @@ class Worker:
         ``done``. ``on_progress`` is called after each batch of vectors."""
         done = JobsDone() if done is None else done
         self._release_dead_workers()
-        if "forget" in kinds:
-            self._forget_due(user, target_id, done)
+        purges = [kind for kind in PURGES if kind in kinds]
+        self._purge_due(purges, user, target_id, done)
         if "extract" in kinds:
-            self._read(user, target_id, done, forget="forget" in kinds)
+            self._read(user, target_id, done, purges)
         if "verify" in kinds:
             while claimed := self._claim("verify", user, target_id):
                 self._look_again(claimed[0], done)
@@ -151,14 +164,14 @@ class Worker:
             abandoned = [
                 session
                 for session, owner, until in sessions.open_sessions(tx, user)
-                if _is_abandoned(owner, until, now)
+                if is_abandoned(owner, until, now)
             ]
         for session in abandoned:
             with self._database.write() as tx:
                 found = sessions.by_id(tx, session.id)
                 # Another process may have ended, deleted or resumed it since it was listed.
                 still_open = found is not None and found[0].ended_at is None
-                if still_open and _is_abandoned(*sessions.lease(tx, session.id), now):
+                if still_open and is_abandoned(*sessions.lease(tx, session.id), now):
                     close_session(tx, session, now)
 
     def _claim(
@@ -205,27 +218,40 @@ class Worker:
             job_holders.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
 
-    def _forget_due(self, user: str | None, target_id: int | None, done: JobsDone) -> None:
-        while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
-            self._forget(claimed, done)
-            purge.scrub(self._database)
+    def _purge_due(
+        self, kinds: Sequence[str], user: str | None, target_id: int | None, done: JobsDone
+    ) -> None:
+        for kind in kinds:
+            while claimed := self._claim(kind, user, target_id, FORGET_BATCH):
+                self._purge(claimed, done)
+                purge.scrub(self._database)
 
-    def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
+    def _purge(self, claimed: Sequence[Claim], done: JobsDone) -> None:
+        kind = claimed[0].kind
         try:
-            self._purge(claimed)
+            (self._purge_notes if kind == held_notes.KIND else self._purge_memories)(claimed)
         except Exception as error:  # noqa: BLE001
             if len(claimed) > 1 and not isinstance(error, MemChatError):
                 for one in claimed:  # so that one bad job does not stop the others
-                    self._forget([one], done)
+                    self._purge([one], done)
                 return
-            # A bug: the memories stay hidden, and the jobs are tried again.
+            # A bug: what is to be purged stays hidden, and the jobs are tried again.
             log.error("job %s failed: %s", claimed[0].id, origin(error))
             self._failed(claimed, error, done)
         else:
             done.done += len(claimed)
-            log.info("forget: %d done, from job %d", len(claimed), claimed[0].id)
+            log.info("%s: %d done, from job %d", kind, len(claimed), claimed[0].id)
 
-    def _purge(self, claimed: Sequence[Claim]) -> None:
+    def _purge_notes(self, claimed: Sequence[Claim]) -> None:
+        """Delete what the deleted notes of these jobs left."""
+        with self._database.write() as tx:
+            # A job is gone where the deletion was undone since it was claimed.
+            for claim in jobs.still_held(tx, claimed):
+                held_notes.purge(tx, claim.target_id, claim.how or "")
+            purge.request_scrub(tx)
+            jobs.finish_all(tx, claimed, self._clock())
+
+    def _purge_memories(self, claimed: Sequence[Claim]) -> None:
         """Purge the memories of these jobs, and redact the conversations they name, at once."""
         app_ids = sorted({claim.app_id for claim in claimed})
         with self._database.write() as tx:
@@ -241,10 +267,10 @@ class Worker:
             jobs.finish_all(tx, claimed, ctx.now)
 
     def _read(
-        self, user: str | None, target_id: int | None, done: JobsDone, *, forget: bool
+        self, user: str | None, target_id: int | None, done: JobsDone, purges: Sequence[str]
     ) -> None:
         """Read conversations. At each pause of a long one the next is read, so that it keeps no
-        other waiting; with ``forget`` what is to be forgotten by then is purged first."""
+        other waiting; what is to be purged by then, of the kinds ``purges``, is purged first."""
         under_way: deque[Reading] = deque()
         paused = False
         try:
@@ -260,8 +286,8 @@ class Worker:
                 paused = self._do(reading.claim, "learn", reading.go_on, done)
                 if not paused:
                     under_way.popleft()
-                elif forget:
-                    self._forget_due(user, target_id, done)
+                else:
+                    self._purge_due(purges, user, target_id, done)
                 self._renew([waiting.claim for waiting in under_way])
         except BaseException:
             for reading in under_way:
@@ -332,24 +358,28 @@ class Worker:
             # The jobs that wait for the embedding model show what is wrong with it.
             with self._database.write() as tx:
                 claimed = claim(tx, BATCH, BATCH)
-            self._failed(claimed, error, done)
+            self._failed(claimed, error, done, tell=False)
+            if claimed and self.news.is_new(str(error)):
+                log.warning("the embedding model cannot be used, and jobs wait: %s", error)
             return
         if space is None:
             return
         common = (self._database, self._settings, self._clock, space, kind)
-        run = EmbeddingRun(*common, on_progress=on_progress)
+        run = EmbeddingRun(*common, on_progress=on_progress, news=self.news)
         found = run.run(claim)
         done.done += len(found.done)
         with self._database.read() as tx:
             done.failed += job_lists.by_ids(tx, found.failed, self._clock())
 
-    def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
+    def _failed(
+        self, claimed: Sequence[Claim], error: Exception, done: JobsDone, *, tell: bool = True
+    ) -> None:
         with self._database.write() as tx:
             for claim in claimed:
                 fail_job(tx, claim, error, self._clock(), self._settings)
             failed = job_lists.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
-        for job in failed:
+        for job in failed if tell else ():
             # The error itself, so that a log may name it without its text.
             why = error if isinstance(error, MemChatError) else job.error_message
             log.warning("%s: job %d failed, try %d: %s", job.kind, job.id, job.attempts, why)
@@ -366,9 +396,3 @@ class Worker:
             with self._database.write() as tx:
                 apply_due_dates(Context(tx, scope, now, zone))
         purge.scrub(self._database)
-
-
-def _is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:
-    if processes.is_renewed(owner):
-        return False
-    return until is None or until < now or processes.has_ended(owner)

@@ -19,6 +19,11 @@ FORGET, PROMOTE = "forget", "promote"
 """The relation of an item in which a program asks about a whole memory."""
 _APART = ("ends", FORGET, PROMOTE)
 """Relations of which each is a question of its own."""
+_REASON = """
+    coalesce((SELECT substr(t.reason, length(c.name) + 1) FROM clients c WHERE c.app_id = t.app_id
+        AND substr(t.reason, 1, length(c.name) + 1) = c.name || ' '
+        ORDER BY length(c.name) DESC LIMIT 1), t.reason)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +151,11 @@ def holds(tx: Connection, app_id: int, values: Mapping[str, Any]) -> bool:
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """The texts of a scope row's items by id; for the shared row those of every app of its user."""
-    columns = "t.id, t.value, t.quote, t.sentence, t.reason, t.tags"
+    """The texts of a scope row's items by id; for the shared row those of every app of its user.
+
+    The name of the program that asked is left out of the reason: the person gave it.
+    """
+    columns = f"t.id, t.value, t.quote, t.sentence, {_REASON}, t.tags"
     rows = user_rows.read(tx, "inbox", columns, app_id)
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 

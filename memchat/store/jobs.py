@@ -29,7 +29,7 @@ UNFINISHED = -1
 """The status of a job that waits or runs."""
 unfinished = _j.status == literal_column(str(UNFINISHED))
 """A literal, since SQLite does not use the partial index for a bound value."""
-_TARGETS = {"embed": "memory", "forget": "memory", "note": "note"}
+_TARGETS = {"embed": "memory", "forget": "memory", "note": "note", "delete": "note"}
 """The kinds of jobs whose target is a memory or a note; the target of the others is a session."""
 _ENQUEUE = """
     INSERT INTO jobs (kind, app_id, source_type, source_id, text, run_at, created_at)

@@ -75,9 +75,10 @@ def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
 
 
 def note_texts(tx: Connection, chunk_ids: Collection[int]) -> list[Any]:
-    """Id, title, text and date of the notes with these chunks."""
+    """Id, title, text and date of the notes with these chunks, and whether each has a file."""
     sql = (
-        "SELECT id, coalesce(title, 'Untitled'), content, created_at FROM sources"
+        "SELECT id, coalesce(title, 'Untitled'), content, created_at, type = 'file' AND NOT missing"
+        " FROM sources"
         f" WHERE id IN (SELECT source_id FROM chunks WHERE id {_IN})"
     )
     return raw_sql.rows(tx, sql, raw_sql.json_list(chunk_ids))

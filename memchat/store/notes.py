@@ -198,13 +198,30 @@ def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:
     """Delete a note with its chunks, keyword rows, vectors and jobs, and what receipts of chats
     hold of it. Its words stay in the bytes of the file until the store is scrubbed. A tombstone
     stays, of its type and external id."""
+    remove_traces(tx, note.id, take_out(tx, app_id, note, now))
+
+
+def take_out(tx: Connection, app_id: int, note: Note, now: datetime) -> list[str]:
+    """Delete the rows of a note, its chunks, keyword rows and jobs; returns the hashes of the
+    chunks. A tombstone stays, and so does what ``remove_traces`` deletes."""
     tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
     gone = chunks.remove(tx, of(note, app_id))
-    prompts.remove_with_items(tx, "note", [note.id])
-    receipts.remove(tx, "note", [note.id])
     raw_sql.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
     raw_sql.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
-    embeddings.remove_unused(tx, gone)
+    return gone
+
+
+def remove_traces(tx: Connection, note_id: int, hashes: Sequence[str]) -> None:
+    """Delete what is left of a deleted note: the vectors of its chunks that no other text has, and
+    what receipts and prompts of chats hold of it."""
+    remove_from_chats(tx, note_id)
+    embeddings.remove_unused(tx, hashes)
+
+
+def remove_from_chats(tx: Connection, note_id: int) -> None:
+    """Delete what receipts and prompts of chats hold of a note."""
+    prompts.remove_with_items(tx, "note", [note_id])
+    receipts.remove(tx, "note", [note_id])
 
 
 def remove_all(tx: Connection, app_id: int) -> None:
@@ -224,6 +241,11 @@ def remove_all(tx: Connection, app_id: int) -> None:
 def deleted_at(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> datetime | None:
     """When the note of this type and external id was deleted; None if it was not."""
     return next(iter(tombstones.find(tx, [app_id], [_mark(type, external_id)]).values()), None)
+
+
+def know_again(tx: Connection, app_id: int, note: Note) -> None:
+    """Know a note no longer as deleted."""
+    tombstones.remove(tx, [app_id], [_mark(note.type, note.external_id)])
 
 
 def of(note: Note, app_id: int) -> NoteOf:

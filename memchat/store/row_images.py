@@ -147,9 +147,6 @@ def _marks(tx: Connection, app_ids: Sequence[int]) -> set[tuple[int, str]]:
 
 
 def _rows(tx: Connection, table: Table, column: str, values: Sequence[int]) -> list[Row]:
-    found: list[Row] = []
-    for start in range(0, len(values), 500):
-        wanted = table.c[column].in_(list(values[start : start + 500]))
-        stored = [one for one in table.c if one.computed is None]
-        found += [dict(row._mapping) for row in tx.execute(select(*stored).where(wanted))]
-    return found
+    stored = select(*(one for one in table.c if one.computed is None))
+    wanted = stored.where(table.c[column].in_(raw_sql.id_list(values)))
+    return [dict(row._mapping) for row in tx.execute(wanted)]

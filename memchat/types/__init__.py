@@ -8,12 +8,14 @@ from memchat.types.audit import Audit, Finding, FindingKind
 from memchat.types.backup import Backup, RestorePlan
 from memchat.types.client import (
     CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
     Client,
     ClientMode,
     ClientWrite,
     SessionQuote,
     WriteKind,
     Written,
+    note_prefix,
 )
 from memchat.types.cue_plan import CuePlan
 from memchat.types.event import Event

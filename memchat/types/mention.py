@@ -30,8 +30,9 @@ class Place:
     session_id: int | None
     at: datetime
     text: str
-    """The words around it, as they will read after blanking; of a note, which is not blanked, with
-    its title."""
+    """The words around it, as they will read after blanking; of a note with its title."""
+    has_file: bool = False
+    """Whether it is a note whose file is there: the file keeps the words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Elsewhere:
 
     @property
     def notes(self) -> tuple[Place, ...]:
-        """The notes among them. They stay unless a person chooses one: it is deleted as a whole."""
+        """The notes among them. They stay as they are unless a person chooses one."""
         return tuple(place for place in self.places if place.kind == "note")
 
     @property

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from memchat.errors import NotFound
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.vectors import vector_index
 from tests.support import leftovers, notes, private
@@ -79,3 +80,59 @@ def test_a_chunk_that_is_gone_leaves_its_note(mc) -> None:
     assert mc.user("ana").notes.get(note.id).text == "The tide is high."
     assert mc.user("ana").notes.reindex().count == 1
     assert mc.user("ana").notes.search("tide").hits
+
+
+# --- held
+
+
+def held_words(mc) -> list[str]:
+    return [word for word in WORDS if leftovers.files_with(mc, word)]
+
+
+def test_a_deletion_that_is_held_is_out_of_use_at_once_and_undone_as_it_was(mc) -> None:
+    ana = mc.user("ana").notes
+    note = notes.add(mc, SECRET, title="About Krakatoa", external_id="z", pair_id=3)
+    (found,) = ana.search("zanzibar").hits
+    vectors = notes.count(mc, "embeddings")
+    assert ana.delete(note.id, hold=10).count == 1
+    assert ana.search("zanzibar treasure").hits == () and not ana.list()
+    assert ana.report().types == {} and "Quixotic" not in str([*mc.user("ana").export()])
+    with pytest.raises(NotFound):
+        ana.get(note.id)
+    with pytest.raises(NotFound, match="cannot be undone"):
+        mc.user("bo").notes.restore(note.id)
+    assert ana.restore(note.id) == note
+    assert ana.search("zanzibar treasure").hits[0].match_count == found.match_count + 1
+    assert notes.count(mc, "embeddings") == vectors
+    assert notes.count(mc, "tombstones") == notes.count(mc, "jobs WHERE kind = 'delete'") == 0
+    assert mc.jobs.run(user="ana").failed == [] and ana.get(note.id) == note
+
+
+def test_a_held_deletion_is_for_good_after_its_time_also_at_the_next_start(
+    open_store, clock
+) -> None:
+    mc = open_store()
+    note = notes.add(mc, SECRET, title="About Krakatoa", external_id="z")
+    mc.user("ana").notes.delete(note.id, hold=10)
+    mc.close()  # as when the app is killed
+    mc = open_store()
+    clock.advance(seconds=9)
+    mc.jobs.run(user="ana")
+    assert held_words(mc) == list(WORDS)
+    clock.advance(seconds=2)
+    assert mc.jobs.due(user="ana")
+    mc.jobs.run(user="ana")
+    assert held_words(mc) == [] and notes.count(mc, "embeddings") == 0
+    with pytest.raises(NotFound, match="cannot be undone"):
+        mc.user("ana").notes.restore(note.id)
+    assert not mc.user("ana").notes.list()
+
+
+def test_a_note_that_was_kept_anew_meanwhile_is_not_replaced_by_the_deleted_one(mc) -> None:
+    ana = mc.user("ana").notes
+    note = notes.add(mc, SECRET, external_id="z")
+    ana.delete(note.id, hold=10)
+    new = notes.add(mc, "Other words.", external_id="z")
+    with pytest.raises(NotFound, match="cannot be undone"):
+        ana.restore(note.id)
+    assert [one.id for one in ana.list()] == [new.id]

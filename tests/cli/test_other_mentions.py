@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -155,14 +156,19 @@ def test_a_note_is_named_and_stays_even_everywhere(run: Run) -> None:
     assert notes() == ["Minutes"]
 
 
-@pytest.mark.parametrize("answer, left", [("y\n", ["Minutes"]), ("show\n1\n", [])])
-def test_on_a_terminal_a_note_is_deleted_only_by_its_number(
-    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, left: list[str]
+@pytest.mark.parametrize("answer, blanked", [("y\n", False), ("show\n1\n", True)])
+def test_on_a_terminal_a_note_is_blanked_only_by_its_number(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, blanked: bool
 ) -> None:
-    number = with_note(run)
+    (tmp_path / "minutes.md").write_text("Quokkaland wants the boxes earlier.")
+    with MemChat() as mc:
+        mc.user("ana").notes.add_files([tmp_path / "minutes.md"])
+    number = add(run, "profile", "employer", "Quokkaland Ltd")
     typed = io.StringIO(f"y\n{answer}")
     typed.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stdin", typed)
     done = run("memories", "delete", number)
-    assert "A note stays, unless you choose its number" in done.err
-    assert notes() == left
+    assert "A note stays as it is, unless you choose its number" in done.err
+    with MemChat() as mc:
+        assert ("Quokkaland" in mc.user("ana").notes.get(1).text) != blanked
+    assert ("the file of note 1 still has the words" in done.err) == blanked

@@ -90,7 +90,7 @@ def test_lists_come_in_pages(mc, ana) -> None:
     first = call(mc, ana, "list_memories", limit=3).structured_content
     rest = call(mc, ana, "list_memories", limit=3, cursor=first["next_cursor"]).structured_content
     assert [len(first["memories"]), len(rest["memories"])] == [3, 2]
-    assert rest["next_cursor"] is None
+    assert "next_cursor" not in rest
 
 
 def test_recall_filters_by_tags_before_its_limit_and_counts_only_with_a_query(mc, ana) -> None:
@@ -167,6 +167,28 @@ def test_forget_and_update_through_the_tools(mc, ana) -> None:
     forgotten = call(mc, ana, "forget", memory_id=changed["memory"]["id"]).structured_content
     assert forgotten["status"] == "hidden"
     assert call(mc, ana, "recall", query="Bolt").structured_content["found"] == []
+
+
+def test_the_result_of_remember_shows_similar_memories_and_how_one_is_replaced(mc, ana) -> None:
+    old = {"type": "fact", "key": "gym_day", "value": "Wednesday at the gym"}
+    new = {"type": "fact", "key": "sport_day", "value": "Thursday at the gym"}
+    first = call(mc, ana, "remember", **old).structured_content
+    number = first["memory"]["id"]
+    assert not {"similar", "hint", "replaced"} & first.keys()
+    beside = call(mc, ana, "remember", **new).structured_content
+    assert [one["id"] for one in beside["similar"]] == [number] and "replaces" in beside["hint"]
+    done = call(mc, ana, "remember", **new, replaces=number).structured_content
+    assert done["replaced"] == old["value"] and old["value"] in done["message"]
+    assert [memory.value for memory in ana.memories.list()] == [new["value"]]
+
+
+def test_an_update_says_what_it_replaced_and_that_a_last_day_is_gone(mc, ana) -> None:
+    days = {"starts_at": "2099-01-01", "expires_at": "2099-03-01"}
+    trip = call(mc, ana, "remember", type="fact", key="stay", value="in Porto", **days)
+    number = trip.structured_content["memory"]["id"]
+    done = call(mc, ana, "update_memory", memory_id=number, value="in Braga").structured_content
+    assert done["replaced"] == "in Porto" and "2099-03-01" in done["message"]
+    assert done["memory"]["starts_at"] == "2099-01-01" and "expires_at" not in done["memory"]
 
 
 def test_a_memo_is_indexed_and_found_in_the_seeds_form(mc, ana, chat_model) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -236,18 +237,40 @@ def test_a_note_is_changed_and_an_error_keeps_the_form_open(mc: MemChat) -> None
     assert mc.user(**ANA).notes.get(note.id).title is None
 
 
-def test_a_note_is_deleted_after_a_question(mc: MemChat) -> None:
-    note = keep(mc, "The kiln is hot.")
+def test_a_deleted_note_can_be_brought_back_for_some_seconds(mc: MemChat) -> None:
+    note = keep(mc, "The kiln is hot.", "*Kiln*")
     at = app("notes")
     press(at, f"note-{note.id}")
     press(at, "delete-note")
-    assert "is deleted for good; its words leave this disk." in text(at)
-    press(at, "delete-note-no")
-    assert mc.user(**ANA).notes.list()
-    press(at, "delete-note")
-    press(at, "delete-note-yes")
     assert not mc.user(**ANA).notes.list()
     assert "No notes yet" in text(at) and address(at) == {}
+    assert "Kiln" in text(at) and "Gone for good in 10 s." in text(at)
+    press(at, buttons(at, "undo-")[0])
+    assert mc.user(**ANA).notes.get(note.id) == note
+    assert buttons(at, "note-") == [f"note-{note.id}"] and not buttons(at, "undo-")
+
+
+def test_of_a_deleted_note_that_is_a_file_it_is_said_that_the_file_stays(
+    mc: MemChat, tmp_path: Path
+) -> None:
+    file = tmp_path / "kiln.md"
+    file.write_text("# Kiln\n\nIt is hot.")
+    (note,) = mc.user(**ANA).notes.add_files([file]).added
+    at = app("notes")
+    press(at, f"note-{note.id}")
+    press(at, "delete-note")
+    assert "Its file stays." in text(at) and file.exists()
+
+
+def test_a_note_that_was_kept_anew_since_is_not_brought_back_over_it(mc: MemChat) -> None:
+    note = keep(mc, "The kiln is hot.", external_id="kiln")
+    at = app("notes")
+    press(at, f"note-{note.id}")
+    press(at, "delete-note")
+    keep(mc, "The kiln is cold.", external_id="kiln")
+    press(at, buttons(at, "undo-")[0])
+    assert "cannot be undone" in text(at)
+    assert [one.id for one in mc.user(**ANA).notes.list()] != [note.id]
 
 
 def test_uploaded_files_are_kept_and_those_that_fail_are_named_with_the_reason(

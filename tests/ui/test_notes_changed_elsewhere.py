@@ -88,7 +88,6 @@ def test_an_answer_is_put_away_with_a_note_that_is_deleted(mc: MemChat) -> None:
     assert "The kiln is hot." in text(at)
     press(at, f"note-{note.id}")
     press(at, "delete-note")
-    press(at, "delete-note-yes")
     assert "The kiln is hot." not in text(at)
 
 
@@ -117,5 +116,4 @@ def test_the_page_before_is_shown_when_all_notes_of_the_last_one_are_deleted(mc:
     (last,) = buttons(at, "note-")
     press(at, last)
     press(at, "delete-note")
-    press(at, "delete-note-yes")
     assert len(buttons(at, "note-")) == 12 and "Nothing fits" not in text(at)

@@ -9,10 +9,14 @@ import streamlit as st
 from memchat.errors import NotFound
 from memchat.types import Note
 from ui import components as ui
-from ui import embedding_job, old_backups
+from ui import embedding_job, forgetting, hold, old_backups
+from ui.hold import Hold
 from ui.notes import answer, editor, place, row, search, waiting
 from ui.notes.note_text import note_html, window
 from ui.notes.place import LIST, Place
+
+NAME_LENGTH = 36
+"""Characters of a deleted note's title that are shown while it can be undone."""
 
 
 def find(note_id: int) -> Note | None:
@@ -48,10 +52,9 @@ def show(note: Note) -> None:
     with st.container(key="under-note", horizontal=True):
         edit = partial(place.go, Place(note.id, editor="edit"))
         st.button("Edit", key="edit-note", type="tertiary", on_click=edit)
-        st.button("Delete …", key="delete-note", type="tertiary", on_click=_ask, args=(True,))
+        delete = partial(_delete, note)
+        st.button("Delete", key="delete-note", type="tertiary", on_click=delete)
     _text(note)
-    if st.session_state.get("deleting note"):
-        _delete(note)
     waiting.watch([note.id], jobs)
 
 
@@ -68,23 +71,20 @@ def _text(note: Note) -> None:
         st.button("Show all", key="whole-note", on_click=show_all)
 
 
-def _ask(asked: bool = False) -> None:
-    st.session_state["deleting note"] = asked
-
-
-@st.dialog("Delete this note?", on_dismiss=_ask)
 def _delete(note: Note) -> None:
-    st.write(f"“{ui.literal(row.title_of(note))}” is deleted for good; its words leave this disk.")
-    if note.type == "file" and not note.missing:
-        st.write("The file that it comes from stays where it is.")
-    with st.container(horizontal=True):
-        if st.button("Delete for good", key="delete-note-yes", type="primary"):
-            if ui.attempt(lambda: ui.person().notes.delete(note.id)):
-                old_backups.look()
-                search.forget_found()
-                answer.leave()  # it may quote the note
-                place.go(LIST)
-            _ask()
-            st.rerun()
-        if st.button("Cancel", key="delete-note-no", on_click=_ask):
-            st.rerun()
+    """Delete the note; for some seconds it can be undone."""
+    seconds = forgetting.UNDO_SECONDS
+    if not ui.attempt(lambda: ui.person().notes.delete(note.id, hold=seconds)):
+        return
+    stays = " Its file stays." if note.type == "file" and not note.missing else ""
+    words = f"Deleted: {ui.literal(ui.shorten(row.title_of(note), NAME_LENGTH))}.{stays}"
+    hold.keep(f"{words} {forgetting.GONE}", seconds, partial(_bring_back, note.id))
+    old_backups.look()
+    search.forget_found()
+    answer.leave()  # it may quote the note
+    place.go(LIST)
+
+
+def _bring_back(note_id: int, held: Hold) -> None:
+    ui.attempt(lambda: held.person.notes.restore(note_id))
+    search.forget_found()

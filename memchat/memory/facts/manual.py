@@ -171,8 +171,8 @@ class ManualChanges:
         if memory.active:
             raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
         if over:
-            memory_changes.set_expiry(self.ctx.tx, memory, app_id, None, cause)
-        memory_changes.reactivate(self.ctx.tx, memory, app_id, cause, said_at=self.ctx.now)
+            memory_changes.set_expiry(self.ctx.tx, memory, None, cause)
+        memory_changes.reactivate(self.ctx.tx, memory, cause, said_at=self.ctx.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
@@ -201,7 +201,7 @@ class ManualChanges:
         for rival in begun:
             if rival.id != memory_id:
                 memory_changes.deactivate(
-                    self.ctx.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
+                    self.ctx.tx, rival, "superseded", cause, replaced_by=memory_id
                 )
 
     def _reindex_turns(self, memory_id: int) -> None:

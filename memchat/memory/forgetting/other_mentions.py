@@ -2,8 +2,8 @@
 
 They are found before the memory is forgotten, while its words are known: messages by the keyword
 index, everything else by reading it. The same word may mean something else there, so the user
-chooses. In messages, titles and summaries the words are blanked; another memory with them is
-forgotten; inbox items and refusals are removed; a note is deleted as a whole.
+chooses. In messages, titles, summaries and notes the words are blanked; another memory with them is
+forgotten; inbox items and refusals are removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from memchat.memory.context import Context
-from memchat.memory.forgetting import identifying_words, purge, redaction
+from memchat.memory.forgetting import identifying_words, note_words, purge, redaction
 from memchat.memory.forgetting.identifying_words import IdentifyingWords
 from memchat.memory.recall import turn_texts
 from memchat.store import (
@@ -28,7 +28,6 @@ from memchat.store import (
     memories,
     mentions,
     messages,
-    notes,
     prompts,
     raw_sql,
     refusals,
@@ -121,11 +120,11 @@ class _Search:
         titles = self.identifying.spans({i: row[1] for i, row in rows.items()})
         texts = self.identifying.spans({i: row[2] for i, row in rows.items()})
         for note_id in sorted(titles.keys() | texts.keys()):
-            _, title, content, at = rows[note_id]
+            _, title, content, at, file = rows[note_id]
             shown = f"{redaction.blank(title, sorted(titles.get(note_id, ())))}"
             if note_id in texts:
                 shown += f": {_excerpt(content, texts[note_id])}"
-            yield Place("note", note_id, None, raw_sql.parse_time(at), shown)
+            yield Place("note", note_id, None, raw_sql.parse_time(at), shown, has_file=bool(file))
 
     def _lines(self, memory: Memory) -> str:
         """A memory in all the wordings that it ever had, and its tags."""
@@ -204,7 +203,8 @@ def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
     stale = purge.forget(ctx, chosen_facts)
     _drop_proposals(tx, app_ids, chosen)
-    stale |= _delete_notes(ctx, app_ids, chosen.of_kind("note"))
+    for note_id in sorted(chosen.of_kind("note")):
+        stale |= note_words.blank(ctx, app_ids, note_id, IdentifyingWords(chosen.words))
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
     described = chosen.of_kind("title") | chosen.of_kind("summary")
     rewritten: list[int] = []
@@ -226,17 +226,6 @@ def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBl
     refused = {row[0] for row in mentions.refusal_texts(tx, app_ids)}
     inbox.remove(tx, sorted(waiting & chosen.of_kind("inbox")))
     refusals.remove(tx, sorted(refused & chosen.of_kind("refusal")))
-
-
-def _delete_notes(ctx: Context, app_ids: Sequence[int], note_ids: Collection[int]) -> set[int]:
-    """Delete these notes where they belong to these scope rows; gives the rows that had them."""
-    tx, touched = ctx.tx, set()
-    for note_id in sorted(note_ids):
-        note, app_id = notes.get(tx, app_ids, note_id), notes.app_id_of(tx, note_id)
-        if note is not None and app_id is not None:
-            notes.remove(tx, app_id, note, ctx.now)
-            touched.add(app_id)
-    return touched
 
 
 def _blank_turns(

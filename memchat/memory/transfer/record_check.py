@@ -17,7 +17,14 @@ from memchat.memory.facts import manual
 from memchat.store import record_kinds
 from memchat.store.inbox import FORGET, PROMOTE
 from memchat.store.record_kinds import EXTERNAL_IDS, RecordKind
-from memchat.types import EVERY_APP, MEMORY_TYPES, clean_text, one_line
+from memchat.types import (
+    CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
+    EVERY_APP,
+    MEMORY_TYPES,
+    clean_text,
+    one_line,
+)
 from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 Values = dict[str, Any]
@@ -46,6 +53,8 @@ _CHOICES: Mapping[tuple[str, str], tuple[str | None, ...]] = {
     ("refusal", "relation"): _RELATIONS,
     ("receipt", "kind"): ("memory", "message", "note"),
     ("note", "profile"): PROFILES,
+    ("client", "mode"): CLIENT_MODES,
+    ("client_write", "kind"): ("memory", "inbox", "note", "forget"),
 }
 
 
@@ -68,6 +77,8 @@ def checked(record: Mapping[str, Any]) -> tuple[RecordKind, Values]:
         values["tags"] = _tags(values["tags"])
     elif kind is record_kinds.NOTE:
         _check_note(values)
+    elif kind is record_kinds.CLIENT:
+        values["name"] = one_line(values["name"], "name of the client", CLIENT_NAME_LIMIT)
     return kind, values
 
 

@@ -20,6 +20,7 @@ from memchat.store.schema.conversations import (
     searched_messages,
     sessions,
     settings,
+    unread_messages,
 )
 from memchat.store.schema.memories import (
     inbox,

@@ -1,0 +1,47 @@
+"""The contract of a store, part on notes whose deletion can still be undone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from memchat.store import apps, chunks, held_notes, jobs, notes
+from memchat.store.chunks import NewChunk, NoteOf
+from memchat.types import NewNote, Note
+from tests.support.rows import ANA, BO
+from tests.support.store import NOON
+
+SCORE = {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
+PURGE_AT = NOON + timedelta(seconds=10)
+
+
+def put(tx: Connection, own: int) -> Note:
+    new = NewNote("The boat is blue.", "Boat", external_id=1, created_at=NOON)
+    note_id, _ = notes.put(tx, own, new, NOON, sized_for="some/model 256")
+    part = NewChunk(0, 17, 5, "The boat is [colour].")
+    chunks.replace(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part], NOON)
+    chunks.count_matches(tx, [1])
+    note = notes.get(tx, [own], note_id)
+    assert note is not None
+    return note
+
+
+def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> None:
+    own, _ = apps.ensure(tx, ANA, NOON)
+    other, _ = apps.ensure(tx, BO, NOON)
+    note = put(tx, own)
+    parts, hits = chunks.parts(tx, note.id), notes.hits(tx, {1: SCORE}, with_text=True)
+    held_notes.hold(tx, own, note, NOON, purge_at=PURGE_AT)
+    assert notes.get(tx, [own], note.id) is None and chunks.parts(tx, note.id) == []
+    assert notes.deleted_at(tx, own, "memo", 1) == NOON
+    assert held_notes.restore(tx, other, note.id) is None
+    assert held_notes.restore(tx, own, note.id) == note
+    assert chunks.parts(tx, note.id) == parts
+    assert notes.hits(tx, {1: SCORE}, with_text=True) == hits
+    assert notes.deleted_at(tx, own, "memo", 1) is None
+    assert held_notes.restore(tx, own, note.id) is None, "nothing is held any more"
+    held_notes.hold(tx, own, note, NOON, purge_at=PURGE_AT)
+    how = jobs.instructions(tx, held_notes.KIND, note.id)
+    assert how is not None
+    held_notes.purge(tx, note.id, how)
