@@ -25,15 +25,7 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
 from memchat.prompts import Prompts
-from memchat.store import (
-    clients,
-    inbox,
-    memories,
-    memory_changes,
-    messages,
-    new_memory,
-    sessions,
-)
+from memchat.store import clients, inbox, memories, memory_changes, messages, new_memory, sessions
 from memchat.store.events import Cause
 from memchat.store.inbox import FORGET, PROMOTE, NewInboxItem
 from memchat.types import (
@@ -44,6 +36,7 @@ from memchat.types import (
     SessionQuote,
     WriteKind,
     Written,
+    clean_tags,
 )
 
 FORGETS_AN_HOUR = 10
@@ -220,9 +213,10 @@ class ClientFacts:
         taken as the mode allows."""
         assert done.memory is not None
         tagged = self.change(done.memory, None, done.memory.expires_at, None, tags)
-        if tagged.memory is None:
-            return replace(done, inbox_id=tagged.inbox_id, reason=_TAGS_WAIT)
-        return replace(done, memory=tagged.memory)
+        if tagged.memory is not None:
+            return replace(done, memory=tagged.memory)
+        reason = _TAGS_WAIT if tagged.status == "waiting" else f"no tags: {tagged.reason}"
+        return replace(done, inbox_id=tagged.inbox_id, reason=reason)
 
     def _store(self, fact: Fact) -> Written:
         said = f"{fact.key}: {fact.value}"
@@ -232,9 +226,8 @@ class ClientFacts:
         proofs = ((message_id, len(said) - len(fact.value), fact.value),)
         source = Source("client", self.name, message_id=message_id)
         copy = None if fact.target_id is None else self._stored_before(fact)
-        done = ingest(
-            self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
-        )
+        proved = replace(fact, proofs=proofs)
+        done = ingest(self.ctx, source, [proved], self.settings.merge_threshold)
         if copy is not None:
             self._merge_copy(copy, done.changes[0], message_id)
         kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
@@ -283,15 +276,18 @@ class ClientFacts:
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
-            self._withdraw(fact)
+            fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
         return self._queue(inbox_entry(fact, reason, target))
 
-    def _withdraw(self, fact: Fact) -> None:
-        """Take back the question that this program asked before it said what the fact replaces."""
-        waiting = self._waiting(fact)
-        asked = clients.writes(self.ctx.tx, self._client(), kind="inbox")
-        if waiting is not None and waiting in {write.target_id for write in asked}:
-            inbox.remove(self.ctx.tx, [waiting])
+    def _withdraw(self, fact: Fact) -> tuple[str, ...]:
+        """Take back the question that this program asked before it said what the fact replaces;
+        the tags that waited with it."""
+        asked = {w.target_id for w in clients.writes(self.ctx.tx, self._client(), kind="inbox")}
+        for item in inbox.listed(self.ctx.tx, self._own, "pending"):
+            if item.id in asked and (item.key, item.value) == (fact.key, fact.value):
+                inbox.remove(self.ctx.tx, [item.id])
+                return item.tags
+        return ()
 
     def _wish(self, fact: Fact) -> str:
         until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""
