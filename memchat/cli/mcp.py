@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from memchat.cli.options import App, Json, User, Yes, confirm, group, known_app, open_store
 from memchat.errors import ConfigError, InputError, StoreError
 from memchat.types import CLIENT_MODES, ClientMode
+
+if TYPE_CHECKING:
+    from memchat.mcp.server import Server
 
 STDIO_CLIENT, HTTP_PORT = "assistant", 8765
 app = group("The memory for other assistants over MCP, and the tools of other servers.")
@@ -67,7 +70,7 @@ def serve(
         person = mc.user(user, app=in_app)
         if not http:
             access = person.client(client, _checked(mode))
-            Server(mc, person, lambda _call: access).serve_stdio()
+            _serve_stdio(Server(mc, person, lambda _call: access))
             return
         from memchat.config import client_tokens
         from memchat.mcp import http as over_http
@@ -224,6 +227,16 @@ def call(
     answer = client.call(tool, given)
     # Another program wrote it: nothing of it may steer the terminal.
     print(json.dumps(answer.structured) if as_json else tables.plain(answer.text))
+
+
+def _serve_stdio(server: Server) -> None:
+    from memchat.cli.signals import stopping
+    from memchat.mcp.standard_input import endable
+
+    with endable() as end, stopping(end) as told:
+        server.serve_stdio()
+    if told:
+        raise typer.Exit(130)
 
 
 def _memories(number: int) -> str:
