@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from mcp import Client
 
 T = TypeVar("T")
+# The SDK logs whatever a server writes that is no message, word by word.
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 TIMEOUT = 60.0
 """Seconds that a call may take."""
 
@@ -142,14 +145,22 @@ class MCPClient:
         assert server.url is not None
         headers = {"Authorization": f"Bearer {server.token}"} if server.token else {}
         async with create_mcp_http_client(headers=headers) as http:
+            http.event_hooks = {"response": [self._check_token]}
             yield streamable_http_client(server.url, http_client=http)
+
+    async def _check_token(self, response: Any) -> None:
+        if response.status_code in (401, 403):
+            raise ProviderError(f"the MCP server {self._server.name!r} refuses the token")
 
     def _failure(self, error: BaseException) -> Exception:
         if isinstance(error, MemChatError):
             return error
-        return ProviderError(
-            f"the MCP server {self._server.name!r} cannot be reached ({type(error).__name__})"
-        )
+        said = f"cannot be reached ({type(error).__name__})"
+        if self._server.command is not None:
+            said = "ended without an answer; run its command in a terminal to see why"
+            if isinstance(error, OSError):
+                said = f"cannot be started ({error.strerror}); see its command in settings.toml"
+        return ProviderError(f"the MCP server {self._server.name!r} {said}")
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -169,4 +169,5 @@ def _fits(memory: Memory, wanted: Wanted) -> bool:
         and (memory.active or wanted.status == "all")
         and memory.memory_type in (wanted.memory_types or (memory.memory_type,))
         and memory.created_by in (wanted.created_by or (memory.created_by,))
+        and set(wanted.tags) <= {*memory.tags}
     )

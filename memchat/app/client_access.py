@@ -6,19 +6,25 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice
+from memchat.app.note_writing import NoteWriting
 from memchat.app.room import Room
 from memchat.assembly import Assembly
-from memchat.errors import InputError, StoreError
+from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
     ClientMode,
+    Hit,
+    Memory,
+    NewNote,
     Note,
     NoteHit,
     Progress,
@@ -26,6 +32,7 @@ from memchat.types import (
     Scope,
     SessionQuote,
     Written,
+    note_prefix,
     one_line,
 )
 
@@ -35,7 +42,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAME_LIMIT = 60
+SIMILAR_MOST = 3
+"""Memories that ``remember`` names as similar."""
+SIMILAR_SECONDS = 2.0
+"""How long ``remember`` waits for the vector with which it looks for them."""
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
@@ -65,7 +75,7 @@ class ClientAccess(Room):
         check_choice(mode, CLIENT_MODES, "mode")
         self._notes = notes
         self._catch_up = catch_up
-        self.name = one_line(name, "name of the client", NAME_LIMIT)
+        self.name = one_line(name, "name of the client", CLIENT_NAME_LIMIT)
         self.mode: ClientMode = "trust" if mode == "trust" else "ask"
 
     def remember(
@@ -77,23 +87,61 @@ class ClientAccess(Room):
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
+        tags: Iterable[str] = (),
     ) -> Written:
         """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
-        of this scope, the checks that conversations go through decide instead of the mode.
+        of this scope, the checks that conversations go through decide instead of the mode. A memory
+        that was known keeps its tags beside these ``tags``. The result names ``similar`` memories,
+        for the program to see whether one of them no longer holds.
 
         Raises InputError for what cannot be kept, SecretError for what looks like a secret,
         NotFound for a quote of a conversation outside the scope.
         """
         with self._database.write() as tx:
-            done = self._facts(tx).remember(type, key, value, expires_at, starts_at, quote)
+            facts = self._facts(tx)
+            done = facts.remember(type, key, value, expires_at, starts_at, quote, tags)
+        self._catch_up()
+        if done.status not in ("stored", "waiting"):
+            return done
+        return replace(done, similar=self._similar(key, value, done.memory))
+
+    def remember_instead(
+        self,
+        memory_id: int,
+        type: str,
+        key: str,
+        value: str,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Remember a fact, as ``remember``, in the place of a memory that no longer holds because
+        of it, under the key of that one. What this program had stored of it is kept once. Raises
+        NotFound outside the scope."""
+        with self._database.write() as tx:
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            done = facts.remember_instead(memory, type, key, value, expires_at, starts_at, tags)
         self._catch_up()
         return done
 
-    def update(self, memory_id: int, value: str, *, expires_at: date | None = None) -> Written:
-        """Replace the value of a memory, as ``remember``. Raises NotFound outside the scope."""
+    def update(
+        self,
+        memory_id: int,
+        value: str | None = None,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Replace the value and the last day of a memory, or give it another first day or more
+        tags, as ``remember``. A first day to come stays unless another is given. Raises InputError
+        where nothing is given, NotFound outside the scope."""
+        if value is None and expires_at is None and starts_at is None and not tags:
+            raise InputError("nothing to change; give a value or tags")
         with self._database.write() as tx:
-            facts = self._facts(tx)
-            done = facts.change(self._found_memory(tx, memory_id), value, expires_at)
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            done = facts.change(memory, value, expires_at, starts_at, tags)
         self._catch_up()
         return done
 
@@ -102,7 +150,7 @@ class ClientAccess(Room):
         NotFound outside the scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            done, stale = facts.forget(self._found_memory(tx, memory_id))
+            done, stale = facts.forget(self._memory(tx, memory_id))
             self._assembly.drop_vectors(tx, stale)
         return done
 
@@ -111,7 +159,7 @@ class ClientAccess(Room):
         scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            return facts.promote(self._found_memory(tx, memory_id))
+            return facts.promote(self._memory(tx, memory_id))
 
     def require_memory(self) -> None:
         """Raise InputError where memory is off."""
@@ -141,19 +189,23 @@ class ClientAccess(Room):
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
         a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
         for what cannot be kept."""
+        from memchat.notes.index import has_words
+
         external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
+        if not has_words(transcript):
+            self.called()
+            return None
+        writing = NoteWriting(self._assembly, self._scope.user, partial(self._context, ensure=True))
+        memo = NewNote(transcript, title, external_id=external_id, created_at=created_at)
+        prepared = writing.prepare(memo)
         with self._database.write() as tx:
             client_id = self._called(tx)
             self._check_unchanged(tx, client_id, external_id)
-        note = self._notes.add(
-            transcript, title=title, external_id=external_id, created_at=created_at, wait=False
-        )
-        if note is None:
-            return None
-        with self._database.write() as tx:
-            clients.record_note(tx, client_id, note.id, self._clock())
-        self._make_vectors(note, on_progress)
-        return self._notes.get(note.id)
+            (note_id,) = writing.write_in(tx, [prepared])
+            clients.record_note(tx, client_id, note_id, self._clock())
+        writing.scrub()
+        self._make_vectors(self._notes.get(note_id), on_progress)
+        return self._notes.get(note_id)
 
     def with_masked_texts(self, hits: Iterable[NoteHit]) -> Sequence[NoteHit]:
         """Passages of notes with their texts as a model may read them: without what looks like a
@@ -162,6 +214,23 @@ class ClientAccess(Room):
         with self._database.read() as tx:
             texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
+
+    def _memory(self, tx: Connection, memory_id: int) -> Memory:
+        try:
+            return self._found_memory(tx, memory_id)
+        except NotFound:
+            raise NotFound(
+                f"there is no memory {memory_id} here; recall and list_memories give the ids"
+            ) from None
+
+    def _similar(self, key: str, value: str, stored: Memory | None) -> tuple[Hit, ...]:
+        """Other memories in use that may be about the same, the nearest first."""
+        patience = self._assembly.query_timeout()
+        said = patience.start(f"{key.replace('_', ' ')}: {value}")
+        question = patience.wait(said, SIMILAR_SECONDS)
+        hits = self._assembly.recall().search(self._scope, question, SIMILAR_MOST + 1).hits
+        others = (hit for hit in hits if stored is None or hit.id != stored.id)
+        return tuple(others)[:SIMILAR_MOST]
 
     def _count(self, more: Callable[[Connection], None]) -> None:
         try:
@@ -193,8 +262,7 @@ class ClientAccess(Room):
 
     @property
     def _prefix(self) -> str:
-        """What the ids of its notes begin with, and those of no other program's."""
-        return f"{self.name.replace('%', '%25').replace('/', '%2F')}/"
+        return note_prefix(self.name)
 
     def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
         own = self._ids(tx).own

@@ -10,7 +10,7 @@ from memchat.app.client_access import changed_by_hand
 from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.store import clients, inbox, memories, messages, notes
-from memchat.types import Client, ClientWrite, Undone
+from memchat.types import Client, ClientWrite, Undone, note_prefix
 
 
 class Clients(Room):
@@ -36,10 +36,11 @@ class Clients(Room):
 
     def undo(self, name: str) -> Undone:
         """Undo all that a program wrote: what it stored goes, what that had replaced comes back,
-        its notes and its proposals are deleted. What it asked to forget is asked still.
+        its notes and its proposals are deleted. What it asked to forget is asked still, unless it
+        had stored it itself.
 
-        Memories that the person or another program said too, and what the person changed by hand,
-        stay. Raises NotFound for a program
+        Memories that the person or another program said too, and what the person edited, pinned or
+        kept for every app, stay; they are ``kept`` in the result. Raises NotFound for a program
         that never called.
         """
         from memchat.memory.forgetting import purge
@@ -52,16 +53,19 @@ class Clients(Room):
             session_id = clients.session_of(tx, client_id)
             stale: set[int] = set()
             if session_id is not None:
-                done, stale = take_back(ctx, messages.of_session(tx, session_id))
+                said = messages.of_session(tx, session_id)
+                done, stale = take_back(ctx, said, keep_pinned=True)
                 stale |= purge.forget_session(ctx, session_id)
             inbox.remove(tx, clients.asked_alone(tx, client_id))
             kept = []
             for write in clients.writes(tx, client_id, kind="note"):
                 note = notes.get(tx, ctx.scope.ids, write.target_id)
                 app_id = notes.app_id_of(tx, write.target_id)
-                if note is not None and changed_by_hand(note, write.at):
+                if note is None or not str(note.external_id).startswith(note_prefix(name)):
+                    continue  # it is gone, or the note of somebody else by a file's account
+                if changed_by_hand(note, write.at):
                     kept.append(note.id)
-                elif note is not None and app_id is not None:
+                elif app_id is not None:
                     notes.remove(tx, app_id, note, ctx.now)
                     stale.add(app_id)
             clients.remove_writes(tx, client_id, but_notes=kept)

@@ -13,8 +13,8 @@ from memchat.store.person_records import PersonRecords, Record
 from memchat.types import Scope
 
 FORMAT = "memchat export"
-VERSION = 2
-"""Of the format; a higher one is only read by a newer memchat. 2 has notes."""
+VERSION = 3
+"""Of the format; a higher one is only read by a newer memchat. 2 has notes, 3 has programs."""
 
 
 def export(assembly: Assembly, scope: Scope, *, all_apps: bool) -> Iterator[Record]:

@@ -96,6 +96,8 @@ class MarkdownPage:
             notes.append(memory["inactive_reason"])
         if memory["pinned"]:
             notes.append("pinned")
+        if memory["tags"]:
+            notes.append(f"tags {_plain(memory['tags'].replace(' ', ', '))}")
         key = _plain(memory["key"].replace("_", " "))
         return f"**{key}**: {_plain(memory['value'])} ({', '.join(notes)})"
 

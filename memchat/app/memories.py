@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -27,6 +28,7 @@ from memchat.store import (
     replacements,
     use_counts,
 )
+from memchat.store import tags as tags_of
 from memchat.store.events import Cause
 from memchat.store.memory_lists import Slice
 from memchat.store.values_in_force import ValuesInForce
@@ -43,6 +45,7 @@ from memchat.types import (
     MemoryType,
     Progress,
     Wanted,
+    clean_tags,
 )
 
 if TYPE_CHECKING:
@@ -66,17 +69,20 @@ class Memories(Room):
         starts_at: date | None = None,
         all_apps: bool = False,
         keep_secret: bool = False,
+        tags: Iterable[str] = (),
     ) -> Memory:
         """Remember a fact. It is on disk when this returns; its vector follows.
 
         ``type`` is preference, profile, fact or other. The fact holds from ``starts_at`` through
-        ``expires_at``. What looks like a secret raises SecretError unless ``keep_secret`` is given;
-        other text that cannot be kept raises InputError.
+        ``expires_at``. ``tags`` are at most 20 words of at most 40 characters, kept in lower case
+        with hyphens for spaces; one that was known keeps its own beside them. What looks like a
+        secret raises SecretError unless ``keep_secret`` is given; other text that cannot be kept,
+        and a secret in a tag, raises InputError.
         """
         with self._database.write() as tx:
-            return self._by_hand(tx, ensure=True).add(
-                type, key, value, expires_at, all_apps, starts_at, keep_secret
-            )
+            by_hand = self._by_hand(tx, ensure=True)
+            added = by_hand.add(type, key, value, expires_at, all_apps, starts_at, keep_secret)
+            return by_hand.add_tags(added, tags) if tags else added
 
     def get(self, memory_id: int) -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
@@ -91,6 +97,7 @@ class Memories(Room):
         type: str | None = None,
         status: str = "active",
         within: int = 30,
+        tags: Iterable[str] = (),
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[Memory]:
@@ -98,7 +105,8 @@ class Memories(Room):
 
         ``status`` is active, inactive, expired, all, or expiring: those whose last day comes within
         so many days, the soonest first; or pending, completed or failed, by the state of their
-        vector. ``cursor`` is that of the page before.
+        vector. With ``tags`` it is those that have each of them. ``cursor`` is that of the page
+        before.
         """
         check_count(limit)
         after = memory_place(cursor, with_end=status == "expiring")
@@ -106,7 +114,7 @@ class Memories(Room):
             found = memory_lists.listed(
                 tx,
                 self._ids(tx).ids,
-                _wanted(query, type, status),
+                _wanted(query, type, status, tags),
                 self._standing(tx),
                 by=self._in_days(within),
                 part=Slice(limit + 1, after=after),
@@ -121,23 +129,29 @@ class Memories(Room):
         type: str | None = None,
         status: str = "active",
         within: int = 30,
+        tags: Iterable[str] = (),
     ) -> int:
         """How many memories ``list`` gives on all its pages."""
         with self._database.read() as tx:
             return memory_lists.counted(
                 tx,
                 self._ids(tx).ids,
-                _wanted(query, type, status),
+                _wanted(query, type, status, tags),
                 self._standing(tx),
                 by=self._in_days(within),
             )
+
+    def tags(self) -> Mapping[str, int]:
+        """The tags of the memories in use, each with how many have it, the most used first."""
+        with self._database.read() as tx:
+            return tags_of.counts(tx, self._ids(tx).ids, self._standing(tx))
 
     def update(self, memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory:
         """Change a memory; what is not given stays.
 
         What can be given: ``value``, ``key`` and ``type``; ``expires_at``, where None lets it hold
-        for good; ``all_apps``, whether it is kept for every app; ``sensitive``; and
-        ``keep_secret``, as in ``add``.
+        for good; ``all_apps``, whether it is kept for every app; ``sensitive``; ``tags``, all that
+        it has from now on; and ``keep_secret``, as in ``add``.
         Raises InputError where another memory says the same, SecretError as ``add`` does, TypeError
         for any other name.
         """
@@ -156,7 +170,7 @@ class Memories(Room):
             if on and not memory.active:
                 raise InputError(f"memory {memory_id} is not in use; restore it first")
             cause = Cause(self._clock(), "user")
-            memory_changes.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
+            memory_changes.pin(tx, memory_id, cause, on=on)
             return self._found_memory(tx, memory_id)
 
     def delete(
@@ -354,15 +368,15 @@ class Memories(Room):
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))
 
 
-def _wanted(query: str, type: str | None, status: str) -> Wanted:
+def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> Wanted:
     check_choice(status, STATUSES, "status")
     check_choice(type or "fact", MEMORY_TYPES, "type")
     types = (cast(MemoryType, type),) if type else ()
     sort = "ending first" if status == "expiring" else "newest"
-    return Wanted(query, types, status=status, sort=sort)
+    return Wanted(query, types, tags=clean_tags(tags), status=status, sort=sort)
 
 
 def _checked(wanted: Wanted) -> Wanted:
     check_choice(wanted.status, memory_lists.STATUSES, "status")
     check_choice(wanted.sort, memory_lists.SORTS, "sort")
-    return memory_lists.or_over(wanted)
+    return memory_lists.or_over(replace(wanted, tags=clean_tags(wanted.tags)))

@@ -60,24 +60,24 @@ class NoteWriting:
     ) -> list[int]:
         """Store notes in one transaction; their ids, and none where ``only_if`` is false in it. The
         words of texts that they replace leave the file with the next ``scrub``."""
+        with self._assembly.database.write() as tx:
+            return self.write_in(tx, prepared) if only_if(tx) else []
+
+    def write_in(self, tx: Connection, prepared: Sequence[Prepared]) -> list[int]:
+        """The same in a transaction of the caller."""
         from memchat.memory.forgetting import purge
         from memchat.notes import index
 
-        ids = []
-        with self._assembly.database.write() as tx:
-            if not only_if(tx):
-                return []
-            ctx = self._context(tx)
-            app_id = ctx.scope.own
-            assert app_id is not None
-            reworded = False
-            for one in prepared:
-                note_id, other_text = index.write(ctx, app_id, one)
-                ids.append(note_id)
-                reworded = reworded or other_text
-            if reworded:
-                self._assembly.drop_vectors(tx, [app_id])
-                purge.request_scrub(tx)
+        ctx, ids, reworded = self._context(tx), [], False
+        app_id = ctx.scope.own
+        assert app_id is not None
+        for one in prepared:
+            note_id, other_text = index.write(ctx, app_id, one)
+            ids.append(note_id)
+            reworded = reworded or other_text
+        if reworded:
+            self._assembly.drop_vectors(tx, [app_id])
+            purge.request_scrub(tx)
         return ids
 
     def scrub(self) -> None:

@@ -40,6 +40,7 @@ from memchat.types import (
     Scope,
     UsageTotal,
     checked_timeout,
+    clean_tags,
 )
 
 if TYPE_CHECKING:
@@ -153,27 +154,29 @@ class User(Room):
             late = f"it was not read within {timeout:g} s, and is being read in the background"
             return replace(stored, queued=late)
 
-    def search(self, query: str, *, limit: int = 10, timeout: float | None = None) -> Recalled:
-        """Search the memories and past conversations by meaning and words, best first.
+    def search(
+        self, query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None = None
+    ) -> Recalled:
+        """Search the memories and past conversations by meaning and words, best first; with
+        ``tags`` only the memories that have each of them.
 
         Hits that surely have to do with the query are ``confident`` and come first. ``degraded``
-        says why only words were searched, where that is so: with ``timeout`` also that the
-        embedding service did not answer within so many seconds, as while it loads; else it is
-        waited for. It says too how many facts and turns were searched by their words only, as their
-        vectors are still to come: a service of this machine gives a few theirs first.
+        says why only words were searched, where they were: with ``timeout`` also that the embedding
+        service did not answer within so many seconds; else it is waited for. It says too how many
+        facts and turns were searched by words only, as their vectors are still to come.
 
-        Raises InputError for an empty query, a bad ``limit`` or a bad ``timeout``.
+        Raises InputError for an empty query, a bad tag, a bad ``limit`` or a bad ``timeout``.
         """
-        timeout = checked_timeout(timeout)
+        timeout, wanted = checked_timeout(timeout), clean_tags(tags)
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         check_count(limit)
         recall = self._assembly.recall()
         if timeout is None:
-            return recall.find(self._scope, recall.question(query), limit)
+            return recall.find(self._scope, recall.question(query), limit, tags=wanted)
         patience = self._assembly.query_timeout()
         question = patience.wait(patience.start(query), timeout)
-        return recall.find(self._scope, question, limit, timeout)
+        return recall.find(self._scope, question, limit, timeout, tags=wanted)
 
     def context(
         self, prompt: str, *, max_tokens: int = 1000, timeout: float | None = None
@@ -296,19 +299,18 @@ class User(Room):
         return Changed(mended)
 
     def usage(self, *, session_id: int | None = None) -> Sequence[UsageTotal]:
-        """Tokens and cost of the person in every app, or of one conversation, by purpose and
-        model."""
+        """Tokens and cost in every app, or of one conversation, by purpose and model."""
         with self._database.read() as tx:
             return usage.totals(tx, self._scope.user, session_id)
 
     def export(self, *, all_apps: bool = True) -> Iterator[dict[str, Any]]:
         """Everything that is kept of the person, of this moment, as JSON-ready dictionaries.
 
-        Each has a ``record``: app, session, message, memory, evidence, event (the history of a
-        memory), note, inbox_item, refusal, receipt (what a reply was given), muted or usage.
-        Without ``all_apps`` it is what is kept in this app alone. Not among it are keys and
-        settings, vectors, and what was deleted. The store keeps deleted bytes until the iteration
-        has ended.
+        Each has a ``record``: app, client (a program), session, message, memory, evidence, event
+        (the history of a memory), note, inbox_item, client_write, refusal, receipt (what a reply
+        was given), muted or usage. Without ``all_apps`` it is what this app has alone. Keys,
+        settings, vectors and what was deleted are not among it. Deleted bytes stay in the store
+        until the iteration has ended.
         """
         from memchat.app.export import export
 
@@ -371,8 +373,8 @@ class User(Room):
                 self._assembly.drop_vectors(tx, stale)
                 count += gone
         purge.scrub(self._database)
-        talks, noted = sum(app.sessions for app in held), sum(app.notes for app in held)
-        return Deleted(count, talks, apps=len(held), notes=noted)
+        notes = sum(app.notes for app in held)
+        return Deleted(count, sum(app.sessions for app in held), apps=len(held), notes=notes)
 
     def _catch_up(self) -> None:
         """End what other processes left open, and do the person's work that is due."""
@@ -385,8 +387,7 @@ class User(Room):
             self._background.run(partial(worker.run_in_background, user))
 
     def _queue_unread(self, tx: Connection, all_apps: bool) -> None:
-        """Queue what was said with memory on and was not read, or not checked a second time,
-        because it was switched off before."""
+        """Queue what was not read, or not checked a second time, before memory was switched off."""
         user = self._scope.user
         left = [("extract", *found) for found in sessions.ended_with_unread(tx, user)]
         for session_id in inbox.sessions_awaiting_second_look(tx, user):

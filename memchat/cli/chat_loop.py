@@ -9,7 +9,7 @@ import typer
 
 from memchat.cli import log, minilm, note_command, tables
 from memchat.cli.line_input import next_message
-from memchat.cli.options import App, Json, Limit, User, known_app, open_store, settings
+from memchat.cli.options import App, Json, Limit, User, WithTags, known_app, open_store, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
 
@@ -93,6 +93,7 @@ def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
     user: User,
     app: App = "default",
+    tags: WithTags = None,
     limit: Limit = 10,
     confident: Annotated[
         bool, typer.Option("--confident", help="Only what surely has to do with it.")
@@ -106,10 +107,10 @@ def recall(
     """Search memories and past conversations.
 
     By meaning and words, best first. Behind what surely has to do with the question come the
-    best of the rest, under "Less sure:".
+    best of the rest, under "Less sure:". With --tag only memories are searched.
     """
     with open_store() as mc:
-        found = known_app(mc, user, app).search(query, limit=limit)
+        found = known_app(mc, user, app).search(query, tags=tags or (), limit=limit)
         if found.degraded:
             tables.notice(found.degraded)
         hits = [

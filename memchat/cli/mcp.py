@@ -67,7 +67,7 @@ def serve(
         person = mc.user(user, app=in_app)
         if not http:
             access = person.client(client, _checked(mode))
-            Server(mc, person, lambda _call: access).run()
+            Server(mc, person, lambda _call: access).serve_stdio()
             return
         from memchat.config import client_tokens
         from memchat.mcp import http as over_http
@@ -172,7 +172,12 @@ def clients(
                 what = f"{held} and {counted(there[0].notes, 'note')}"
                 confirm(f"Delete all that {undo} wrote, {what}?", yes=yes)
             done = person.clients.undo(undo)
-            print(tables.plain(f"Deleted {len(done.gone)} memories; {len(done.back)} are back."))
+            print(tables.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
+            if done.kept:
+                print(
+                    f"{_memories(len(done.kept))} stay: you changed or pinned them, or somebody "
+                    "else said them too."
+                )
             return
         found = person.clients.list()
         if as_json:

@@ -15,9 +15,11 @@ from memchat.cli.options import (
     Expires,
     Json,
     Limit,
+    NewTags,
     Offset,
     Starts,
     User,
+    WithTags,
     Yes,
     confirm,
     embed_now,
@@ -27,7 +29,7 @@ from memchat.cli.options import (
     type_name,
     type_names,
 )
-from memchat.types import Memory
+from memchat.types import Memory, clean_tags
 
 if TYPE_CHECKING:
     from memchat.app.memories import Memories
@@ -71,6 +73,7 @@ def list_memories(
         bool, typer.Option("--expiring", help="Only those that soon end, the soonest first.")
     ] = False,
     memory_type: OfType = None,
+    tags: WithTags = None,
     limit: Limit = 100,
     offset: Offset = 0,
     as_json: Json = False,
@@ -82,7 +85,7 @@ def list_memories(
     status = "expiring" if expiring else status
     if days is not None and status != "expiring":
         raise typer.BadParameter("a number of days goes with --expiring")
-    chosen: dict[str, Any] = {"status": status, "type": memory_type}
+    chosen: dict[str, Any] = {"status": status, "type": memory_type, "tags": tags or ()}
     chosen |= {} if days is None else {"within": days}
     with open_store() as mc:
         memories = known_app(mc, user, app).memories
@@ -98,6 +101,9 @@ def list_memories(
         today = datetime.now(zone).date()
         rows = [tables.memory_row(memory, zone, today) for memory in found]
         headings: tuple[str, ...] = tables.MEMORY_HEADINGS
+        if any(memory.tags for memory in found):
+            headings += ("tags",)
+            rows = [(*row, ", ".join(m.tags)) for row, m in zip(rows, found, strict=True)]
         if status in VECTOR_STATUSES:
             headings += ("vector",)
             rows = [
@@ -147,6 +153,7 @@ def add(
     expires: Expires = None,
     starts: Starts = None,
     all_apps: Annotated[bool, typer.Option("--all-apps", help="Keep it for every app.")] = False,
+    tags: NewTags = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -166,6 +173,7 @@ def add(
             expires_at=expires,
             starts_at=starts,
             keep_secret=keep_secret,
+            tags=tags or (),
         )
 
     with open_store() as mc:
@@ -204,6 +212,11 @@ def edit(
             help="Whether a chat model gets it only where it fits the message.",
         ),
     ] = None,
+    tags: NewTags = None,
+    untag: Annotated[
+        list[str] | None,
+        typer.Option("--untag", metavar="TAG", help="Take this tag away.", show_default=False),
+    ] = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -229,10 +242,15 @@ def edit(
     }
     if no_expiry:
         changes["expires_at"] = None
-    if not changes:
-        raise typer.BadParameter("nothing to change; give --value, --key, --type or --expires")
+    if not changes and not tags and not untag:
+        raise typer.BadParameter(
+            "nothing to change; give --value, --key, --type, --expires, --tag or --untag"
+        )
 
     def save(memories: Memories, keep_secret: bool) -> Memory:
+        if tags or untag:
+            kept = {*memories.get(memory_id).tags, *clean_tags(tags or ())}
+            changes["tags"] = kept.difference(clean_tags(untag or ()))
         return memories.update(memory_id, keep_secret=keep_secret, **changes)
 
     with open_store() as mc:

@@ -22,6 +22,7 @@ FIELDS = {
     "starts_at": "from",
     "expires_at": "until",
     "sensitive": "sensitive",
+    "tags": "tags",
 }
 """What of a fact its history shows, under the names that people know."""
 
@@ -74,6 +75,8 @@ def print_memory(
         lines["pinned"] = "at hand in every chat"
     if memory.sensitive:
         lines["sensitive"] = "a chat model gets it only where it fits the message"
+    if memory.tags:
+        lines["tags"] = ", ".join(memory.tags)
     if memory.replaced_by is not None:
         lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():
@@ -120,4 +123,6 @@ def difference(event: Event) -> str:
 def _shown(value: object) -> object:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "(none)"
     return "(none)" if value is None else value

@@ -125,6 +125,24 @@ Expires = Annotated[
         "--expires", parser=day, metavar="YYYY-MM-DD", help="The last day on which it holds."
     ),
 ]
+WithTags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="TAG",
+        help="Only memories with this tag; given twice, with both.",
+        show_default=False,
+    ),
+]
+NewTags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="TAG",
+        help="A word to group it by; can be given several times.",
+        show_default=False,
+    ),
+]
 Starts = Annotated[
     date | None,
     typer.Option(

@@ -23,19 +23,23 @@ _OF_MEMORIES = """
     ORDER BY s.message_id
 """
 _ASKED_ALONE = """
-    SELECT DISTINCT i.id FROM client_writes w JOIN inbox i ON i.id = w.target_id
+    SELECT DISTINCT i.id FROM client_writes w JOIN clients c ON c.id = w.client_id
+    JOIN inbox i ON i.id = w.target_id AND i.app_id = c.app_id
     WHERE w.client_id = ? AND w.kind = 'inbox' AND i.status = 'pending' AND i.created_at = w.at
     AND NOT EXISTS (SELECT 1 FROM client_writes o WHERE o.client_id <> w.client_id
         AND o.kind = 'inbox' AND o.target_id = i.id AND o.at >= i.created_at)
 """
 """The id of an answered item may be given to a new one, which is younger than what was written."""
-_LISTED = """
+_WAITING = """
+    SELECT count(DISTINCT i.id) FROM client_writes w JOIN inbox i ON i.id = w.target_id
+    WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'
+    AND i.created_at <= w.at
+"""
+_LISTED = f"""
     SELECT c.name, c.mode, c.calls, c.first_call_at, c.last_call_at, c.session_id,
         (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN memories m
             ON m.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'memory'),
-        (SELECT count(DISTINCT i.id) FROM client_writes w JOIN inbox i ON i.id = w.target_id
-            WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'
-            AND i.created_at <= w.at),
+        ({_WAITING}),
         (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN sources s
             ON s.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'note'),
         (SELECT count(*) FROM client_writes w WHERE w.client_id = c.id AND w.kind = 'forget')
@@ -52,6 +56,11 @@ def find(tx: Connection, app_id: int, name: str) -> int | None:
     """The id of the program of this name."""
     found = raw_sql.rows(tx, "SELECT id FROM clients WHERE app_id = ? AND name = ?", app_id, name)
     return int(found[0][0]) if found else None
+
+
+def app_id_of(tx: Connection, client_id: int) -> int:
+    """The scope row in which a program calls."""
+    return int(raw_sql.rows(tx, "SELECT app_id FROM clients WHERE id = ?", client_id)[0][0])
 
 
 def session_of(tx: Connection, client_id: int) -> int | None:
@@ -74,6 +83,16 @@ def record_write(
     )
 
 
+def has_write(
+    tx: Connection, client_id: int, kind: WriteKind, target_id: int, at: datetime
+) -> bool:
+    """Whether it is noted that a program wrote this at this time."""
+    sql = (
+        "SELECT 1 FROM client_writes WHERE client_id = ? AND kind = ? AND target_id = ? AND at = ?"
+    )
+    return bool(raw_sql.rows(tx, sql, client_id, kind, target_id, utc_text(at)))
+
+
 def writes(
     tx: Connection, client_id: int, *, kind: WriteKind | None = None, since: datetime | None = None
 ) -> list[ClientWrite]:
@@ -91,6 +110,12 @@ def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, str]:
     """The program that stored each of these memories, by memory id; the last one where several
     did. Memories that no program stored are left out."""
     return dict(raw_sql.rows(tx, _OF_MEMORIES, raw_sql.json_list(memory_ids)))
+
+
+def waiting(tx: Connection, client_id: int) -> int:
+    """How many inbox items wait because a program asked."""
+    sql = f"SELECT ({_WAITING}) FROM clients c WHERE c.id = ?"
+    return int(raw_sql.rows(tx, sql, client_id)[0][0])
 
 
 def asked_alone(tx: Connection, client_id: int) -> list[int]:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, func, select, update
 
 from memchat.store import raw_sql
 from memchat.store.records import from_row
-from memchat.store.schema import messages, sessions, utc_text
+from memchat.store.schema import messages, sessions, unread_messages, utc_text
 from memchat.types import Message
 
 _m, _s = messages.c, sessions.c
@@ -104,17 +104,15 @@ def originals(tx: Connection, session_id: int) -> list[int]:
 def unread_originals(tx: Connection, session_id: int) -> list[Message]:
     """The user's messages among them that no extraction has read yet."""
     query = select(messages).join(sessions, _s.id == _m.session_id)
-    query = query.where(_m.id.in_(_originals(session_id)), _m.role == "user", _m.memory == 1)
-    query = query.where(_m.id > _s.extracted_to).order_by(_m.id)
-    return [from_row(Message, row) for row in tx.execute(query)]
+    query = query.where(_m.id.in_(_originals(session_id)), unread_messages)
+    return [from_row(Message, row) for row in tx.execute(query.order_by(_m.id))]
 
 
 def heirs_of_unread(tx: Connection, message_ids: Collection[int]) -> dict[int, int]:
     """Where ``take_place`` will put copies in the place of the user's messages that no extraction
     has read: by the session of the copies, the id of its first one."""
     unread = select(_m.id).join(sessions, _s.id == _m.session_id)
-    unread = unread.where(_m.id.in_(message_ids), _m.role == "user", _m.memory == 1)
-    ids = list(tx.execute(unread.where(_m.id > _s.extracted_to)).scalars())
+    ids = list(tx.execute(unread.where(_m.id.in_(message_ids), unread_messages)).scalars())
     first = select(_m.session_id, func.min(_m.id)).where(_m.copied_from.in_(ids))
     heirs: dict[int, int] = {}
     for session_id, message_id in tx.execute(first.group_by(_m.copied_from)):

@@ -22,7 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from memchat import disk, processes
 from memchat.errors import InputError, SchemaError, StoreError
 from memchat.language import word_search
-from memchat.store import schema
+from memchat.store import raw_sql, schema
 from memchat.store.open_lock import OpenLock
 
 log = logging.getLogger(__name__)
@@ -102,8 +102,7 @@ class Database:
         it, so a power cut may undo it."""
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
-            raw = connection.connection.driver_connection
-            assert raw is not None
+            raw = raw_sql.driver(connection)
             raw.execute(f"PRAGMA busy_timeout={BRIEFLY_MS}")
             raw.execute("PRAGMA synchronous=NORMAL")
             try:
@@ -141,8 +140,7 @@ class Database:
     def truncate_wal(self) -> bool:
         """Merge the WAL into the file and empty it; False if a reader prevents that."""
         with self._translated(), self._engine.connect() as connection:
-            raw = connection.connection.driver_connection
-            assert raw is not None
+            raw = raw_sql.driver(connection)
             # While it waits for readers it blocks all writers, so it waits only briefly.
             raw.execute("PRAGMA busy_timeout=200")
             try:
@@ -181,27 +179,30 @@ class Database:
         from memchat.store import migrate
 
         migrate.check_known(found, self.path)
-        if found is None:
-            self._upgrade(found)
-            return
-        self.backup = migrate.back_up(self.path, found)
         try:
-            self._upgrade(found)
+            with self.write() as tx:
+                self._upgrade(tx)
         except StoreError as error:
+            if self.backup is None:  # not begun, as for another process that upgrades it
+                raise
             raise StoreError(
                 f"{error}; so it was not brought up to date, and nothing in it was changed. Go on "
                 f"with the version of memchat that you had; {self.backup} is a copy of the store; "
                 f"memchat restore {self.backup.name} would put it in the store's place"
             ) from error
 
-    def _upgrade(self, found: str | None) -> None:
+    def _upgrade(self, tx: Connection) -> None:
+        """Make a backup and migrate, in one transaction: another process that opens the store
+        meanwhile waits, and finds it done."""
         from memchat.store import migrate
 
-        with self.write() as tx:
-            # Another process may have migrated the file while this one waited for the write lock.
-            if _revision(tx) != schema.HEAD:
-                migrate.upgrade(tx)
-                log.info("store migrated from %s to %s", found, schema.HEAD)
+        found = _revision(tx)
+        if found == schema.HEAD:
+            return
+        if found is not None:
+            self.backup = migrate.back_up(self.path, found)
+        migrate.upgrade(tx)
+        log.info("store migrated from %s to %s", found, schema.HEAD)
 
 
 def has_our_tables(connection: sqlite3.Connection, path: Path) -> bool:
@@ -226,9 +227,7 @@ def _none_idle() -> dict[str, list[Connection]]:
 
 
 def _revision(tx: Connection) -> str | None:
-    raw = tx.connection.driver_connection
-    assert raw is not None
-    if not has_our_tables(raw, Path(FILE)):
+    if not has_our_tables(raw_sql.driver(tx), Path(FILE)):
         return None
     row = tx.exec_driver_sql("SELECT version_num FROM alembic_version").first()
     return None if row is None else str(row[0])
@@ -280,9 +279,8 @@ def _in_wal(raw: Any) -> bool:
 
 
 def _on_begin(connection: Connection) -> None:
-    raw = connection.connection.driver_connection
-    assert raw is not None
-    raw.execute(connection.get_execution_options().get("memchat_begin", "BEGIN"))
+    begin = connection.get_execution_options().get("memchat_begin", "BEGIN")
+    raw_sql.driver(connection).execute(begin)
 
 
 def store_error(error: BaseException | None, path: Path) -> StoreError:
@@ -304,7 +302,10 @@ def _advice(error: BaseException | None, path: Path) -> str:
     if "readonly" in text or "read-only" in text or "unable to open" in text:
         return f"{path} cannot be written; make its folder writable or set MEMCHAT_HOME to another"
     if "locked" in text or "busy" in text:
-        return f"another process kept {path} for over {BUSY_SECONDS} s; try again, or end it"
+        return (
+            f"another process kept {path} for over {BUSY_SECONDS} s, as when it brings an older "
+            "store up to date; wait and try again, or end that process"
+        )
     if "malformed" in text or "not a database" in text:
         return (
             f"{path} is damaged or no database; memchat backup list shows the backups, and memchat "

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, case, cast, null, select
 
-from memchat.store import job_lists
+from memchat.store import job_lists, raw_sql
 from memchat.store.records import from_row
 from memchat.store.schema import embeddings, jobs, memories, meta, services
 from memchat.types import EmbeddingState, EmbeddingStatus, Job
@@ -41,17 +41,16 @@ _VIEW: Select[Any] = select(
 
 def of_memories(tx: Connection, ids: Sequence[int]) -> dict[int, EmbeddingState]:
     """The state of each of these memories."""
-    found: dict[int, EmbeddingState] = {}
-    for i in range(0, len(ids), 500):
-        for row in tx.execute(_VIEW.where(_m.id.in_(ids[i : i + 500]))):
-            found[row.id] = from_row(
-                EmbeddingState,
-                row,
-                memory_id=row.id,
-                status=_status(row.code),
-                attempts=row.attempts or 0,
-            )
-    return found
+    return {
+        row.id: from_row(
+            EmbeddingState,
+            row,
+            memory_id=row.id,
+            status=_status(row.code),
+            attempts=row.attempts or 0,
+        )
+        for row in tx.execute(_VIEW.where(_m.id.in_(raw_sql.id_list(ids))))
+    }
 
 
 def ids_with_status(status: str) -> Select[Any]:

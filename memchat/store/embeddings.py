@@ -167,18 +167,11 @@ def of_turns(
         .where(sessions.c.app_id == app_id, m.text_hash.is_not(None))
         .order_by(m.session_id, m.id)
     )
-    if ids is None:
-        return [(row[0], row[1], bool(row[2]), row[3]) for row in tx.execute(query)]
-    theirs: set[int] = set()
-    for i in range(0, len(ids), 500):
-        theirs |= set(
-            tx.execute(select(m.session_id).where(m.id.in_(ids[i : i + 500])).distinct()).scalars()
-        )
-    ordered, found = sorted(theirs), []
-    for i in range(0, len(ordered), 500):
-        part = query.where(m.session_id.in_(ordered[i : i + 500]))
-        found += [(row[0], row[1], bool(row[2]), row[3]) for row in tx.execute(part)]
-    return found
+    if ids is not None:
+        said = messages.alias().c
+        theirs = select(said.session_id).where(said.id.in_(raw_sql.id_list(ids)))
+        query = query.where(m.session_id.in_(theirs))
+    return [(row[0], row[1], bool(row[2]), row[3]) for row in tx.execute(query)]
 
 
 def of_summaries(

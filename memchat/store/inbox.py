@@ -12,13 +12,18 @@ from sqlalchemy import Connection, delete, insert, select, update
 from memchat.store import user_rows
 from memchat.store.records import columns, from_row
 from memchat.store.schema import apps, inbox, messages
-from memchat.types import InboxItem, MemoryType
+from memchat.types import InboxItem, MemoryType, clean_tags
 
 _i = inbox.c
 FORGET, PROMOTE = "forget", "promote"
 """The relation of an item in which a program asks about a whole memory."""
 _APART = ("ends", FORGET, PROMOTE)
 """Relations of which each is a question of its own."""
+_REASON = """
+    coalesce((SELECT substr(t.reason, length(c.name) + 1) FROM clients c WHERE c.app_id = t.app_id
+        AND substr(t.reason, 1, length(c.name) + 1) = c.name || ' '
+        ORDER BY length(c.name) DESC LIMIT 1), t.reason)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +48,19 @@ class NewInboxItem:
     sentence: str | None = None
     cues: tuple[str, ...] = ()
     sensitive: bool = False
+    tags: tuple[str, ...] = ()
     unchecked: bool = False
     """Whether a second look is still to come; it may decide before the person does."""
 
 
 def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str | None:
-    """Store an item and return None; if the same one is pending or was rejected, return its
-    status."""
+    """Store an item and return None; if the same one is pending or was rejected, return its status.
+    One that is pending gets the new tags beside its own."""
     ends = held.relation == "ends"
     # That a fact has ended, or is to be forgotten, is another proposal than that it holds.
     apart = held.relation in _APART
     kind = _i.relation == held.relation if apart else _i.relation.not_in(_APART)
-    same = select(_i.status).where(
+    same = select(_i.id, _i.status, _i.tags).where(
         _i.app_id == app_id,
         _i.status != "accepted",
         _i.key.is_(held.key),
@@ -65,8 +71,11 @@ def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str |
     )
     if ends:
         same = same.where(_i.target_id.is_(held.target_id))
-    if (known := tx.execute(same).scalars().first()) is not None:
-        return str(known)
+    if (known := tx.execute(same).first()) is not None:
+        if held.tags and known.status == "pending":
+            every = clean_tags([*(known.tags or "").split(), *held.tags])
+            tx.execute(update(inbox).where(_i.id == known.id).values(tags=" ".join(every)))
+        return str(known.status)
     tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **columns(held)))
     return None
 
@@ -142,8 +151,11 @@ def holds(tx: Connection, app_id: int, values: Mapping[str, Any]) -> bool:
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """The texts of a scope row's items by id; for the shared row those of every app of its user."""
-    columns = "t.id, t.value, t.quote, t.sentence, t.reason"
+    """The texts of a scope row's items by id; for the shared row those of every app of its user.
+
+    The name of the program that asked is left out of the reason: the person gave it.
+    """
+    columns = f"t.id, t.value, t.quote, t.sentence, {_REASON}, t.tags"
     rows = user_rows.read(tx, "inbox", columns, app_id)
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, case, func, select
+from sqlalchemy import Connection, Row, and_, case, func, select
 
+from memchat.store import raw_sql
 from memchat.store.jobs import UNFINISHED, is_free, unfinished
 from memchat.store.records import from_row
 from memchat.store.schema import apps, jobs
@@ -34,7 +34,7 @@ def listed(
     if user is not None:
         query = query.where(apps.c.user == user)
     if note_ids is not None:
-        query = query.where(_j.kind == "note", _j.source_id.in_(_values(note_ids)))
+        query = query.where(_j.kind == "note", _j.source_id.in_(raw_sql.id_list(note_ids)))
     conditions = {
         "pending": and_(unfinished, is_free(now)),
         "running": and_(unfinished, _j.lease_until >= now),
@@ -44,11 +44,6 @@ def listed(
     if status is not None:
         query = query.where(conditions[status])
     return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
-
-
-def _values(ids: Sequence[int]) -> Select[tuple[int]]:
-    """Ids as one parameter, however many they are."""
-    return select(func.json_each(json.dumps([*ids])).table_valued("value").c.value)
 
 
 def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""Changes of memories. Each writes its event, and the keyword row, in the same transaction."""
+"""Changes of memories. Each writes its event, and the keyword row, in the same transaction.
+
+The event is of the scope row that the memory is in.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, Row, delete, select, update
 
-from memchat.store import events, keywords, raw_sql, records
+from memchat.store import events, keywords, raw_sql, records, tags
 from memchat.store.events import Cause, Values
 from memchat.store.memories import app_id_of
 from memchat.store.new_memory import NewMemory, text_hash
@@ -46,7 +49,6 @@ def add(
 def deactivate(
     tx: Connection,
     memory: Memory,
-    app_id: int,
     reason: str,
     cause: Cause,
     *,
@@ -60,21 +62,21 @@ def deactivate(
     """
     if reason != "superseded":
         keywords.remove(tx, "memories", [memory.id])
-    tx.execute(
-        update(memories)
-        .where(_m.id == memory.id)
-        .values(
-            active=0,
-            inactive_reason=reason,
-            replaced_by=replaced_by,
-            updated_at=cause.at,
-            last_seen_at=max(said_at or memory.last_seen_at, memory.last_seen_at),
-        )
-    )
+    app_id = _set(
+        tx,
+        memory.id,
+        active=0,
+        inactive_reason=reason,
+        replaced_by=replaced_by,
+        updated_at=cause.at,
+        last_seen_at=max(said_at or memory.last_seen_at, memory.last_seen_at),
+    ).app_id
     if memory.pinned and replaced_by is not None:
-        pin(tx, replaced_by, app_id_of(tx, replaced_by), Cause(cause.at, "system"))
+        pin(tx, replaced_by, Cause(cause.at, "system"))
     if memory.sensitive and replaced_by is not None:
         set_columns(tx, replaced_by, sensitive=1)  # the new value is as sensitive
+    if memory.tags and replaced_by is not None:
+        tags.inherit(tx, replaced_by, app_id_of(tx, replaced_by), memory.tags, cause)
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
         tx, memory.id, app_id, kinds[reason], cause, Values(_state(memory)), related_id=replaced_by
@@ -84,7 +86,6 @@ def deactivate(
 def reactivate(
     tx: Connection,
     memory: Memory,
-    app_id: int,
     cause: Cause,
     *,
     said_at: datetime | None = None,
@@ -94,29 +95,25 @@ def reactivate(
 
     ``instead_of`` is the memory that it is to replace on its first day.
     """
-    row = tx.execute(
-        update(memories)
-        .where(_m.id == memory.id)
-        .values(
-            active=1,
-            inactive_reason=None,
-            replaced_by=None,
-            updated_at=cause.at,
-            said_at=said_at or memory.said_at,
-        )
-        .returning(_m.search_text, _m.expires_at, _m.starts_at)
-    ).one()
-    keywords.write(tx, "memories", memory.id, app_id, row.search_text)
+    row = _set(
+        tx,
+        memory.id,
+        active=1,
+        inactive_reason=None,
+        replaced_by=None,
+        updated_at=cause.at,
+        said_at=said_at or memory.said_at,
+    )
+    keywords.write(tx, "memories", memory.id, row.app_id, row.search_text)
     # Its first and last day may have been changed just before.
     now = replace(memory, expires_at=row.expires_at, starts_at=row.starts_at)
     values = Values(new=_state(now))
-    events.record(tx, memory.id, app_id, "restore", cause, values, related_id=instead_of)
+    events.record(tx, memory.id, row.app_id, "restore", cause, values, related_id=instead_of)
 
 
 def count_repeat(
     tx: Connection,
     memory: Memory,
-    app_id: int,
     said_at: datetime,
     cause: Cause,
     *,
@@ -124,15 +121,13 @@ def count_repeat(
 ) -> None:
     """Count that the fact was said once more. ``starts_at`` is the first day that was named this
     time; it is only stored in the event."""
-    tx.execute(
-        update(memories)
-        .where(_m.id == memory.id)
-        .values(
-            seen_count=_m.seen_count + 1,
-            last_seen_at=max(said_at, memory.last_seen_at),
-            said_at=max(said_at, memory.said_at),
-        )
-    )
+    app_id = _set(
+        tx,
+        memory.id,
+        seen_count=_m.seen_count + 1,
+        last_seen_at=max(said_at, memory.last_seen_at),
+        said_at=max(said_at, memory.said_at),
+    ).app_id
     new = {"starts_at": starts_at.isoformat()} if starts_at else None
     events.record(tx, memory.id, app_id, "repeat", cause, Values(new=new))
 
@@ -142,34 +137,27 @@ def set_columns(tx: Connection, memory_id: int, **columns: Any) -> None:
     tx.execute(update(memories).where(_m.id == memory_id).values(**columns))
 
 
-def set_expiry(
-    tx: Connection, memory: Memory, app_id: int, expires_at: date | None, cause: Cause
-) -> None:
+def set_expiry(tx: Connection, memory: Memory, expires_at: date | None, cause: Cause) -> None:
     """Change the last day of a fact."""
-    _set_day(tx, memory, app_id, {"expires_at": expires_at}, cause)
+    _set_day(tx, memory, "expires_at", expires_at, cause)
 
 
-def set_start(
-    tx: Connection, memory: Memory, app_id: int, starts_at: date | None, cause: Cause
-) -> None:
+def set_start(tx: Connection, memory: Memory, starts_at: date | None, cause: Cause) -> None:
     """Change the first day of a fact."""
-    _set_day(tx, memory, app_id, {"starts_at": starts_at}, cause)
+    _set_day(tx, memory, "starts_at", starts_at, cause)
 
 
-def _set_day(
-    tx: Connection, memory: Memory, app_id: int, days: dict[str, date | None], cause: Cause
-) -> None:
-    changed = update(memories).where(_m.id == memory.id)
-    tx.execute(changed.values(**days, updated_at=cause.at))
-    old = {name: _iso(getattr(memory, name)) for name in days}
-    new = {name: _iso(day) for name, day in days.items()}
-    events.record(tx, memory.id, app_id, "edit", cause, Values(old, new))
+def _set_day(tx: Connection, memory: Memory, name: str, day: date | None, cause: Cause) -> None:
+    app_id = _set(tx, memory.id, updated_at=cause.at, **{name: day}).app_id
+    values = Values({name: _iso(getattr(memory, name))}, {name: _iso(day)})
+    events.record(tx, memory.id, app_id, "edit", cause, values)
 
 
-def pin(tx: Connection, memory_id: int, app_id: int, cause: Cause, *, on: bool = True) -> None:
+def pin(tx: Connection, memory_id: int, cause: Cause, *, on: bool = True) -> None:
     """Pin or unpin a memory; nothing happens if it is in that state already."""
     changed = update(memories).where(_m.id == memory_id, _m.pinned == int(not on))
-    if tx.execute(changed.values(pinned=int(on), updated_at=cause.at)).rowcount:
+    changed = changed.values(pinned=int(on), updated_at=cause.at)
+    for app_id in tx.execute(changed.returning(_m.app_id)).scalars().all():
         events.record(tx, memory_id, app_id, "pin" if on else "unpin", cause)
 
 
@@ -204,6 +192,12 @@ def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
     """Delete memories with their keyword rows and evidence. Forgetting has to delete the rest."""
     keywords.remove(tx, "memories", memory_ids)
     tx.execute(delete(memories).where(_m.id.in_(memory_ids)))
+
+
+def _set(tx: Connection, memory_id: int, **columns: Any) -> Row[Any]:
+    changed = update(memories).where(_m.id == memory_id).values(**columns)
+    after = changed.returning(_m.app_id, _m.search_text, _m.expires_at, _m.starts_at)
+    return tx.execute(after).one()
 
 
 def _iso(day: date | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, not_, or_, select
 
 from memchat.language.word_search import folded
-from memchat.store import embedding_states, raw_sql
+from memchat.store import embedding_states, raw_sql, tags
 from memchat.store.apps import ScopeIds
 from memchat.store.memories import visible
 from memchat.store.memory_rows import SELECT, memory_of, memory_of_text, with_scope
@@ -253,6 +253,8 @@ def _filtered(
         query = query.where(_m.memory_type.in_(wanted.memory_types))
     if wanted.created_by:
         query = query.where(_m.created_by.in_(wanted.created_by))
+    if wanted.tags:
+        query = query.where(*tags.has_all(wanted.tags))
     return query
 
 

@@ -60,15 +60,18 @@ def titles_and_summaries(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
 
 
 def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
-    """The ids of memories that search does not find, without those being forgotten; and of memories
-    that were edited, whose history holds their former words."""
+    """The ids of memories that search does not find, or not by all of their words: inactive ones,
+    without those being forgotten; edited ones, whose history holds their former words; and those
+    with tags."""
     sql = (
         f"SELECT id FROM memories WHERE app_id {_IN} AND active = 0"
         " AND inactive_reason NOT IN ('superseded', 'forgotten')"
         f" UNION SELECT memory_id FROM memory_events WHERE app_id {_IN} AND kind = 'edit'"
+        " UNION SELECT memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id"
+        f" WHERE m.app_id {_IN}"
     )
     scopes_ = raw_sql.json_list(app_ids)
-    return [row[0] for row in raw_sql.rows(tx, sql, scopes_, scopes_)]
+    return [row[0] for row in raw_sql.rows(tx, sql, scopes_, scopes_, scopes_)]
 
 
 def note_texts(tx: Connection, chunk_ids: Collection[int]) -> list[Any]:
@@ -83,7 +86,7 @@ def note_texts(tx: Connection, chunk_ids: Collection[int]) -> list[Any]:
 
 def inbox_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
     """Id, message id, time and text of every inbox item."""
-    return _proposed(tx, "inbox", "value, quote, sentence, reason", app_ids)
+    return _proposed(tx, "inbox", "value, quote, sentence, reason, tags", app_ids)
 
 
 def refusal_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:

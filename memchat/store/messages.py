@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, or_, select, up
 from memchat.language.word_search import folded
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
-from memchat.store.schema import messages, searched_messages, sessions
+from memchat.store.schema import messages, searched_messages, sessions, unread_messages
 from memchat.types import Message, Role
 
 _m = messages.c
@@ -195,11 +195,7 @@ def ids_of(tx: Connection, session_id: int, *, learnable: bool = False) -> list[
 
 def unread_texts(tx: Connection) -> list[str]:
     """The user messages of all conversations that still wait for an extraction."""
-    query = (
-        select(_m.content)
-        .join(sessions, sessions.c.id == _m.session_id)
-        .where(_m.role == "user", _m.memory == 1, _m.id > sessions.c.extracted_to)
-    )
+    query = select(_m.content).join(sessions, sessions.c.id == _m.session_id).where(unread_messages)
     return list(tx.execute(query).scalars())
 
 

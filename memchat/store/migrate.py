@@ -40,7 +40,8 @@ def check_known(revision: str | None, path: Path) -> None:
 
 def back_up(path: Path, revision: str) -> Path:
     """Make a consistent copy of the database beside it: ``<name>.<revision>.bak``, or with a number
-    before ``.bak`` where an earlier upgrade left another copy there.
+    before ``.bak`` where an earlier upgrade left another copy there. The caller holds
+    the write lock.
 
     Raises StoreError if that fails.
     """
@@ -50,10 +51,8 @@ def back_up(path: Path, revision: str) -> Path:
         os.close(disk.new_file(temporary))
         with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
             source.backup(copy)
-            (held,) = copy.execute("SELECT version_num FROM alembic_version").fetchone()
-        if held == revision:  # or another process migrated first and made the right backup
-            target = _free_or_same(target, temporary)
-            os.replace(temporary, target)
+        target = _free_or_same(target, temporary)
+        os.replace(temporary, target)
     except (OSError, sqlite3.Error) as error:
         if refused := _no_room(error, path.parent):
             raise disk.full(str(target), refused) from error

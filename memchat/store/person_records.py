@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, func, select
 from memchat.store import record_kinds
 from memchat.store.memories import FORGOTTEN
 from memchat.store.record_kinds import EXTERNAL_IDS, OBJECTS, SWITCHES, RecordKind
-from memchat.store.schema import apps, memories, messages, sessions
+from memchat.store.schema import apps, clients, memories, messages, sessions
 from memchat.types import Scope
 
 Record = dict[str, Any]
@@ -26,6 +26,7 @@ _PARENTS: dict[str, Any] = {
     "message_id": select(messages.c.id, sessions.c.app_id)
     .join(sessions, sessions.c.id == messages.c.session_id)
     .subquery(),
+    "client_id": select(clients.c.id, clients.c.app_id).subquery(),
 }
 """What a table without a scope of its own belongs to, by the column that says so."""
 
@@ -108,6 +109,8 @@ class PersonRecords:
         """Whether what a record belongs to is exported too."""
         if kind is record_kinds.RECEIPT and not self._known(record["kind"], record["item_id"]):
             return False
+        if kind is record_kinds.CLIENT_WRITE and record["kind"] != "forget":
+            return any(record[name] is not None for name in kind.derived)
         return all(record[name] is not None or kind.optional(name) for name in kind.refers)
 
     def _value(self, kind: RecordKind, name: str, value: Any) -> Any:

@@ -11,42 +11,41 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Select, func, select
 
 from memchat.store.schema import utc_text
 
 _BATCH = 4_096
 
 
-def rows(tx: Connection, sql: str, *values: Any) -> list[Any]:
-    """All rows of a statement, run in the caller's transaction. Raises the driver's own errors."""
+def driver(tx: Connection) -> Any:
+    """The connection of the sqlite3 module below a connection of SQLAlchemy."""
     raw = tx.connection.driver_connection
     assert raw is not None
-    found: list[Any] = raw.execute(sql, values).fetchall()
+    return raw
+
+
+def rows(tx: Connection, sql: str, *values: Any) -> list[Any]:
+    """All rows of a statement, run in the caller's transaction. Raises the driver's own errors."""
+    found: list[Any] = driver(tx).execute(sql, values).fetchall()
     return found
 
 
 def batches(tx: Connection, sql: str, *values: Any) -> Iterator[list[Any]]:
     """The rows of a statement in lists of some thousands."""
-    raw = tx.connection.driver_connection
-    assert raw is not None
-    cursor = raw.execute(sql, values)
+    cursor = driver(tx).execute(sql, values)
     while found := cursor.fetchmany(_BATCH):
         yield found
 
 
 def each_row(tx: Connection, sql: str, *values: Any) -> Iterator[Any]:
     """The rows of a statement one at a time, so that the caller may stop early."""
-    raw = tx.connection.driver_connection
-    assert raw is not None
-    yield from raw.execute(sql, values)
+    yield from driver(tx).execute(sql, values)
 
 
 def run_many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
     """Run a statement once for each tuple of values."""
-    raw = tx.connection.driver_connection
-    assert raw is not None
-    raw.executemany(sql, values)
+    driver(tx).executemany(sql, values)
 
 
 def insert(tx: Connection, table: str, **values: Any) -> int:
@@ -74,6 +73,11 @@ def json_list(ids: Iterable[int] | Iterable[str]) -> str:
     if values and not -(2**63) <= min(values) <= max(values) < 2**63:
         raise OverflowError("no id is so large")
     return str(values)
+
+
+def id_list(ids: Iterable[int]) -> Select[tuple[int]]:
+    """The same for a statement of SQLAlchemy: ``column.in_(id_list(ids))``."""
+    return select(func.json_each(json_list(ids)).table_valued("value").c.value)
 
 
 def parse_time(value: str) -> datetime:

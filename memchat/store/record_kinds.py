@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Date, Float, Integer, Table, func, select
+from sqlalchemy import Date, Float, Integer, Table, case, func, select
 
 from memchat.store import schema
 from memchat.store.memories import visible
+from memchat.store.memory_rows import tags_of_row
 from memchat.store.schema import UtcTime
 
 SWITCHES = frozenset(
@@ -26,6 +27,8 @@ OBJECTS = frozenset(("old", "new", "detail", "counts"))
 """Columns of JSON, which are an object in a record."""
 EXTERNAL_IDS = frozenset(["external_id"])
 """Columns of JSON, which are a text or a whole number in a record."""
+ASKING = ("inbox", "forget")
+"""What a program wrote that is a question to the person."""
 UPKEEP = ("embed", "reindex")
 """Kinds of events that the index writes; they tell nothing of the memory itself."""
 _TYPES: tuple[tuple[type[Any], type], ...] = (
@@ -98,16 +101,38 @@ def _of_chunks(what: Any, *where: Any) -> Any:
     return select(what).where(of_note, *where).limit(1).scalar_subquery()
 
 
+def _written(*kinds: str) -> Any:
+    """The target of what a program wrote, where it is of one of these kinds."""
+    write = schema.client_writes.c
+    return case((write.kind.in_(kinds), write.target_id))
+
+
+def _asked_item() -> Any:
+    """The inbox item that a program asked for. An item that has the number of one that was answered
+    is younger than what the program wrote."""
+    write, item = schema.client_writes.c, schema.inbox.c
+    asked = select(item.id).where(item.id == write.target_id, item.created_at <= write.at)
+    return asked.where(write.kind.in_(ASKING)).scalar_subquery()
+
+
 _visible_ids = select(schema.memories.c.id).where(visible).scalar_subquery()
 _PROPOSED = "memory_type key value expires_at starts_at many cues sensitive relation target_id"
 
 APP = _kind("app", schema.apps, "name memory created_at")
+CLIENT = _kind("client", schema.clients, "id app name mode calls first_call_at last_call_at")
 SESSION = _kind(
     "session",
     schema.sessions,
-    "id app title summary started_at last_activity_at ended_at extracted_to copied_from",
-    "copied_from:session",
+    "id app title summary started_at last_activity_at ended_at extracted_to copied_from client_id",
+    "copied_from:session client_id:client",
+    derived={
+        "client_id": select(schema.clients.c.id)
+        .where(schema.clients.c.session_id == schema.sessions.c.id)
+        .limit(1)
+        .scalar_subquery()
+    },
 )
+"""``client_id`` is the program whose words a conversation holds."""
 MESSAGE = _kind(
     "message",
     schema.messages,
@@ -119,8 +144,9 @@ MEMORY = _kind(
     schema.memories,
     "id app memory_type key value many active inactive_reason replaced_by expires_at starts_at"
     " cues sensitive pinned created_by created_at updated_at said_at last_seen_at seen_count"
-    " match_count read_count",
+    " match_count read_count tags",
     where=visible,
+    derived={"tags": tags_of_row},
 )
 EVIDENCE = _kind(
     "evidence",
@@ -140,10 +166,22 @@ INBOX_ITEM = _kind(
     "inbox_item",
     schema.inbox,
     f"id app message_id status reason {_PROPOSED} quote start sentence masked unchecked"
-    " memory_id related_id created_at",
+    " memory_id related_id created_at tags",
     "message_id:message memory_id:memory related_id:memory target_id:memory",
     schema.inbox.c.memory_id.is_(None) | schema.inbox.c.memory_id.in_(_visible_ids),
 )
+CLIENT_WRITE = _kind(
+    "client_write",
+    schema.client_writes,
+    "client_id at kind memory_id note_id inbox_item_id",
+    "client_id:client memory_id:memory note_id:note inbox_item_id:inbox_item",
+    derived={
+        "memory_id": _written("memory"),
+        "note_id": _written("note"),
+        "inbox_item_id": _asked_item(),
+    },
+)
+"""All three are null where a program asked to forget what is gone, or is hidden, by now."""
 REFUSAL = _kind(
     "refusal",
     schema.refusals,
@@ -189,7 +227,8 @@ NOTE = _kind(
 )
 """``counts`` has how often chunks were found and read, by the hash of their text."""
 EVERY = (
-    APP, SESSION, MESSAGE, MEMORY, EVIDENCE, EVENT, NOTE, INBOX_ITEM, REFUSAL, RECEIPT, MUTED, USAGE
+    APP, CLIENT, SESSION, MESSAGE, MEMORY, EVIDENCE, EVENT, NOTE, INBOX_ITEM, CLIENT_WRITE, REFUSAL,
+    RECEIPT, MUTED, USAGE,
 )  # fmt: skip
 """In the order of an export: what a record refers to comes before it, and the messages of each
 session directly after it. Only ``replaced_by`` may refer to a memory that comes later, and

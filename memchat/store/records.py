@@ -16,8 +16,8 @@ T = TypeVar("T", bound=Hashable)
 Reader = Callable[[Any], Any]
 
 
-def _words(value: str) -> tuple[str, ...]:
-    return tuple(value.split())
+def _words(value: str | None) -> tuple[str, ...]:
+    return tuple(value.split()) if value else ()
 
 
 def _object(value: str | None) -> Any:

@@ -55,10 +55,9 @@ def repair_keywords(tx: Connection, kind: Kind) -> int:
             keywords.write(tx, kind, i, wanted[i].app_id, wanted[i].text)
         return len(astray)
     of_session: dict[int, list[int]] = {}
-    for first in range(0, len(again), 500):
-        query = select(_t.id, _t.session_id).where(_t.id.in_(again[first : first + 500]))
-        for message_id, session_id in tx.execute(query):
-            of_session.setdefault(session_id, []).append(message_id)
+    query = select(_t.id, _t.session_id).where(_t.id.in_(raw_sql.id_list(again))).order_by(_t.id)
+    for message_id, session_id in tx.execute(query):
+        of_session.setdefault(session_id, []).append(message_id)
     for session_id, ids in of_session.items():
         messages.write_keywords(tx, session_id, ids)
     return len(astray)

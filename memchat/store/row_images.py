@@ -12,7 +12,14 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from memchat.store import events, keywords, raw_sql
 from memchat.store.events import Cause
 from memchat.store.record_kinds import UPKEEP
-from memchat.store.schema import inbox, memories, memory_events, memory_sources, tombstones
+from memchat.store.schema import (
+    inbox,
+    memories,
+    memory_events,
+    memory_sources,
+    memory_tags,
+    tombstones,
+)
 
 Row = Mapping[str, Any]
 _CHANGED = (
@@ -32,6 +39,8 @@ class RowImages:
     """The ids of the memories that were added."""
     proofs: frozenset[int]
     """The ids of the evidence that the memories had before."""
+    tags: tuple[Row, ...]
+    """The tags that the memories had before."""
     inbox: tuple[Row, ...]
     left_items: frozenset[int]
     """The ids of the inbox items that were still there afterwards, with another status."""
@@ -57,6 +66,7 @@ def take(
         memories=tuple(row for row in old if row["id"] in left),
         added=tuple(sorted(left - {row["id"] for row in old})),
         proofs=frozenset(row["id"] for row in _rows(before, memory_sources, "memory_id", touched)),
+        tags=tuple(_rows(before, memory_tags, "memory_id", touched)),
         inbox=tuple(_rows(before, inbox, "id", item_ids)),
         left_items=frozenset(row["id"] for row in _rows(tx, inbox, "id", item_ids)),
         tombstones=tuple(_rows(before, tombstones, "id", [i for i, _ in marks - new_marks])),
@@ -77,9 +87,9 @@ def changed_meanwhile(tx: Connection, images: RowImages) -> bool:
 
 
 def put_back(tx: Connection, images: RowImages, cause: Cause) -> None:
-    """Give the memories that were there, their evidence and the tombstones their state of before;
-    each memory gets a ``restore`` event, and the cause of what happened to it becomes that of
-    ``cause``. What was added is not touched."""
+    """Give the memories that were there, their evidence, their tags and the tombstones their state
+    of before; each memory gets a ``restore`` event, and the cause of what happened to it becomes
+    that of ``cause``. What was added is not touched."""
     s, e, ids = memory_sources.c, memory_events.c, [row["id"] for row in images.memories]
     past = e.memory_id.in_(ids), e.id.between(images.first_event, images.last_event)
     tx.execute(update(memory_events).where(*past, e.actor == "user").values(cause=cause.cause))
@@ -99,6 +109,9 @@ def put_back(tx: Connection, images: RowImages, cause: Cause) -> None:
             keywords.write(tx, "memories", row["id"], row["app_id"], search_text)
         events.record(tx, row["id"], row["app_id"], "restore", cause)
     tx.execute(delete(memory_sources).where(s.memory_id.in_(ids), s.id.not_in(images.proofs)))
+    tx.execute(delete(memory_tags).where(memory_tags.c.memory_id.in_(ids)))
+    for row in images.tags:
+        tx.execute(insert(memory_tags).values(**row))
     for row in images.new_tombstones:
         t = tombstones.c
         renewed = t.id == row["id"], t.created_at == row["created_at"]
@@ -134,9 +147,6 @@ def _marks(tx: Connection, app_ids: Sequence[int]) -> set[tuple[int, str]]:
 
 
 def _rows(tx: Connection, table: Table, column: str, values: Sequence[int]) -> list[Row]:
-    found: list[Row] = []
-    for start in range(0, len(values), 500):
-        wanted = table.c[column].in_(list(values[start : start + 500]))
-        stored = [one for one in table.c if one.computed is None]
-        found += [dict(row._mapping) for row in tx.execute(select(*stored).where(wanted))]
-    return found
+    stored = select(*(one for one in table.c if one.computed is None))
+    wanted = stored.where(table.c[column].in_(raw_sql.id_list(values)))
+    return [dict(row._mapping) for row in tx.execute(wanted)]

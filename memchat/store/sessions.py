@@ -23,7 +23,7 @@ from sqlalchemy import (
 from memchat.language.word_search import folded
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
-from memchat.store.schema import apps, clients, jobs, messages, sessions
+from memchat.store.schema import apps, clients, jobs, messages, sessions, unread_messages
 from memchat.types import Session
 
 _s = sessions.c
@@ -212,16 +212,7 @@ def by_id(tx: Connection, session_id: int) -> tuple[Session, int] | None:
 
 def ended_with_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
     """The user's ended sessions with messages that no extraction has read, and their scope rows."""
-    unread = (
-        select(messages.c.id)
-        .where(
-            messages.c.session_id == _s.id,
-            messages.c.role == "user",
-            messages.c.memory == 1,
-            messages.c.id > _s.extracted_to,
-        )
-        .exists()
-    )
+    unread = select(messages.c.id).where(messages.c.session_id == _s.id, unread_messages).exists()
     query = _SELECT.where(apps.c.user == user, _s.ended_at.is_not(None), unread)
     return [(_session(row), row.app_id) for row in tx.execute(query)]
 
@@ -306,16 +297,8 @@ def remove(tx: Connection, session_id: int) -> None:
 
 def has_unread_messages(tx: Connection, session_id: int) -> bool:
     """Whether the session has a user message that no extraction has read."""
-    query = (
-        select(messages.c.id)
-        .join(sessions, _s.id == messages.c.session_id)
-        .where(
-            _s.id == session_id,
-            messages.c.role == "user",
-            messages.c.memory == 1,
-            messages.c.id > _s.extracted_to,
-        )
-    )
+    query = select(messages.c.id).join(sessions, _s.id == messages.c.session_id)
+    query = query.where(_s.id == session_id, unread_messages)
     return tx.execute(query.limit(1)).first() is not None
 
 

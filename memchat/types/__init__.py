@@ -8,12 +8,14 @@ from memchat.types.audit import Audit, Finding, FindingKind
 from memchat.types.backup import Backup, RestorePlan
 from memchat.types.client import (
     CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
     Client,
     ClientMode,
     ClientWrite,
     SessionQuote,
     WriteKind,
     Written,
+    note_prefix,
 )
 from memchat.types.cue_plan import CuePlan
 from memchat.types.event import Event
@@ -52,6 +54,7 @@ from memchat.types.reply_parts import ReplyParts
 from memchat.types.scope import EVERY_APP, NAME_LIMIT, AppInfo, MemorySwitch, Scope, clean_name
 from memchat.types.service import CHUNK_TOKENS, PluginInfo, Service, ServiceInfo
 from memchat.types.session import Session
+from memchat.types.tag import TAGS_MOST, clean_tags
 from memchat.types.text import REPLY_LIMIT, clean_text, counted, one_line
 from memchat.types.timeout import checked_timeout
 from memchat.types.undone import Undone

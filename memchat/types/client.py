@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
+from memchat.types.hit import Hit
 from memchat.types.memory import Memory
 
 ClientMode = Literal["ask", "trust"]
 CLIENT_MODES: tuple[ClientMode, ...] = ("ask", "trust")
+CLIENT_NAME_LIMIT = 60
+"""Characters of the name of a program."""
 WriteKind = Literal["memory", "inbox", "note", "forget"]
 
 
@@ -44,6 +47,11 @@ class ClientWrite:
     at: datetime
 
 
+def note_prefix(name: str) -> str:
+    """What the external ids of a program's notes begin with, and those of no other program's."""
+    return f"{name.replace('%', '%25').replace('/', '%2F')}/"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionQuote:
     """Words of the person in one of their conversations that prove a fact."""
@@ -62,3 +70,9 @@ class Written:
     inbox_id: int | None = None
     reason: str = ""
     """Why it waits or was refused, in plain words."""
+    replaced: str | None = None
+    """The value that it replaced, where it replaced one."""
+    last_day_gone: date | None = None
+    """The last day that it had before, where it has none any more."""
+    similar: tuple[Hit, ...] = ()
+    """Other memories in use that may be about the same, the nearest first."""

@@ -43,3 +43,5 @@ class InboxItem:
     """The sentence that contains ``quote``."""
     cues: tuple[str, ...] = ()
     sensitive: bool = False
+    tags: tuple[str, ...] = ()
+    """The tags that the memory gets with a yes."""

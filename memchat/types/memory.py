@@ -52,6 +52,8 @@ class Memory:
     fact."""
     sensitive: bool = False
     """Whether a chat model gets it only if it fits the message, as with health or debts."""
+    tags: tuple[str, ...] = ()
+    """The words that a person or a program groups it by, sorted. No model sees them."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 from typing import TypedDict
 
@@ -17,5 +18,7 @@ class MemoryChanges(TypedDict, total=False):
     all_apps: bool | None
     """Whether it is kept for every app of the person, or for this one."""
     sensitive: bool | None
+    tags: Iterable[str] | None
+    """All tags that it has from now on."""
     keep_secret: bool
     """Whether a value that looks like a secret is kept all the same."""

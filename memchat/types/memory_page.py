@@ -16,6 +16,8 @@ class Wanted:
     """Each of these words must be in the key or the value, whatever its case and accents."""
     memory_types: tuple[MemoryType, ...] = ()
     created_by: tuple[CreatedBy, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Only those that have each of these tags."""
     status: str = "active"
     """active, pinned, inactive, expiring, never used, not embedded, all, or forgotten: those whose
     deletion can still be undone."""

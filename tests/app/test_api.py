@@ -71,7 +71,8 @@ User
     mentions -> Mentions
     notes -> Notes
     scope -> Scope
-    search(query: str, *, limit: int = 10, timeout: float | None = None) -> Recalled
+    search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None =
+        None) -> Recalled
     sessions -> Sessions
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
@@ -84,9 +85,12 @@ ClientAccess
     memo_id(external_id: object) -> str
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
-        | None = None, quote: SessionQuote | None = None) -> Written
+        | None = None, quote: SessionQuote | None = None, tags: Iterable[str] = ()) -> Written
+    remember_instead(memory_id: int, type: str, key: str, value: str, *, expires_at: date | None
+        = None, starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     require_memory() -> None
-    update(memory_id: int, value: str, *, expires_at: date | None = None) -> Written
+    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None,
+        starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
     list() -> Sequence[Client]
@@ -95,12 +99,13 @@ Clients
     writes(name: str) -> Sequence[ClientWrite]
 Memories
     add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
-        None = None, all_apps: bool = False, keep_secret: bool = False) -> Memory
+        None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] =
+        ()) -> Memory
     browse(wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed
     browse_ids(wanted: Wanted) -> Sequence[int]
     clear() -> Deleted
-    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30)
-        -> int
+    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
+        tags: Iterable[str] = ()) -> int
     delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank: Elsewhere
         | None = None) -> Deleted
     delete_many(memory_ids: Iterable[int], *, hold: float = 0.0, progress: Callable[[Progress],
@@ -111,12 +116,13 @@ Memories
     history(memory_id: int) -> Sequence[Event]
     insights(*, top: int = 10) -> Insights
     list(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
-        limit: int = 100, cursor: str | None = None) -> Page[Memory]
+        tags: Iterable[str] = (), limit: int = 100, cursor: str | None = None) -> Page[Memory]
     pin(memory_id: int, *, on: bool = True) -> Memory
     replaced(memory_id: int) -> Sequence[Memory]
     restore(memory_id: int) -> Memory
     restore_many(memory_ids: Iterable[int], *, progress: Callable[[Progress], None] | None =
         None) -> Changed
+    tags() -> Mapping[str, int]
     update(memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory
     use_counts(memory_id: int) -> UseCounts
 Sessions

@@ -237,3 +237,26 @@ def test_an_export_with_what_programs_wrote_comes_back_whole(ana, trusted, tmp_p
     (bolt,) = ana.memories.list()
     (event, *_) = ana.memories.history(bolt.id)
     assert (event.actor, event.cause) == ("client", APP)
+
+
+def test_no_program_fills_the_inbox(ana, trusted) -> None:
+    stranger = ana.client("Stranger")
+    mine = ana.memories.add("profile", "city", "Porto")
+    for number in range(200):
+        assert stranger.remember("fact", "item", f"thing {number}").status == "waiting"
+    for refused in (
+        stranger.remember("fact", "item", "one more"),
+        stranger.forget(mine.id),
+        stranger.promote(mine.id),
+    ):
+        assert refused.status == "refused" and "200 things" in refused.reason
+    assert len(ana.inbox.list()) == 200 and values(ana) == ["Porto"]
+    # Others ask on, and so does this one once there is room.
+    assert trusted.update(mine.id, "Faro").status == "waiting"
+    ana.inbox.reject(ana.inbox.list()[0].id)
+    assert stranger.remember("fact", "item", "one more").status == "waiting"
+    # What its mode stores is stored, however much waits.
+    now_trusted = ana.client("Stranger", "trust")
+    assert now_trusted.remember("fact", "hat", "blue").status == "stored"
+    assert now_trusted.update(mine.id, "Lyon").status == "refused"
+    assert len(ana.inbox.list()) == 201

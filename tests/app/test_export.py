@@ -20,7 +20,7 @@ def ana(mc, clock, extract_model):
 def test_the_file_says_first_what_it_is_and_last_that_it_is_whole(ana, clock, tmp_path) -> None:
     done = ana.export_file(tmp_path / "ana.jsonl")
     first, *records, last = map(json.loads, done.file.read_text(encoding="utf-8").splitlines())
-    assert (first["format"], first["version"], first["user"]) == ("memchat export", 2, "ana")
+    assert (first["format"], first["version"], first["user"]) == ("memchat export", 3, "ana")
     assert first["exported_at"] == clock().isoformat().replace("+00:00", "Z")
     counts = Counter(record["record"] for record in records)
     assert {kind: n for kind, n in first["contains"].items() if n} == counts == done.records

@@ -268,7 +268,7 @@ def test_what_was_forgotten_here_is_blanked_where_a_conversation_goes_on(
         ("", "is no export of memchat"),
         ("# A page\n", "is no export of memchat"),
         ('{"record": "app"}\n', "is no export of memchat"),
-        ('{"record":"header","format":"memchat export","version":3}\n', "upgrade memchat"),
+        ('{"record":"header","format":"memchat export","version":4}\n', "upgrade memchat"),
         ('{"record":"header","format":"memchat export","version":"1"}\n', "is no export"),
         ("[" * 100_000, "is no export of memchat"),
     ],

@@ -3,11 +3,14 @@ as long as they said, whatever a program repeats."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memchat.errors import InputError
+from memchat.errors import InputError, StoreError
+from tests.support.leftovers import rows_with
 from tests.support.store import NOON
 
 SPRING = datetime(2026, 4, 1, tzinfo=UTC)
@@ -125,3 +128,65 @@ def test_no_name_of_a_program_leads_into_the_notes_of_another(ana) -> None:
     odd = ana.client("A%2FB").index_memo("c", "The cellar.", SPRING)
     assert len({theirs.id, mine.id, odd.id}) == 3
     assert ana.client("A/B").memo_id(theirs.external_id) == "c"
+
+
+def test_what_a_program_stored_and_asked_to_forget_goes_with_it(mc, ana, trusted) -> None:
+    before = trusted.remember("profile", "employer", "Acmewerk").memory
+    trusted.forget(trusted.remember("profile", "employer", "Boltwerk").memory.id)
+    other = ana.client("Other", "trust")
+    other.forget(trusted.remember("fact", "boat", "Dinghywerk").memory.id)
+    mine = ana.memories.add("fact", "pet", "a dog")
+    trusted.forget(mine.id)
+    undone = ana.clients.undo("Desk")
+    assert {one.value for one in undone.gone} == {"Acmewerk", "Boltwerk", "Dinghywerk"}
+    assert not rows_with(mc, "Boltwerk") and not rows_with(mc, "Dinghywerk")
+    # About the person's own memory the question stays.
+    (item,) = ana.inbox.list()
+    assert ana.inbox.question(item) == "Forget pet: a dog for good?"
+    # Nothing of the undone requests keeps the same from being said again.
+    assert other.remember("profile", "employer", "Boltwerk").status == "stored"
+    assert before.id not in {one.id for one in ana.memories.list(status="all")}
+
+
+def test_what_the_person_deleted_themselves_is_still_forgotten_after_the_undoing(
+    mc, ana, trusted, clock
+) -> None:
+    ana.memories.delete(trusted.remember("fact", "boat", "Dinghywerk").memory.id)
+    assert ana.clients.undo("Desk").gone == ()
+    clock.advance(seconds=86_400)
+    mc.jobs.run()
+    assert not rows_with(mc, "Dinghywerk")
+    assert ana.client("Other", "trust").remember("fact", "boat", "Dinghywerk").status == "waiting"
+
+
+def test_what_the_person_pinned_or_kept_for_every_app_stays(ana, trusted) -> None:
+    pinned, promoted, loose = (
+        trusted.remember("fact", key, "a red one").memory for key in ("car", "boat", "hat")
+    )
+    ana.memories.pin(pinned.id)
+    ana.inbox.accept(trusted.promote(promoted.id).inbox_id)
+    undone = ana.clients.undo("Desk")
+    assert [one.id for one in undone.gone] == [loose.id]
+    assert {one.id for one in undone.kept} == {pinned.id, promoted.id}
+    assert {one.key for one in ana.memories.list()} == {"car", "boat"}
+
+
+def test_a_note_and_its_program_are_stored_together_or_not_at_all(mc, ana, trusted) -> None:
+    trusted.called()
+    with closing(sqlite3.connect(mc.settings.home / "memchat.db")) as db, db:
+        db.execute(
+            "CREATE TRIGGER never BEFORE INSERT ON client_writes"
+            " BEGIN SELECT RAISE(ABORT, 'killed here'); END"
+        )
+    with pytest.raises(StoreError):
+        trusted.index_memo("m1", "The roof leaks.", SPRING)
+    assert list(ana.notes.list()) == []
+
+
+def test_forgetting_leaves_the_questions_of_a_program_whose_name_has_the_word(ana) -> None:
+    program = ana.client("Porto Travel")
+    program.remember("fact", "pet", "a dog")
+    program.promote(ana.memories.add("fact", "car", "red").id)
+    program.remember("fact", "trip", "Porto in May")
+    ana.memories.delete(ana.memories.add("profile", "city", "Porto").id)
+    assert waiting(ana) == ["a dog", None]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socketserver
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,61 @@ def test_a_server_that_dies_is_an_error_and_no_zombie() -> None:
     with pytest.raises(ProviderError):
         MCPClient(FAULTY, timeout=30).call("die")
     assert children() <= before
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("exit 3", "ended without an answer"),
+        ("echo private words; exit 0", "ended without an answer"),
+        ("sleep 60", "did not answer within 2 s"),
+    ],
+    ids=["ends at once", "noise on standard output", "never speaks"],
+)
+def test_what_is_no_server_is_an_error_in_one_line_that_holds_nothing_it_wrote(
+    code, says, caplog, capfd
+) -> None:
+    before = children()
+    with pytest.raises(ProviderError, match=says) as error:
+        MCPClient(McpServer("none", "sh", ("-c", code)), timeout=2).tools()
+    assert "\n" not in str(error.value)
+    assert children() <= before
+    assert "private" not in caplog.text and capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("tool", ["echo", "hang"])
+def test_a_server_that_another_program_starts_as_npx_does_is_ended_too(tool) -> None:
+    mark = f"mark-{os.getpid()}-{tool}"
+    started = f"{sys.executable} -m tests.support.mcp_faulty_server {mark}; true"
+    client = MCPClient(McpServer("npx", "sh", ("-c", started), FAULTY.env), timeout=5)
+    if tool == "echo":
+        assert client.call("echo", {"words": "green tea"}).text == "green tea"
+    else:
+        with pytest.raises(ProviderError, match="did not answer"):
+            client.call("hang")
+    assert not [one for one in Path("/proc").glob("[0-9]*") if mark in cmdline(one)]
+
+
+def cmdline(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_a_server_that_goes_away_in_the_middle_of_an_answer_is_an_error() -> None:
+    class Gone(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(100)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Gone) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        with pytest.raises(ProviderError, match="'web' cannot be reached"):
+            MCPClient(McpServer("web", url=url), timeout=30).tools()
+        server.shutdown()
+        thread.join()
 
 
 def write(home: Path, text: str) -> None:

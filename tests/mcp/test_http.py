@@ -217,10 +217,10 @@ def test_the_client_of_this_package_calls_over_http_and_over_stdio(server, tmp_p
 
 
 def test_the_client_says_so_where_the_token_or_the_address_is_wrong(server) -> None:
-    for wrong in (
-        McpServer("web", url=server.url, token="nonsense"),
-        McpServer("web", url="http://127.0.0.1:9/mcp"),
-        McpServer("own", "no-such-program-here"),
+    for wrong, says in (
+        (McpServer("web", url=server.url, token="nonsense"), "refuses the token"),
+        (McpServer("web", url="http://127.0.0.1:9/mcp"), "cannot be reached"),
+        (McpServer("own", "no-such-program-here"), "cannot be started"),
     ):
-        with pytest.raises(ProviderError, match="cannot be reached"):
+        with pytest.raises(ProviderError, match=says):
             MCPClient(wrong).tools()

@@ -124,7 +124,7 @@ def test_a_scope_holds_a_fact_once_active_or_not(store: Database) -> None:
         memory_id = keep(tx, ANA, "Lisbon")
         own = apps.find(tx, ANA).own
         found = memories.get(tx, [own], memory_id)
-        memory_changes.deactivate(tx, found, own, "ended", BY_HAND)
+        memory_changes.deactivate(tx, found, "ended", BY_HAND)
     with pytest.raises(StoreError), store.write() as tx:
         keep(tx, ANA, "Lisbon")
     with store.write() as tx:
@@ -137,7 +137,7 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
     old, newer = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
     own = apps.find(tx, ANA).own
     memory_changes.deactivate(
-        tx, memories.get(tx, [own], old), own, "superseded", BY_HAND, replaced_by=newer
+        tx, memories.get(tx, [own], old), "superseded", BY_HAND, replaced_by=newer
     )
     retired = memories.get(tx, [own], old)
     assert (retired.active, retired.inactive_reason, retired.replaced_by) == (
@@ -148,7 +148,7 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
     assert [m.id for m in replacements.replaced_memories(tx, newer)] == [old]
     found = keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)
     assert [i for i, _ in found] == [old], "a replaced value can be searched for"
-    memory_changes.reactivate(tx, retired, own, BY_HAND)
+    memory_changes.reactivate(tx, retired, BY_HAND)
     back = memories.get(tx, [own], old)
     assert (back.active, back.inactive_reason, back.replaced_by) == (True, None, None)
     assert [i for i, _ in keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)] == [old]
@@ -160,7 +160,7 @@ def test_a_removed_row_lets_go_of_those_it_replaced(tx) -> None:
     old, newer = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
     own = apps.find(tx, ANA).own
     memory_changes.deactivate(
-        tx, memories.get(tx, [own], old), own, "merged", BY_HAND, replaced_by=newer
+        tx, memories.get(tx, [own], old), "merged", BY_HAND, replaced_by=newer
     )
     memory_changes.remove(tx, [newer])
     left = memories.get(tx, [own], old)
@@ -171,7 +171,7 @@ def test_a_repeat_counts_and_an_older_one_moves_no_time_back(tx) -> None:
     memory_id = keep(tx, ANA, "Lisbon")
     own = apps.find(tx, ANA).own
     for said_at in (NOON + timedelta(days=2), NOON - timedelta(days=2)):
-        memory_changes.count_repeat(tx, memories.get(tx, [own], memory_id), own, said_at, BY_HAND)
+        memory_changes.count_repeat(tx, memories.get(tx, [own], memory_id), said_at, BY_HAND)
     found = memories.get(tx, [own], memory_id)
     assert found.seen_count == 3
     assert found.last_seen_at == found.said_at == NOON + timedelta(days=2)
@@ -201,7 +201,7 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
         ]
     }
     gone = keep(tx, ANA, "ended")
-    memory_changes.deactivate(tx, memories.get(tx, [own], gone), own, "ended", BY_HAND)
+    memory_changes.deactivate(tx, memories.get(tx, [own], gone), "ended", BY_HAND)
 
     def listed(status: str) -> set[str]:
         found = memory_lists.listed(tx, [own], Wanted(status=status), ValuesInForce(TODAY))
@@ -242,7 +242,7 @@ def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None
     keep(tx, ANA, "fact", memory_type="fact")
     like = keep(tx, ANA, "tea", memory_type="preference")
     city, job = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "baker")
-    memory_changes.count_repeat(tx, memories.get(tx, [own], job), own, NOON, BY_HAND)
+    memory_changes.count_repeat(tx, memories.get(tx, [own], job), NOON, BY_HAND)
     assert [m.id for m in memory_lists.pinned_first(tx, [own], ValuesInForce(TODAY), 9)] == [
         job,
         city,

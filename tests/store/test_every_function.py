@@ -122,13 +122,13 @@ def test_memories_change_with_their_history(tx, own) -> None:
     def row(memory_id: int):
         return memories.get(tx, [own], memory_id)
 
-    memory_changes.pin(tx, lisbon, own, BY_ANA)
-    memory_changes.deactivate(tx, row(lisbon), own, "superseded", BY_ANA, replaced_by=porto)
+    memory_changes.pin(tx, lisbon, BY_ANA)
+    memory_changes.deactivate(tx, row(lisbon), "superseded", BY_ANA, replaced_by=porto)
     assert not row(lisbon).active and row(porto).pinned
-    memory_changes.reactivate(tx, row(lisbon), own, BY_ANA)
-    memory_changes.count_repeat(tx, row(lisbon), own, LATER, BY_ANA)
-    memory_changes.set_expiry(tx, row(lisbon), own, TODAY, BY_ANA)
-    memory_changes.set_start(tx, row(lisbon), own, TODAY, BY_ANA)
+    memory_changes.reactivate(tx, row(lisbon), BY_ANA)
+    memory_changes.count_repeat(tx, row(lisbon), LATER, BY_ANA)
+    memory_changes.set_expiry(tx, row(lisbon), TODAY, BY_ANA)
+    memory_changes.set_start(tx, row(lisbon), TODAY, BY_ANA)
     memory_changes.set_columns(tx, lisbon, sensitive=1)
     changed = row(lisbon)
     assert (changed.seen_count, changed.expires_at, changed.starts_at) == (2, TODAY, TODAY)
@@ -161,10 +161,10 @@ def test_lists_of_memories_are_filtered_sorted_and_counted(tx, own) -> None:
     assert found(memory_lists.or_over(Wanted(status="inactive"))) == [gone]
     assert found(Wanted(status="all", sort="oldest")) == [debt, gone, job, city]
     assert memory_lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [debt, job, city]
-    memory_changes.pin(tx, city, own, BY_ANA, on=True)
+    memory_changes.pin(tx, city, BY_ANA, on=True)
     assert memory_lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [city, debt, job]
     assert [m.id for m in memory_lists.of_ids(tx, [job, 99_999, city], NOW)] == [job, city]
-    memory_changes.pin(tx, city, own, BY_ANA, on=False)
+    memory_changes.pin(tx, city, BY_ANA, on=False)
     assert [m.id for m in memory_lists.pinned_first(tx, [own], NOW, 9)] == [city, job]
     assert {m.id for m in memory_lists.each_active(tx, own)} == {city, job, gone, debt}
     assert memory_lists.count_active(tx, [own]) == 4
@@ -183,9 +183,9 @@ def test_facts_of_a_period_and_values_by_date(tx, own) -> None:
     lisbon = add(tx, own, "Lisbon", expires_at=TODAY)
     over = add(tx, own, "Rome", key="trip", expires_at=TODAY - timedelta(days=1))
     talk(tx, own, "I live in Lisbon.", "Good.")
-    before, after = NOON - timedelta(days=1), NOON + timedelta(days=1)
-    assert by_day.facts(tx, [own], before, after, 9, [over]) == [lisbon]
-    assert len(by_day.turns(tx, [own], before, after, 9)) == 1
+    days = NOON - timedelta(days=1), NOON + timedelta(days=1)
+    assert by_day.said(tx, "memories", [own], days, 9, [over]) == [lisbon]
+    assert len(by_day.said(tx, "messages", [own], days, 9)) == 1
     assert by_day.ending(tx, [own], TODAY, 9) == [lisbon]
     (due,) = values_in_force.with_due_date(tx, [own], TODAY)
     assert due.id == over and not values_in_force.holds_on(due, TODAY)
@@ -196,7 +196,7 @@ def test_replacements_are_followed_in_both_directions(tx, own) -> None:
     ids = [add(tx, own, city) for city in ("Lisbon", "Porto", "Faro")]
     for old, new in pairwise(ids):
         row = memories.get(tx, [own], old)
-        memory_changes.deactivate(tx, row, own, "superseded", BY_ANA, replaced_by=new)
+        memory_changes.deactivate(tx, row, "superseded", BY_ANA, replaced_by=new)
     assert replacements.successors(tx, ids[0]) == ids[1:]
     assert [m.id for m in replacements.replaced_memories(tx, ids[2])] == [ids[1]]
     past = replacements.replaced_values(tx, [own], [ids[2]])[ids[2]]

@@ -24,6 +24,7 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
     mine = clients.record_call(tx, own, "Claude", "ask", NOON)
     assert clients.record_call(tx, own, "Claude", "trust", LATER) == mine
     assert (clients.find(tx, own, "Claude"), clients.find(tx, own, "Other")) == (mine, None)
+    assert (clients.app_id_of(tx, mine), clients.waiting(tx, mine)) == (own, 0)
     city = keep(tx, ANA, "Lisbon")
     clients.record_write(tx, mine, "memory", city, NOON)
     clients.record_write(tx, mine, "note", 7, LATER)
@@ -31,6 +32,8 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
         ClientWrite("memory", city, NOON), ClientWrite("note", 7, LATER)
     ]  # fmt: skip
     assert [one.target_id for one in clients.writes(tx, mine, kind="memory")] == [city]
+    assert clients.has_write(tx, mine, "memory", city, NOON)
+    assert not clients.has_write(tx, mine, "memory", city, LATER)
     assert [one.target_id for one in clients.writes(tx, mine, since=LATER)] == [7]
     assert (clients.note_written_at(tx, mine, 7), clients.note_written_at(tx, mine, 8)) == (
         LATER,

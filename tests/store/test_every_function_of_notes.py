@@ -85,7 +85,8 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
             assert notes.chunk_ids(tx, [own], one) == [boat, key]
         for one in (Filter(note_ids=[]), Filter(type="file"), Filter(parent_id=3)):
             assert notes.chunk_ids(tx, [own], one) == []
-        assert by_day.chunks(tx, [own], NOON, NOON + timedelta(days=1), 5, []) == [key, boat]
+        day = NOON, NOON + timedelta(days=1)
+        assert by_day.said(tx, "chunks", [own], day, 5, []) == [key, boat]
         parts = {"score": 1.0, "cosine": None, "bm25": 1.0, "confident": True}
         (hit,) = notes.hits(tx, {key: parts}, with_text=True)
         assert hit.text == "The key is under the mat." and hit.hash == chunks.text_hash(

@@ -18,7 +18,7 @@ def test_rows_are_put_back_as_they_were(store: Database) -> None:
         lisbon = memories.by_ids(tx, [own], [kept])[kept]
     with store.write() as tx:
         since = events.latest(tx, own)
-        memory_changes.deactivate(tx, lisbon, own, "ended", BY_HAND)
+        memory_changes.deactivate(tx, lisbon, "ended", BY_HAND)
         added = keep(tx, ANA, "Porto")
         inbox.decide(tx, item.id, "accepted")
         with store.read() as before:

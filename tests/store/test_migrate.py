@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from memchat.store.events import Cause
 from memchat.store.new_memory import NewMemory
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Scope, Service, Wanted
-from tests.support.store import NOON
+from tests.support.store import NOON, WAIT
 
 HEAD = schema.HEAD
 BACKUP = f"{FILE}.{HEAD}.bak"
@@ -152,15 +154,40 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
         )
 
 
-def test_a_process_that_comes_second_leaves_the_first_one_s_backup_as_it_is(
-    home: Path, next_version
+def test_a_process_that_comes_second_waits_and_makes_no_backup(
+    home: Path, next_version, monkeypatch
 ) -> None:
     next_version(NEXT, SECOND)
+    upgrade, check = migrate.upgrade, migrate.check_known
+    pool, second, came_second = ThreadPoolExecutor(1), [], threading.Event()
+
+    def meanwhile(tx) -> None:
+        monkeypatch.setattr(migrate, "upgrade", upgrade)
+        monkeypatch.setattr(
+            migrate, "check_known", lambda *given: (check(*given), came_second.set())
+        )
+        second.append(pool.submit(Database, home))
+        assert came_second.wait(WAIT)
+        upgrade(tx)
+
+    monkeypatch.setattr(migrate, "upgrade", meanwhile)
     Database(home).close()
-    backup = (home / BACKUP).read_bytes()
-    migrate.back_up(home / FILE, HEAD)  # as it had read before the other one was done
-    assert (home / BACKUP).read_bytes() == backup
-    assert sorted(files(home)) == [FILE, BACKUP]
+    with closing(second[0].result(timeout=WAIT)) as database:
+        assert database.backup is None
+    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+
+
+def test_where_another_process_takes_too_long_to_upgrade_it_says_to_wait(
+    home: Path, next_version, monkeypatch
+) -> None:
+    next_version(NEXT, SECOND)
+    monkeypatch.setattr("memchat.store.database.BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(home / FILE, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="brings an older store up to date; wait") as error:
+            Database(home)
+    assert "restore" not in str(error.value)
+    Database(home).close()
 
 
 def test_the_backup_of_an_earlier_upgrade_is_not_overwritten_by_that_of_a_restored_store(

@@ -37,6 +37,7 @@ LANDED = {
     "0012_read_all.py": "10898ba13d5b4bef",
     "0013_notes.py": "56378f121970cbea",
     "0014_clients.py": "9d2a96a19110cadf",
+    "0015_tags.py": "fee392635fc22d86",
 }
 """The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
 that stands here is never edited: stores have been made by it."""

@@ -14,7 +14,7 @@ server = MCPServer("faulty", log_level="CRITICAL")
 @server.tool()
 def echo(words: str) -> str:
     """Gives back what it is given."""
-    sys.stderr.write("noise " * 20_000 + "\n")
+    sys.stderr.write("noise " * 1_700_000 + "\n")
     return words
 
 

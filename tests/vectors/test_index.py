@@ -72,7 +72,7 @@ def test_what_another_process_writes_shows_at_the_next_search(store: Database) -
         with elsewhere.write() as tx:
             own = apps.find(tx, ANA).own
             found = memories.get(tx, [own], tea)
-            memory_changes.deactivate(tx, found, own, "ended", BY_HAND)
+            memory_changes.deactivate(tx, found, "ended", BY_HAND)
         assert search(store, mine, ANA, "tea") == [jazz]
 
 
@@ -233,7 +233,7 @@ def test_a_file_from_before_a_copy_was_put_back_is_not_trusted(
         own = apps.find(tx, ANA).own
         first = memory_lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[-1]
         for _ in range(3):  # as many events as the lost way had, and one more
-            memory_changes.count_repeat(tx, first, own, NOON + timedelta(days=1), BY_HAND)
+            memory_changes.count_repeat(tx, first, NOON + timedelta(days=1), BY_HAND)
     with store.read() as tx:
         held = {m.id for m in memory_lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))}
         assert opened(store).ids(tx, own) == held and len(held) == 3

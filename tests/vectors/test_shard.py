@@ -208,6 +208,6 @@ def test_a_large_shard_outlives_a_forgetting_in_memory_but_not_on_disk(
     gone = min(before)
     with store.write() as tx:
         memory = memories.by_ids(tx, [own], [gone])[gone]
-        memory_changes.deactivate(tx, memory, own, "ended", BY_HAND)
+        memory_changes.deactivate(tx, memory, "ended", BY_HAND)
     with store.read() as tx:
         assert index.ids(tx, own) == before - {gone}

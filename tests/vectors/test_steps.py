@@ -92,7 +92,7 @@ class InStep(RuleBasedStateMachine):
             if len(active) > 1:
                 loser, winner = active[n % len(active)], active[(n + 1) % len(active)]
                 cause = Cause(self.clock(), "model")
-                memory_changes.deactivate(tx, loser, own, "merged", cause, replaced_by=winner.id)
+                memory_changes.deactivate(tx, loser, "merged", cause, replaced_by=winner.id)
 
     @rule(
         who=who, app=app, n=nth, value=st.sampled_from(LIKES), everywhere=st.none() | st.booleans()

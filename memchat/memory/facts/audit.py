@@ -243,9 +243,8 @@ def mend(ctx: Context, finding: Finding) -> tuple[bool, set[int]]:
     if finding.kind in REASONS:
         first, *rest = chosen
         for memory in rest:
-            home = memories.app_id_of(tx, memory.id)
             reason = REASONS[finding.kind]
-            memory_changes.deactivate(tx, memory, home, reason, cause, replaced_by=first.id)
+            memory_changes.deactivate(tx, memory, reason, cause, replaced_by=first.id)
     else:
         _retire(ctx, chosen[0], cause)
     return True, set()
@@ -256,9 +255,9 @@ def _retire(ctx: Context, memory: Memory, cause: Cause) -> None:
     home = memories.app_id_of(tx, memory.id)
     over = memory.expires_at is not None and memory.expires_at < today
     back = as_of(tx, [home], today).back.get(memory.id)
-    memory_changes.deactivate(tx, memory, home, "expired" if over else "ended", cause)
+    memory_changes.deactivate(tx, memory, "expired" if over else "ended", cause)
     for before in memories.by_ids(tx, [home], [back] if back else []).values():
-        memory_changes.reactivate(tx, before, home, cause)
+        memory_changes.reactivate(tx, before, cause)
 
 
 def _rebuild(ctx: Context) -> set[int]:

@@ -8,6 +8,7 @@ person from a stored conversation, the gate decides whatever the program.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
@@ -19,21 +20,44 @@ from memchat.memory.extraction.quoted_proposal import QuotedProposal
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import Fact, inbox_entry, search_text
 from memchat.memory.facts.ingest import Ingested, Source, ingest, queue_embedding
-from memchat.memory.facts.manual import checked_fact, is_secret
+from memchat.memory.facts.manual import checked_fact, checked_tags, is_secret
 from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
 from memchat.prompts import Prompts
-from memchat.store import clients, inbox, memories, messages, sessions
+from memchat.store import (
+    clients,
+    inbox,
+    memories,
+    memory_changes,
+    messages,
+    new_memory,
+    sessions,
+)
+from memchat.store.events import Cause
 from memchat.store.inbox import FORGET, PROMOTE, NewInboxItem
-from memchat.types import ClientMode, InboxItem, Memory, SessionQuote, WriteKind, Written
+from memchat.types import (
+    Change,
+    ClientMode,
+    InboxItem,
+    Memory,
+    SessionQuote,
+    WriteKind,
+    Written,
+)
 
 FORGETS_AN_HOUR = 10
 """Memories that a program can put out of use within an hour; further ones stay in use until the
 person decides."""
+WAITING_AT_MOST = 200
+"""Inbox items that wait because one program asked; beyond that it can ask nothing more."""
+_FULL = (
+    f"{WAITING_AT_MOST} things that it asked for wait in the inbox already; ask again when the "
+    "person has answered some"
+)
 REFUSED = "the person said no to it before"
-_ORDER = "it reads as an instruction, not as a fact about you"
-_CHANGES_OWN = "it would change what you entered or had forgotten"
+_ORDER = "it reads as an instruction, not as a fact"
+_CHANGES_OWN = "it would change what the person entered or had forgotten"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +80,72 @@ class ClientFacts:
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
+        tags: Iterable[str] = (),
     ) -> Written:
         """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
         SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
+        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        if quote is None or _is_order(replace(fact, key="", value="")):
+            return self._take(fact)  # the gate judges key and value, and no tags
+        return self._take_quoted(fact, quote)
+
+    def remember_instead(
+        self,
+        memory: Memory,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Store a fact in the place of a memory, under its key. Raises as ``remember``, and where
+        that is not in use."""
+        if not memory.active:
+            now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
+            raise InputError(f"memory {memory.id} is not in use{now}")
+        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        same = (fact.key, fact.value, fact.starts_at) == (
+            memory.key,
+            memory.value,
+            memory.starts_at,
+        )
+        relation: Relation = "same" if same else "updates"
+        return self._take(replace(fact, relation=relation, target_id=memory.id))
+
+    def change(
+        self,
+        memory: Memory,
+        value: str | None,
+        expires_at: date | None,
+        starts_at: date | None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Replace the value and the last day of a memory, or with None keep them, and add tags. A
+        first day to come stays unless another is given. Raises as ``remember_instead``."""
+        said = memory.value if value is None else value
+        starts = starts_at or memory.starts_at
+        kind, key = memory.memory_type, memory.key
+        done = self.remember_instead(memory, kind, key, said, expires_at, starts, tags)
+        now = done.memory
+        if now is None or done.status not in ("stored", "known"):
+            return done
+        if done.status == "known" and now.tags != memory.tags:
+            done = replace(done, status="stored")
+        return replace(done, last_day_gone=memory.expires_at if now.expires_at is None else None)
+
+    def _checked(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None,
+        starts_at: date | None,
+        tags: Iterable[str],
+    ) -> Fact:
         kind, name, words = checked_fact(memory_type, key, value)
         fact = self._fact(kind, name, words, expires_at, starts_at)
-        return self._take(fact) if quote is None else self._take_quoted(fact, quote)
-
-    def change(self, memory: Memory, value: str, expires_at: date | None) -> Written:
-        """Replace the value of a memory. Raises as ``remember``, and where it is not in use."""
-        if not memory.active:
-            raise InputError(f"memory {memory.id} is not in use")
-        kind, name, words = checked_fact(memory.memory_type, memory.key, value)
-        fact = self._fact(kind, name, words, expires_at, None)
-        relation: Relation = "same" if words == memory.value else "updates"
-        return self._take(replace(fact, relation=relation, target_id=memory.id))
+        return replace(fact, tags=checked_tags(tags))
 
     def forget(self, memory: Memory) -> tuple[Written, set[int]]:
         """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
@@ -80,6 +155,8 @@ class ClientFacts:
         stale: set[int] = set()
         if self._was_refused(memory, FORGET):
             return Written("refused", memory, reason=REFUSED), stale
+        if self._is_full():
+            return Written("refused", memory, reason=_FULL), stale
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
             stale = purge.hide(self.ctx, memory, hold=None)
@@ -94,11 +171,13 @@ class ClientFacts:
         """Ask the person whether a memory of this app is kept for all their apps."""
         if self._was_refused(memory, PROMOTE):
             return Written("refused", memory, reason=REFUSED)
+        if self._is_full():
+            return Written("refused", memory, reason=_FULL)
         item = self._ask_about(memory, PROMOTE, f"{self.name} asks for it")
         return self._asked(item, "the person is asked first", memory)
 
     def _take(self, fact: Fact) -> Written:
-        if reads_as_instruction(fact.value) or reads_as_instruction(fact.key):
+        if _is_order(fact):
             return self._ask(fact, f"{self.name} sent it, and {_ORDER}")
         if self.mode == "ask":
             return self._ask(fact, self._wish(fact))
@@ -121,11 +200,14 @@ class ClientFacts:
         if said.outcome == "refuse":
             return Written("refused", reason=said.reason)
         if said.outcome == "review":
-            return self._queue(said.inbox_entry())
+            return self._queue(replace(said.inbox_entry(), tags=fact.tags))
         if self._rejected(fact):
             return Written("refused", reason=REFUSED)
+        if self._is_full():
+            return Written("refused", reason=_FULL)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
-        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
+        quoted = replace(said.fact(), tags=fact.tags)
+        done = ingest(self.ctx, source, [quoted], self.settings.merge_threshold)
         if done.changes[0].kind == "review":
             return self._asked(self._waiting(fact), _CHANGES_OWN, None)
         return self._stored(done)
@@ -137,15 +219,23 @@ class ClientFacts:
         )
         proofs = ((message_id, len(said) - len(fact.value), fact.value),)
         source = Source("client", self.name, message_id=message_id)
+        copy = None if fact.target_id is None else self._stored_before(fact)
         done = ingest(
             self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
         )
+        if copy is not None:
+            self._merge_copy(copy, done.changes[0], message_id)
         kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
-        if item is not None:
+        full = item is not None and self._is_full()
+        if item is not None and full:
+            inbox.remove(self.ctx.tx, [item])
+        elif item is not None:
             inbox.set_reason(self.ctx.tx, item, self._wish(fact))
         if kind in ("review", "refused"):
             # Nothing was stored that it could prove, and it may be words that were forgotten.
             messages.remove(self.ctx.tx, [message_id])
+        if kind == "review" and full:
+            return Written("refused", reason=_FULL)
         if kind == "review":
             return self._asked(item, _CHANGES_OWN, None)
         return self._stored(done)
@@ -158,23 +248,54 @@ class ClientFacts:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)
         known = change.kind == "repeated"
-        return Written("known" if known else "stored", change.memory)
+        return Written("known" if known else "stored", change.memory, replaced=change.before)
+
+    def _stored_before(self, fact: Fact) -> Memory | None:
+        """What a program stored under the key and with the value of a fact, before it said what
+        the fact replaces."""
+        sha1 = new_memory.sha1_of(fact.memory_type, fact.key, fact.value)
+        found = memories.by_sha1(self.ctx.tx, (self._own,), sha1)
+        if found is None or not found.active or found.created_by != "mcp":
+            return None
+        return None if found.id == fact.target_id else found
+
+    def _merge_copy(self, copy: Memory, change: Change, message_id: int) -> None:
+        """Keep a fact once: where it now stands in the place of what it replaces."""
+        kept = change.memory
+        if kept is None or not kept.active or kept.id == copy.id or change.kind == "review":
+            return
+        cause = Cause(self.ctx.now, "client", self.name, message_id=message_id)
+        memory_changes.deactivate(self.ctx.tx, copy, "merged", cause, replaced_by=kept.id)
 
     def _ask(self, fact: Fact, reason: str) -> Written:
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
+            self._withdraw(fact)
         return self._queue(inbox_entry(fact, reason, target))
+
+    def _withdraw(self, fact: Fact) -> None:
+        """Take back the question that this program asked before it said what the fact replaces."""
+        waiting = self._waiting(fact)
+        asked = clients.writes(self.ctx.tx, self._client(), kind="inbox")
+        if waiting is not None and waiting in {write.target_id for write in asked}:
+            inbox.remove(self.ctx.tx, [waiting])
 
     def _wish(self, fact: Fact) -> str:
         until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""
         return f"{self.name} asks to keep it{until}"
 
     def _queue(self, entry: NewInboxItem) -> Written:
+        if self._is_full():
+            return Written("refused", reason=_FULL)
         status, item = self._add_item(entry)
         if status == "rejected":
             return Written("refused", reason=REFUSED)
         return self._asked(item, entry.reason, None)
+
+    def _is_full(self) -> bool:
+        """Whether as much as may wait does, by the wish of this program."""
+        return clients.waiting(self.ctx.tx, self._client()) >= WAITING_AT_MOST
 
     def _rejected(self, fact: Fact) -> bool:
         """Whether the person said no to this."""
@@ -269,3 +390,8 @@ class ClientFacts:
     def _own(self) -> int:
         assert self.ctx.scope.own is not None
         return self.ctx.scope.own
+
+
+def _is_order(fact: Fact) -> bool:
+    said = "\n".join(tag.replace("-", " ") for tag in fact.tags)
+    return any(map(reads_as_instruction, (fact.value, fact.key, said)))

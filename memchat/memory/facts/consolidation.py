@@ -35,6 +35,7 @@ from memchat.store import (
     memory_changes,
     new_memory,
     replacements,
+    tags,
     values_in_force,
 )
 from memchat.store.events import Cause
@@ -99,15 +100,12 @@ class Consolidation:
             return Change("refused", None, fact.quotes, reason="the fact it ends is not there")
         if (waits := self._confirm.of_end(fact, target)) is not None:
             return waits
-        scope = self._scope_of(target)
         evidence.add(self.ctx.tx, target.id, fact.proofs)
         last = last_day(fact.starts_at, fact.expires_at, target, self.ctx.today)
         if last is not None:
-            memory_changes.set_expiry(self.ctx.tx, target, scope, last, self.cause)
+            memory_changes.set_expiry(self.ctx.tx, target, last, self.cause)
             return Change("ended", self._reload(target.id), fact.quotes, before=target.value)
-        memory_changes.deactivate(
-            self.ctx.tx, target, scope, "ended", self.cause, said_at=fact.said_at
-        )
+        memory_changes.deactivate(self.ctx.tx, target, "ended", self.cause, said_at=fact.said_at)
         return Change("ended", target, fact.quotes, before=target.value)
 
     def _find_same_value(self, fact: Fact) -> Memory | None:
@@ -135,18 +133,17 @@ class Consolidation:
             asked = self._confirm.of_program(fact, known)
         if asked is not None:
             return asked
-        scope = self._scope_of(known)
         messages = {message_id for message_id, _, _ in fact.proofs}
         # A message that was read before, as by "remember that …", does not count twice.
         if not messages or messages - evidence.messages_of(self.ctx.tx, known.id):
             start = known.starts_at if fact.relation == "same" else fact.starts_at
             memory_changes.count_repeat(
-                self.ctx.tx, known, scope, fact.said_at, self.cause, starts_at=start
+                self.ctx.tx, known, fact.said_at, self.cause, starts_at=start
             )
         if self._changes_last_day(fact, known):
-            memory_changes.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
+            memory_changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
         evidence.add(self.ctx.tx, known.id, fact.proofs)
-        before = self._reschedule(fact, known, target, scope)
+        before = self._reschedule(fact, known, target)
         kind = "repeated" if before is None else "superseded"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
 
@@ -172,14 +169,12 @@ class Consolidation:
         )
         return found if there else None
 
-    def _reschedule(
-        self, fact: Fact, known: Memory, target: Memory | None, scope: int
-    ) -> str | None:
+    def _reschedule(self, fact: Fact, known: Memory, target: Memory | None) -> str | None:
         """Move the first day of a memory that has not started; the value that it replaces by
         that."""
         moves = self._reschedules(fact, known)
         if moves and fact.starts_at != known.starts_at:
-            memory_changes.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)
+            memory_changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
         if fact.starts_at is not None:
             return None
         before = self._supersede_rivals(fact, known.id) if moves else None
@@ -198,14 +193,9 @@ class Consolidation:
         new = self._reload(self._add_row(replace(fact, expires_at=until, starts_at=start)))
         fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
         if fact.said_at < known.said_at or not fuller:
-            memory_changes.deactivate(
-                self.ctx.tx, new, self._own, "merged", self.cause, replaced_by=known.id
-            )
+            memory_changes.deactivate(self.ctx.tx, new, "merged", self.cause, replaced_by=known.id)
             return self._repeat(fact, known)
-        scope = self._scope_of(known)
-        memory_changes.deactivate(
-            self.ctx.tx, known, scope, "merged", self.cause, replaced_by=new.id
-        )
+        memory_changes.deactivate(self.ctx.tx, known, "merged", self.cause, replaced_by=new.id)
         return Change("merged", self._reload(new.id), fact.quotes, before=known.value)
 
     def _changes_last_day(self, fact: Fact, known: Memory) -> bool:
@@ -218,7 +208,7 @@ class Consolidation:
         return changes and fact.expires_at != known.expires_at
 
     def _reactivate(self, fact: Fact, known: Memory, target: Memory | None) -> Change:
-        winner = self._active_successor(known)
+        winner = replacements.current(self.ctx.tx, self.ctx.scope.ids, [known.id]).get(known.id)
         if winner is not None and known.inactive_reason == "merged":
             return self._repeat(fact, winner)
         overtaken = winner if winner is not None else self._newer_rival(fact)
@@ -227,44 +217,32 @@ class Consolidation:
         if over or (late and fact.starts_at is None):
             evidence.add(self.ctx.tx, known.id, fact.proofs)
             return Change("repeated", known, fact.quotes)
-        scope = self._scope_of(known)
         if fact.starts_at != known.starts_at:
-            memory_changes.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)
+            memory_changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
         before = self._supersede_rivals(fact, known.id)
         before = self._replace_target(fact, target, known.id) or before
         memory_changes.reactivate(
-            self.ctx.tx, known, scope, self.cause, instead_of=self._replaced_on_start(fact, target)
+            self.ctx.tx, known, self.cause, instead_of=self._replaced_on_start(fact, target)
         )
         memory_changes.count_repeat(
-            self.ctx.tx, known, scope, fact.said_at, self.cause, starts_at=fact.starts_at
+            self.ctx.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at
         )
         if fact.expires_at != known.expires_at:
-            memory_changes.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
+            memory_changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
         evidence.add(self.ctx.tx, known.id, fact.proofs)
         self.written.append(known.id)
         kind = "superseded" if before else "revived"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
 
-    def _active_successor(self, known: Memory) -> Memory | None:
-        """The active memory that replaced this one, directly or through others; None where there is
-        none."""
-        seen = {known.id}
-        next_id = known.replaced_by
-        while next_id is not None and next_id not in seen:
-            seen.add(next_id)
-            found = memories.get(self.ctx.tx, self.ctx.scope.ids, next_id)
-            if found is None or found.active:
-                return found
-            next_id = found.replaced_by
-        return None
-
     def _insert(self, fact: Fact, target: Memory | None) -> Change:
         memory_id = self._add_row(fact, self._replaced_on_start(fact, target))
+        for rival in self._rivals(fact.key, memory_id) if fact.starts_at is not None else ():
+            tags.inherit(self.ctx.tx, memory_id, self._own, rival.tags, self.cause)
         newer = self._newer_statement(fact, target, memory_id)
         if newer is not None:
             new = self._reload(memory_id)
             memory_changes.deactivate(
-                self.ctx.tx, new, self._own, "superseded", self.cause, replaced_by=newer.id
+                self.ctx.tx, new, "superseded", self.cause, replaced_by=newer.id
             )
             return Change("added", self._reload(memory_id), fact.quotes)
         before = self._supersede_rivals(fact, memory_id)
@@ -321,10 +299,7 @@ class Consolidation:
         """Retire a memory in favour of a new one; its value, None where it was retired before."""
         if not self._reload(old.id).active:
             return None  # it was retired as a rival before
-        scope = self._scope_of(old)
-        memory_changes.deactivate(
-            self.ctx.tx, old, scope, "superseded", self.cause, replaced_by=new_id
-        )
+        memory_changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=new_id)
         return old.value
 
     def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
@@ -354,7 +329,7 @@ class Consolidation:
                 continue
             if may_merge(other, fact):
                 memory_changes.deactivate(
-                    self.ctx.tx, other, self._own, "merged", self.cause, replaced_by=new_id
+                    self.ctx.tx, other, "merged", self.cause, replaced_by=new_id
                 )
                 return other.value
             reason = "close to another memory: the same, or not?"
@@ -384,11 +359,6 @@ class Consolidation:
 
     def _day(self, at: datetime) -> date:
         return at.astimezone(self.ctx.zone).date()
-
-    def _scope_of(self, memory: Memory) -> int:
-        shared = self.ctx.scope.shared
-        assert shared is not None
-        return self._own if memory.app else shared
 
     def _reload(self, memory_id: int) -> Memory:
         found = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)

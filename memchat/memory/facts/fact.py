@@ -40,6 +40,8 @@ class Fact(NewMemory):
     """What a second look said of it, for its events."""
     sentence: str | None = None
     """The sentence that the first quote stands in."""
+    tags: tuple[str, ...] = ()
+    """Tags that a person or a program gave with it."""
 
     @property
     def quotes(self) -> tuple[str, ...]:
@@ -82,7 +84,7 @@ def inbox_entry(fact: Fact, reason: str, target: Memory | None) -> NewInboxItem:
         entry |= {"relation": fact.relation, "target_id": target.id}
         if fact.relation == "ends":
             entry |= {name: getattr(target, name) for name in ("memory_type", "key", "value")}
-    entry |= {"message_id": message_id, "start": start, "quote": quote}
+    entry |= {"message_id": message_id, "start": start, "quote": quote, "tags": fact.tags}
     return NewInboxItem(reason, sentence=fact.sentence, **entry)
 
 

@@ -75,20 +75,17 @@ def apply_due_dates(ctx: Context) -> None:
         *(m.id for m in values_in_force.with_due_date(tx, app_ids, today) if _is_over(m, today)),
     ]
     for memory in memories.by_ids(tx, app_ids, ids).values():
-        app_id = memories.app_id_of(tx, memory.id)
         if memory.id not in found.displaced:
-            memory_changes.deactivate(tx, memory, app_id, "expired", over)
+            memory_changes.deactivate(tx, memory, "expired", over)
             continue
-        winner = memories.by_ids(tx, app_ids, [found.displaced[memory.id]])[
-            found.displaced[memory.id]
-        ]
-        memory_changes.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
+        winner_id = found.displaced[memory.id]
+        winner = memories.by_ids(tx, app_ids, [winner_id])[winner_id]
+        memory_changes.deactivate(tx, memory, "superseded", begun, replaced_by=winner.id)
         if memory.starts_at is not None and memory.starts_at >= first_day(winner, ctx.zone):
-            _ask_user(ctx, app_id, memory, winner)
+            _ask_user(ctx, memory, winner)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
-        app_id = memories.app_id_of(tx, memory.id)
-        memory_changes.reactivate(tx, memory, app_id, over)
-        drop_replacement_question(tx, app_id, memory)
+        memory_changes.reactivate(tx, memory, over)
+        drop_replacement_question(tx, memories.app_id_of(tx, memory.id), memory)
 
 
 def is_single_valued(key: str) -> bool:
@@ -189,9 +186,9 @@ def _target(
     return found
 
 
-def _ask_user(ctx: Context, app_id: int, memory: Memory, winner: Memory) -> None:
+def _ask_user(ctx: Context, memory: Memory, winner: Memory) -> None:
     """Ask the user whether a memory that starts now replaces one that was said later."""
-    tx, now = ctx.tx, ctx.now
+    tx, now, app_id = ctx.tx, ctx.now, memories.app_id_of(ctx.tx, memory.id)
     proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"

@@ -128,7 +128,8 @@ def current_question(ctx: Context, item: InboxItem) -> str:
     """The question of an item, for the memories as they are now."""
     tx, ids = ctx.tx, ctx.scope.ids
     if item.key is not None:
-        return question(item, target_of(tx, ids, of_item(item)))
+        asked = question(item, target_of(tx, ids, of_item(item)))
+        return f"{asked} Tags: {', '.join(item.tags)}." if item.tags else asked
     found = memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
     newer = found.get(item.memory_id or 0)
     if newer is None and item.memory_id is not None and item.relation == FORGET:
@@ -214,16 +215,16 @@ class _Acceptance:
     def _end(self, target: Memory | None) -> Memory:
         if target is None:
             raise NotFound("what it would end is gone or has other words by now; reject it")
-        tx, app_id = self.ctx.tx, memories.app_id_of(self.ctx.tx, target.id)
+        tx = self.ctx.tx
         said_at, proofs, _ = self._proof()
         what = self.proposal
         last = last_day(what.starts_at, what.expires_at, target, self.ctx.today)
         if last is not None:
-            memory_changes.set_expiry(tx, target, app_id, last, self._cause)
+            memory_changes.set_expiry(tx, target, last, self._cause)
         else:
-            memory_changes.deactivate(tx, target, app_id, "ended", self._cause, said_at=said_at)
+            memory_changes.deactivate(tx, target, "ended", self._cause, said_at=said_at)
         evidence.add(tx, target.id, proofs)
-        return memories.by_ids(tx, [app_id], [target.id])[target.id]
+        return memories.by_ids(tx, self.ctx.scope.ids, [target.id])[target.id]
 
     def _fact(self, target: Memory | None) -> Fact:
         """The proposal as a fact; one that speaks of a memory takes over its type and key."""
@@ -244,7 +245,14 @@ class _Acceptance:
         said_at, proofs, quote = self._proof()
         said_at = self._after_what_it_replaces(said_at, key, target)
         text = search_text(key, value, said_at, self.ctx.zone, quote, what.cues)
-        return Fact(said_at=said_at, search_text=text, created_by="manual", proofs=proofs, **fields)
+        return Fact(
+            said_at=said_at,
+            search_text=text,
+            created_by="manual",
+            proofs=proofs,
+            tags=what.tags,
+            **fields,
+        )
 
     def _after_what_it_replaces(
         self, said_at: datetime, key: str, target: Memory | None
@@ -278,10 +286,7 @@ class _Acceptance:
             return
         left = memories.get(tx, self.ctx.scope.ids, target.id)
         if left is not None and left.active and left.id != new.id:
-            app_id = memories.app_id_of(tx, left.id)
-            memory_changes.deactivate(
-                tx, left, app_id, "superseded", self._cause, replaced_by=new.id
-            )
+            memory_changes.deactivate(tx, left, "superseded", self._cause, replaced_by=new.id)
 
 
 def _marks(
@@ -303,9 +308,7 @@ def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause:
     if new is None or old is None or new.id == old.id:
         raise NotFound("one of the two memories is gone or retired; reject the item")
     if old.active:
-        memory_changes.deactivate(
-            tx, old, memories.app_id_of(tx, old.id), "superseded", cause, replaced_by=new.id
-        )
+        memory_changes.deactivate(tx, old, "superseded", cause, replaced_by=new.id)
     inbox.decide(tx, item_id, "accepted")
     return new
 
@@ -336,6 +339,6 @@ def _there(ctx: Context, memory_id: int) -> Memory:
 def _end(ctx: Context, memory_id: int, item_id: int, cause: Cause) -> Memory:
     tx, memory = ctx.tx, _there(ctx, memory_id)
     if memory.active:
-        memory_changes.deactivate(tx, memory, memories.app_id_of(tx, memory_id), "ended", cause)
+        memory_changes.deactivate(tx, memory, "ended", cause)
     inbox.decide(tx, item_id, "accepted")
     return memory

@@ -15,11 +15,11 @@ from memchat.memory.context import Context
 from memchat.memory.facts.consolidation import Consolidation
 from memchat.memory.facts.fact import ADDED_BY_HAND, BLANKED, Fact, refusal_entry
 from memchat.memory.forgetting import purge, tombstone_marks
-from memchat.store import jobs, memories, tombstones
+from memchat.store import jobs, memories, tags, tombstones
 from memchat.store.events import Cause
 from memchat.store.new_memory import NewMemory
 from memchat.store.refusals import NewRefusal
-from memchat.types import Change
+from memchat.types import Change, Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ def ingest(
     """Store facts one after another, in the order in which they were said.
 
     Those quoted from a message of ``blanked``, whose words were forgotten meanwhile, are refused.
+    Raises InputError where a memory would have too many tags.
     """
     done = Ingested()
     for fact in facts:
@@ -86,6 +87,8 @@ def ingest(
                 allow_again(ctx, fact)
             cause = _cause(ctx, source, fact)
             change = Consolidation(ctx, cause, merge_threshold, done.written).apply(fact)
+            if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
+                change = replace(change, memory=_tagged(ctx, change.memory, fact, cause))
         done.changes.append(change)
         if change.kind == "refused":
             done.refused.append(refusal_entry(fact, change.reason or ""))
@@ -106,6 +109,12 @@ def queue_embedding(ctx: Context, memory_ids: Iterable[int]) -> None:
     for memory_id in memory_ids:
         app_id = memories.app_id_of(ctx.tx, memory_id)
         jobs.enqueue(ctx.tx, "embed", app_id, memory_id, ctx.now)
+
+
+def _tagged(ctx: Context, memory: Memory, fact: Fact, cause: Cause) -> Memory:
+    app_id = memories.app_id_of(ctx.tx, memory.id)
+    tags.add(ctx.tx, memory.id, app_id, fact.tags, cause)
+    return memories.by_ids(ctx.tx, [app_id], [memory.id])[memory.id]
 
 
 def _cause(ctx: Context, source: Source, fact: Fact) -> Cause:

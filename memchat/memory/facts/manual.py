@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -19,11 +19,18 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.memory.recall import turn_texts
-from memchat.store import embeddings, evidence, inbox, memories, memory_changes, new_memory
+from memchat.store import embeddings, evidence, inbox, memories, memory_changes, new_memory, tags
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.new_memory import NewMemory
-from memchat.types import MEMORY_TYPES, Memory, MemoryChanges, MemoryType, one_line
+from memchat.types import (
+    MEMORY_TYPES,
+    Memory,
+    MemoryChanges,
+    MemoryType,
+    clean_tags,
+    one_line,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +90,25 @@ class ManualChanges:
         self._queue(memory.id)
         return memory
 
+    def add_tags(self, memory: Memory, given: Iterable[str]) -> Memory:
+        """Give a memory these tags beside its own."""
+        app_id = memories.app_id_of(self.ctx.tx, memory.id)
+        cause = Cause(self.ctx.now, MANUAL.actor, MANUAL.cause)
+        tags.add(self.ctx.tx, memory.id, app_id, checked_tags(given), cause)
+        return self._reload(memory.id)
+
     def edit(self, memory: Memory, changes: MemoryChanges) -> Memory:
-        """Change words, type, last day or reach. Raises InputError where another memory says the
-        same."""
+        """Change words, type, last day, reach or tags. Raises InputError where another memory says
+        the same."""
+        given = changes.pop("tags", None)
+        if given is not None:
+            app_id, words = memories.app_id_of(self.ctx.tx, memory.id), checked_tags(given)
+            tags.put(self.ctx.tx, memory.id, app_id, words, self._edited)
+            if not changes.keys() - {"keep_secret"}:
+                return self._reload(memory.id)
+        return self._reword(memory, changes)
+
+    def _reword(self, memory: Memory, changes: MemoryChanges) -> Memory:
         here = memories.app_id_of(self.ctx.tx, memory.id)
         all_apps, sensitive = changes.get("all_apps"), changes.get("sensitive")
         key, value = changes.get("key"), changes.get("value")
@@ -123,7 +146,7 @@ class ManualChanges:
         )
         allow_again(self._writing_to(app_id), new)
         old = memories.hash_of(self.ctx.tx, memory.id)
-        cause = Cause(self.ctx.now, "user", "edited by hand")
+        cause = self._edited
         memory_changes.rewrite(self.ctx.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
@@ -132,6 +155,10 @@ class ManualChanges:
         if not same:
             self._reindex_turns(memory.id)
         return self._reload(memory.id)
+
+    @property
+    def _edited(self) -> Cause:
+        return Cause(self.ctx.now, "user", "edited by hand")
 
     def restore(self, memory: Memory) -> Memory:
         """Restore a superseded, merged, ended or expired memory; the value that replaced it is
@@ -144,8 +171,8 @@ class ManualChanges:
         if memory.active:
             raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
         if over:
-            memory_changes.set_expiry(self.ctx.tx, memory, app_id, None, cause)
-        memory_changes.reactivate(self.ctx.tx, memory, app_id, cause, said_at=self.ctx.now)
+            memory_changes.set_expiry(self.ctx.tx, memory, None, cause)
+        memory_changes.reactivate(self.ctx.tx, memory, cause, said_at=self.ctx.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
@@ -174,7 +201,7 @@ class ManualChanges:
         for rival in begun:
             if rival.id != memory_id:
                 memory_changes.deactivate(
-                    self.ctx.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
+                    self.ctx.tx, rival, "superseded", cause, replaced_by=memory_id
                 )
 
     def _reindex_turns(self, memory_id: int) -> None:
@@ -223,6 +250,16 @@ def checked_fact(memory_type: str, key: str, value: str) -> tuple[MemoryType, st
         raise InputError(f"{memory_type!r} is no type; use {', '.join(MEMORY_TYPES)}")
     name = keys.canonical(keys.normalise_key(one_line(key, "key", 200)))
     return kind, name, one_line(value, "value", VALUE_LIMIT)
+
+
+def checked_tags(given: Iterable[str]) -> tuple[str, ...]:
+    """Tags as they are stored. Raises InputError for those that cannot be, as for what looks like a
+    secret."""
+    said = given if isinstance(given, str) else [*given]
+    found = clean_tags(said)
+    if any(is_secret("tag", tag, keep=True) for tag in (*said, *found)):  # a key may have capitals
+        raise InputError("a tag looks like a secret; leave it out")
+    return found
 
 
 def is_secret(key: str, value: str, keep: bool) -> bool:

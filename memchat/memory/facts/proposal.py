@@ -34,13 +34,14 @@ class Proposal:
     start: int | None
     end: int | None
     """Where its quote stands in the message; None where it may not be shown."""
+    tags: tuple[str, ...] = ()
 
 
 def of_item(item: InboxItem, value: str | None = None) -> Proposal:
     """An inbox item's proposal, with ``value`` in place of its own."""
     start = item.start if item.quote is not None and not item.masked else None
     end = None if start is None else start + len(item.quote or "")
-    made = _proposal(item, f"item {item.id}", start, end)
+    made = replace(_proposal(item, f"item {item.id}", start, end), tags=item.tags)
     return made if value is None else replace(made, value=value)
 
 

@@ -92,7 +92,7 @@ class ValueReplay:
             back += [m for m in holding[-1:] if not m.active]
             self._link_successors(chain[: chain.index(holding[-1]) + 1])
         for memory in back:
-            memory_changes.reactivate(self.ctx.tx, memory, self.app_id, self.cause)
+            memory_changes.reactivate(self.ctx.tx, memory, self.cause)
             drop_replacement_question(self.ctx.tx, self.app_id, memory)
         return back
 
@@ -103,7 +103,7 @@ class ValueReplay:
             heir = chain[n + 1]
             if memory.active:
                 memory_changes.deactivate(
-                    self.ctx.tx, memory, self.app_id, "superseded", self.cause, replaced_by=heir.id
+                    self.ctx.tx, memory, "superseded", self.cause, replaced_by=heir.id
                 )
             elif place.get(memory.replaced_by or 0, -1) <= n:
                 memory_changes.set_columns(self.ctx.tx, memory.id, replaced_by=heir.id)
@@ -114,7 +114,7 @@ class ValueReplay:
         until = {i: m.expires_at for i, m in rows.items()}
         for i, start in start_dates(self._statements(rows), until).items():
             if start != rows[i].starts_at:
-                memory_changes.set_start(self.ctx.tx, rows[i], self.app_id, start, self.cause)
+                memory_changes.set_start(self.ctx.tx, rows[i], start, self.cause)
 
     def _statements(self, ids: Iterable[int]) -> list[Statement]:
         """The remaining statements of these memories, in the order in which they were read."""

@@ -127,9 +127,10 @@ class _Search:
             yield Place("note", note_id, None, raw_sql.parse_time(at), shown, has_file=bool(file))
 
     def _lines(self, memory: Memory) -> str:
-        """A memory in all the wordings that it ever had."""
+        """A memory in all the wordings that it ever had, and its tags."""
         facts = redaction.all_wordings(memory, events.of_memory(self.tx, memory.id))
-        return "\n".join(sorted(f"{key.replace('_', ' ')}: {value}" for key, value in facts))
+        lines = sorted(f"{key.replace('_', ' ')}: {value}" for key, value in facts)
+        return "\n".join([*lines, *memory.tags])
 
     def _proposals(
         self, kind: PlaceKind, rows: Sequence[tuple[int, int | None, datetime, str]]

@@ -1,6 +1,7 @@
 """Undoing what a conversation taught: its events are undone, the last one first.
 
-Memories that it added go, unless other messages prove them too or the user changed them by hand.
+Memories that it added go, unless other messages prove them too or the user changed them by hand;
+so do those that a program asked to forget, about which nothing is left to ask.
 What it retired is restored, unless something newer replaced it; what it restored is retired again;
 a day it changed is set back. Of a key that holds one value, the value holds that would hold had the
 deleted messages never been sent (``value_replay``).
@@ -20,10 +21,14 @@ from memchat.memory.facts.value_replay import ValueReplay
 from memchat.store import (
     events,
     evidence,
+    hidden_memories,
+    jobs,
     memories,
     memory_changes,
     messages,
     replacements,
+    tags,
+    tombstones,
     values_in_force,
 )
 from memchat.store.events import Cause
@@ -49,12 +54,15 @@ class ConversationUndo:
     message_ids: Collection[int]
     only: int | None = None
     """The one memory that is undone, of all that the messages taught; None for each of them."""
+    keeps_pinned: bool = False
+    """Whether a memory that the user pinned stays, as one that they changed by hand does."""
     gone: dict[int, Memory] = field(default_factory=dict)
     back: dict[int, Memory] = field(default_factory=dict)
     kept: dict[int, Memory] = field(default_factory=dict)
 
     def run(self) -> Undone:
         """Undo all of it; the memories that are gone, restored and kept."""
+        asked = self._asked_to_forget()
         for memory_id in evidence.proved_memories(self.ctx.tx, list(self.message_ids)):
             if self.only not in (None, memory_id):
                 continue
@@ -62,6 +70,9 @@ class ConversationUndo:
             if memory is not None:
                 stays = bool(self._other_proofs(memory_id)) or self._is_user_owned(memory)
                 (self.kept if stays else self.gone)[memory_id] = memory
+            elif memory_id in asked:
+                tombstones.remove_of_memory(self.ctx.tx, memory_id)
+                self.gone[memory_id] = asked[memory_id]
         past = [
             event
             for event in events.of_messages(self.ctx.tx, self.message_ids)
@@ -81,6 +92,17 @@ class ConversationUndo:
     @property
     def _cause(self) -> Cause:
         return Cause(self.ctx.now, "user", DELETED)
+
+    def _asked_to_forget(self) -> dict[int, Memory]:
+        """The memories that are hidden because a program asked to forget them, and that nothing
+        else holds. Those that the user deleted are purged soon."""
+        return {
+            memory.id: memory
+            for memory in hidden_memories.listed(self.ctx.tx, self.ctx.scope.ids)
+            if not jobs.is_unfinished(self.ctx.tx, "forget", memory.id)
+            and not self._other_proofs(memory.id)
+            and not self._is_user_owned(memory)
+        }
 
     def _single_valued_keys(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
         """(scope row, key) of these memories, for keys that hold one value."""
@@ -105,6 +127,9 @@ class ConversationUndo:
             left = max(memory.seen_count - 1, 1)
             memory_changes.set_columns(self.ctx.tx, memory.id, seen_count=left)
             return True
+        if event.kind == "tag":
+            self._remove_tags(memory, event)
+            return True
         if is_single_valued(memory.key) and self._is_replayed(event):
             return True
         if self._changed_since(event):
@@ -119,6 +144,15 @@ class ConversationUndo:
             return False
         return True
 
+    def _remove_tags(self, memory: Memory, event: Event) -> None:
+        """Remove the tags that an event gave, but for those that were given again since."""
+        given = _given_tags(event)
+        for later in events.of_memory(self.ctx.tx, memory.id):
+            if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
+                given -= _given_tags(later)
+        left = [tag for tag in memory.tags if tag not in given]
+        tags.put(self.ctx.tx, memory.id, self._scope(memory), left, self._cause)
+
     def _is_replayed(self, event: Event) -> bool:
         """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
         if event.kind == "restore":
@@ -130,14 +164,13 @@ class ConversationUndo:
 
     def _set_day(self, memory: Memory, old: dict[str, Any]) -> None:
         """Set the first or last day back."""
-        scope = self._scope(memory)
         for name, change in (
             ("expires_at", memory_changes.set_expiry),
             ("starts_at", memory_changes.set_start),
         ):
             if name in old:
                 day = date.fromisoformat(old[name]) if old[name] else None
-                change(self.ctx.tx, memory, scope, day, self._cause)
+                change(self.ctx.tx, memory, day, self._cause)
 
     def _changed_since(self, event: Event) -> bool:
         """Whether a later event changed the memory that is not of this conversation: then it
@@ -174,7 +207,7 @@ class ConversationUndo:
         """Restore a retired memory, or link it to the memory that replaces it now."""
         winner = self._successor(memory)
         if winner is None:
-            memory_changes.reactivate(self.ctx.tx, memory, self._scope(memory), self._cause)
+            memory_changes.reactivate(self.ctx.tx, memory, self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
             memory_changes.set_columns(self.ctx.tx, memory.id, replaced_by=winner.id)
@@ -201,7 +234,6 @@ class ConversationUndo:
         memory_changes.deactivate(
             self.ctx.tx,
             memory,
-            self._scope(memory),
             _REASONS[before.kind],
             self._cause,
             replaced_by=before.related_id,
@@ -244,7 +276,13 @@ class ConversationUndo:
         by_hand = any(
             e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past
         )
-        return memory.created_by not in LEARNED or by_hand
+        pinned = self.keeps_pinned and memory.pinned
+        return memory.created_by not in LEARNED or by_hand or pinned
 
     def _scope(self, memory: Memory) -> int:
         return memories.app_id_of(self.ctx.tx, memory.id)
+
+
+def _given_tags(event: Event) -> set[str]:
+    """The tags that an event gave."""
+    return {*(event.new or {}).get("tags", ())} - {*(event.old or {}).get("tags", ())}

@@ -6,7 +6,7 @@ Where a replaced value is found, the fact in use now gets its score.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain
 
@@ -17,7 +17,7 @@ from memchat.memory.context import Context
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.recall import render
 from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch, ScoreParts
-from memchat.store import memories, memory_lists, replacements
+from memchat.store import memories, memory_lists, replacements, tags
 from memchat.store.apps import ScopeIds
 from memchat.store.memory_lists import Slice
 from memchat.store.replacements import ReplacedValue
@@ -62,6 +62,8 @@ class FactSearch:
     context: Context
     mute: Collection[int] = frozenset()
     """Replaced values that no line names."""
+    tags: tuple[str, ...] = ()
+    """Only facts that have each of these tags are found."""
     today: date = field(init=False)
     standing: ValuesInForce = field(init=False)
 
@@ -94,6 +96,8 @@ class FactSearch:
         ids = self.scope.ids
         if not ids or limit < 1:
             return []
+        if self.tags:
+            search = replace(search, only=self._tagged())
         over = memory_lists.expired_ids(self.tx, ids, self.today)
         found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
         sure = {i: parts for i, parts in found.items() if parts.confident}
@@ -103,6 +107,13 @@ class FactSearch:
         if len(facts) < least:
             facts += self._newest(facts, least - len(facts))
         return facts[:limit]
+
+    def _tagged(self) -> frozenset[int]:
+        """The rows that lead to a fact with these tags: its own, and those of the values that it
+        replaced."""
+        there = tags.ids_with_all(self.tx, self.scope.ids, self.tags)
+        past = replacements.replaced_values(self.tx, self.scope.ids, there)
+        return frozenset(there).union(value.id for values in past.values() for value in values)
 
     def _ranked(self, found: dict[int, ScoreParts]) -> list[FoundFact]:
         """What was found as facts in use, best first, confident ones before the others."""
@@ -119,7 +130,8 @@ class FactSearch:
         """The newest facts in use but for those that were found."""
         known = {fact.memory.id for fact in besides}
         part = Slice(count + len(known))
-        rows = memory_lists.listed(self.tx, self.scope.ids, Wanted(), self.standing, part=part)
+        wanted = Wanted(tags=self.tags)
+        rows = memory_lists.listed(self.tx, self.scope.ids, wanted, self.standing, part=part)
         others = [m for m in self.unshadowed(rows) if m.id not in known]
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
@@ -194,7 +206,7 @@ class FactSearch:
             parts = found[found_id]
             if memory.id not in found or parts.order > found[memory.id].order:
                 found[memory.id] = parts
-        distinct = {memory.id: memory for memory in now.values()}
+        distinct = {m.id: m for m in now.values() if set(self.tags) <= {*m.tags}}
         return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= self.today]
 
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:

@@ -81,19 +81,27 @@ class Recall:
         return Recalled(tuple(hits), degraded, 0, sum(hit.tokens for hit in hits))
 
     def find(
-        self, scope: Scope, question: Question, limit: int, seconds: float = DEFAULT_SECONDS
+        self,
+        scope: Scope,
+        question: Question,
+        limit: int,
+        seconds: float = DEFAULT_SECONDS,
+        *,
+        tags: tuple[str, ...] = (),
     ) -> Recalled:
-        """The facts and the past turns that answer a question, best first.
+        """The facts and the past turns that answer a question, best first; with ``tags`` only the
+        facts that have each of them.
 
         Confident ones come first; where they are fewer than ``limit`` the others follow. A turn
         that only proves facts of the list gives the best of them its place. ``seconds`` is how long
         rows without a vector may take to get theirs.
         """
-        with self.open_search(scope, question, seconds, turns=True) as search:
+        with self.open_search(scope, question, seconds, turns=not tags) as search:
             wide = max(limit, CANDIDATES)
-            facts = FactSearch(search.context)
+            facts = FactSearch(search.context, tags=tags)
             found = distinct(facts.find(search, wide, least=limit))
-            turns = _without_proofs(found, self.past_turns(search, wide, least=limit))
+            said = [] if tags else self.past_turns(search, wide, least=limit)
+            turns = _without_proofs(found, said)
             both: list[FoundFact | PastTurn] = [*found, *turns]
             ranked = sorted(both, key=lambda one: (not one.confident, -one.score))[:limit]
             fact_hits = iter(facts.hits([one for one in ranked if isinstance(one, FoundFact)]))
@@ -102,7 +110,7 @@ class Recall:
                 next(fact_hits) if isinstance(one, FoundFact) else one.as_hit(zone)
                 for one in ranked
             ]
-            degraded = degraded_reason(search, turns=True)
+            degraded = degraded_reason(search, turns=not tags)
         return Recalled(tuple(hits), degraded, 0, sum(hit.tokens for hit in hits))
 
     @contextmanager

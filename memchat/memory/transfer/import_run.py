@@ -16,18 +16,28 @@ from typing import Any
 from memchat.errors import InputError, MemChatError
 from memchat.memory.context import Context
 from memchat.memory.transfer import record_check
+from memchat.memory.transfer.imported_clients import ImportedClients, check_message, written
 from memchat.memory.transfer.imported_notes import Cut, ImportedNotes
 from memchat.memory.transfer.imported_rows import ImportedRows
 from memchat.memory.transfer.known_memories import KnownMemories
 from memchat.memory.transfer.known_sessions import KnownSessions
+from memchat.memory.transfer.known_usage import KnownUsage
 from memchat.memory.transfer.record_check import Values
 from memchat.memory.transfer.record_ids import RecordIds
-from memchat.store import apps, inbox, new_memory, record_kinds, record_rows, sessions, usage
+from memchat.store import (
+    apps,
+    clients,
+    inbox,
+    new_memory,
+    record_kinds,
+    record_rows,
+    sessions,
+    tags,
+)
 from memchat.store.record_kinds import RecordKind
 from memchat.types import EVERY_APP, Imported, RefusedRecord, Scope
 
 _ITEM = ("created_at", "reason", "memory_type", "key", "value", "quote")
-_SPENT = ("at", "purpose", "model", "prompt_tokens", "completion_tokens")
 
 
 class _LeftOut(Exception):
@@ -60,13 +70,14 @@ class ImportRun:
         self._ids = RecordIds(self.ctx.tx)
         self._memories = KnownMemories(self.ctx.tx)
         self._sessions = KnownSessions(self.ctx.tx)
+        self._usage_here = KnownUsage(self.ctx.tx)
         self._rows = ImportedRows(self.ctx, self.user)
         self._notes = ImportedNotes(self.ctx, self.cut)
+        self._clients = ImportedClients(self.ctx)
         self._apps: dict[str, int] = {}
         self._old_apps: set[int] = set()
         self._open: _Conversation | None = None
         self._new: defaultdict[str, set[int]] = defaultdict(set)
-        self._spent: dict[int, set[tuple[Any, ...]]] = {}
         self._added: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
         self._forgotten = 0
@@ -75,11 +86,13 @@ class ImportRun:
         self._refused: list[RefusedRecord] = []
         self._take: Mapping[str, Callable[[Values], None]] = {
             "app": self._app,
+            "client": self._client,
             "memory": self._memory,
             "evidence": self._evidence,
             "event": self._event,
             "note": self._note,
             "inbox_item": self._inbox_item,
+            "client_write": self._client_write,
             "refusal": self._refusal,
             "receipt": self._receipt,
             "muted": self._muted,
@@ -96,13 +109,11 @@ class ImportRun:
                 return
             self._close_session()
             if kind is record_kinds.SESSION:
-                self._ids.check_new(kind, values["id"])
-                self._app_id(values)
-                self._open = _Conversation(values)
+                self._open_session(values)
             else:
                 self._take[kind.name](values)
         except _LeftOut:
-            return
+            self._ids.leave_out(record)
         except MemChatError as error:
             self._refused.append(RefusedRecord(line, str(error)))
             self._ids.leave_out(record)
@@ -147,11 +158,29 @@ class ImportRun:
             raise InputError("its app has no record before it")
         return self._apps[values["app"]]
 
+    def _client(self, values: Values) -> None:
+        self._ids.check_new(record_kinds.CLIENT, values["id"])
+        client_id = self._clients.find(self._app_id(values), values)
+        if client_id is None:
+            self._add(record_kinds.CLIENT, values)
+        else:
+            self._ids.put(record_kinds.CLIENT, values["id"], client_id)
+            self._known["client"] += 1
+
+    def _open_session(self, values: Values) -> None:
+        self._ids.check_new(record_kinds.SESSION, values["id"])
+        app_id = self._app_id(values)
+        if values["client_id"] is not None:
+            self._clients.check_session(self._need("client", values["client_id"]), app_id)
+        self._open = _Conversation(values)
+
     def _hold_message(self, values: Values) -> None:
         if self._ids.is_left_out("session", values["session_id"]):
             raise _LeftOut
         if self._open is None or values["session_id"] != self._open.values["id"]:
             raise InputError("it does not stand behind the record of its session")
+        if self._open.values["client_id"] is not None:
+            check_message(values)
         self._ids.check_new(record_kinds.MESSAGE, values["id"])
         if values["id"] in self._open.turns:
             raise InputError("an earlier message has the same id")
@@ -164,6 +193,8 @@ class ImportRun:
         held, self._open = self._open, None
         values, turns = held.values, [*held.turns.values()]
         app_id = self._app_id(values)
+        if values["client_id"] is not None:
+            return self._add_said_by_client(app_id, values, turns)
         found = None
         if app_id in self._old_apps:
             found = self._sessions.find(app_id, values["started_at"], turns)
@@ -174,11 +205,28 @@ class ImportRun:
                 self._ids.put(record_kinds.MESSAGE, turn["id"], same.get(turn["id"]))
             self._known["session"] += 1
             self._known["message"] += len(same)
-            self._continue_session(app_id, session_id, values, turns, same)
-            return
+            return self._continue_session(app_id, session_id, values, turns, same)
         new_id = self._add(record_kinds.SESSION, values | {"extracted_to": 0})
         read_to = self._add_turns(turns, values)
         self._rows.add_session(new_id, app_id, read_to=read_to, summary=values["summary"])
+
+    def _add_said_by_client(self, app_id: int, values: Values, turns: Sequence[Values]) -> None:
+        """Write what a program said into the one conversation that it has here."""
+        client_id = self._need("client", values["client_id"])
+        session_id, same = self._clients.said_here(client_id, turns)
+        if session_id is None:
+            ended_at = values["ended_at"] or values["last_activity_at"]
+            own = {"extracted_to": 0, "summary": None, "copied_from": None, "ended_at": ended_at}
+            session_id = self._add(record_kinds.SESSION, values | own)
+            clients.set_session(self.ctx.tx, client_id, session_id)
+        else:
+            self._ids.put(record_kinds.SESSION, values["id"], session_id)
+            self._known["session"] += 1
+            self._known["message"] += len(same)
+        for in_file, here in same.items():
+            self._ids.put(record_kinds.MESSAGE, in_file, here)
+        self._add_turns([turn for turn in turns if turn["id"] not in same], values)
+        self._rows.add_session(session_id, app_id, read_to=0, summary=None)
 
     def _continue_session(
         self,
@@ -229,7 +277,9 @@ class ImportRun:
         replaced_by = values["replaced_by"]
         words = {"sha1": sha1, "search_text": "", "text_hash": ""}
         columns = values | words | {"replaced_by": None}
+        given = columns.pop("tags").split()
         memory_id = self._add(record_kinds.MEMORY, columns, counted=not forgotten)
+        tags.write(self.ctx.tx, memory_id, given)
         self._rows.add_memory(memory_id, app_id, replaced_by=replaced_by, forgotten=forgotten)
 
     def _is_forgotten(self, app_id: int, values: Values, said_at: datetime) -> bool:
@@ -260,6 +310,8 @@ class ImportRun:
         if known is not None:
             self._ids.put(record_kinds.NOTE, values["id"], known.id)
             changed = self._notes.update(known, app_id, values)
+            if changed:
+                self._new["note"].add(known.id)
             self._changed_notes += changed
             self._known["note"] += not changed
         elif self._notes.is_deleted(app_id, values):
@@ -267,8 +319,7 @@ class ImportRun:
             self._deleted_notes += 1
         else:
             cut = self._notes.cut_text(values)
-            columns = {n: v for n, v in values.items() if n not in record_kinds.NOTE.derived}
-            note_id = self._add(record_kinds.NOTE, columns | {"sized_for": cut.sized_for})
+            note_id = self._add(record_kinds.NOTE, values | {"sized_for": cut.sized_for})
             self._notes.add_chunks(note_id, app_id, values, cut)
 
     def _inbox_item(self, values: Values) -> None:
@@ -279,9 +330,17 @@ class ImportRun:
                 self._need("memory", values[name])
         decided = message_id is not None and message_id not in self._new["message"]
         if app_id in self._old_apps and (decided or self._is_answered(app_id, values)):
+            self._ids.put(record_kinds.INBOX_ITEM, values["id"], None)
             self._known["inbox_item"] += 1
             return
         self._add(record_kinds.INBOX_ITEM, values)
+
+    def _client_write(self, values: Values) -> None:
+        client_id = self._need("client", values["client_id"])
+        kind, in_file = written(values)
+        target_id = 0 if in_file is None else self._need(kind, in_file)
+        added = self._clients.add_write(client_id, values, target_id, self._new["note"])
+        (self._added if added else self._known)["client_write"] += 1
 
     def _is_answered(self, app_id: int, values: Values) -> bool:
         """Whether the same question was asked here before, or its answer is known."""
@@ -311,12 +370,9 @@ class ImportRun:
 
     def _usage(self, values: Values) -> None:
         app_id = self._app_id(values)
-        if app_id in self._old_apps:
-            if app_id not in self._spent:
-                self._spent[app_id] = usage.of_app(self.ctx.tx, app_id, _SPENT)
-            if tuple(values[name] for name in _SPENT) in self._spent[app_id]:
-                self._known["usage"] += 1
-                return
+        if app_id in self._old_apps and self._usage_here.holds(app_id, values):
+            self._known["usage"] += 1
+            return
         self._add(record_kinds.USAGE, values)
 
     def _of_new_session(self, in_file: int) -> None:
@@ -334,9 +390,9 @@ class ImportRun:
 
     def _add(self, kind: RecordKind, values: Values, *, counted: bool = True) -> int:
         """Write a row with its references as they are here."""
-        columns = dict(values)
-        for name, referred in kind.refers.items():
-            columns[name] = self._ids.here(referred, values[name])
+        columns = {name: value for name, value in values.items() if name not in kind.derived}
+        for name in kind.refers.keys() & columns.keys():
+            columns[name] = self._ids.here(kind.refers[name], values[name])
         if "app" in columns:
             columns["app_id"] = self._app_id(columns)
             del columns["app"]

@@ -121,7 +121,7 @@ class ImportedRows:
             cause = Cause(self.ctx.now, "user", IMPORTED)
             for memory in holding[:-1]:
                 memory_changes.deactivate(
-                    self.ctx.tx, memory, app_id, "superseded", cause, replaced_by=holding[-1].id
+                    self.ctx.tx, memory, "superseded", cause, replaced_by=holding[-1].id
                 )
 
     def _index_sessions(self, embeds: bool) -> None:
@@ -149,7 +149,5 @@ class ImportedRows:
         found: list[tuple[int, Memory]] = []
         for app_id in sorted(set(self._memories.values())):
             here = [i for i, home in self._memories.items() if home == app_id]
-            for first in range(0, len(here), 500):
-                batch = memories.by_ids(self.ctx.tx, [app_id], here[first : first + 500])
-                found += batch.items()
+            found += memories.by_ids(self.ctx.tx, [app_id], here).items()
         return found

@@ -17,7 +17,14 @@ from memchat.memory.facts import manual
 from memchat.store import record_kinds
 from memchat.store.inbox import FORGET, PROMOTE
 from memchat.store.record_kinds import EXTERNAL_IDS, RecordKind
-from memchat.types import EVERY_APP, MEMORY_TYPES, clean_text, one_line
+from memchat.types import (
+    CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
+    EVERY_APP,
+    MEMORY_TYPES,
+    clean_text,
+    one_line,
+)
 from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 Values = dict[str, Any]
@@ -30,7 +37,7 @@ _SAID = ("memory_type", "key", "value")
 """The fields of a memory's former state that say what it said."""
 _EVENTS = (
     "add", "repeat", "edit", "supersede", "merge", "expire", "end", "restore", "pin", "unpin",
-    "move", "hide", "show",
+    "move", "hide", "show", "tag",
 )  # fmt: skip
 _CHOICES: Mapping[tuple[str, str], tuple[str | None, ...]] = {
     ("message", "role"): ("user", "assistant"),
@@ -46,6 +53,8 @@ _CHOICES: Mapping[tuple[str, str], tuple[str | None, ...]] = {
     ("refusal", "relation"): _RELATIONS,
     ("receipt", "kind"): ("memory", "message", "note"),
     ("note", "profile"): PROFILES,
+    ("client", "mode"): CLIENT_MODES,
+    ("client_write", "kind"): ("memory", "inbox", "note", "forget"),
 }
 
 
@@ -64,8 +73,12 @@ def checked(record: Mapping[str, Any]) -> tuple[RecordKind, Values]:
             raise InputError(f"its {name} must be one of {named}")
     if kind is record_kinds.MEMORY:
         _check_memory(values)
+    elif kind is record_kinds.INBOX_ITEM:
+        values["tags"] = _tags(values["tags"])
     elif kind is record_kinds.NOTE:
         _check_note(values)
+    elif kind is record_kinds.CLIENT:
+        values["name"] = one_line(values["name"], "name of the client", CLIENT_NAME_LIMIT)
     return kind, values
 
 
@@ -74,8 +87,13 @@ def _check_memory(values: Values) -> None:
     values["memory_type"], values["key"], values["value"] = fact
     # It was kept where it comes from, perhaps by another version's rules: refusing would lose it.
     values["sensitive"] |= manual.is_secret(values["key"], values["value"], keep=True)
+    values["tags"] = _tags(values["tags"])
     if values["active"] != (values["inactive_reason"] is None):
         raise InputError("it must have an inactive_reason exactly if it is not active")
+
+
+def _tags(tags: str | None) -> str:
+    return " ".join(manual.checked_tags((tags or "").split()))
 
 
 def _check_note(values: Values) -> None:
@@ -143,6 +161,9 @@ def _check_object(name: str, value: dict[str, Any]) -> None:
         raise InputError(f"its {name} has a value without {' or '.join(_SAID[:2])}")
     if type(value.get("replaced_by")) not in (int, type(None)):
         raise InputError(f"its {name} has a replaced_by that is not a whole number")
+    tags = value.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise InputError(f"its {name} has tags that are not a list of texts")
     for day in ("expires_at", "starts_at"):
         if value.get(day) is not None:
             _day_or_time(name, value[day], date)

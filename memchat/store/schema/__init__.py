@@ -20,17 +20,19 @@ from memchat.store.schema.conversations import (
     searched_messages,
     sessions,
     settings,
+    unread_messages,
 )
 from memchat.store.schema.memories import (
     inbox,
     memories,
     memory_events,
     memory_sources,
+    memory_tags,
     refusals,
     searched,
     tombstones,
 )
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0014"
+HEAD = "0015"
 """The revision this code reads and writes. A test compares it with the newest migration."""

@@ -88,6 +88,10 @@ messages = Table(
     Index("ix_messages_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),
     sqlite_autoincrement=True,
 )
+unread_messages = and_(
+    messages.c.role == "user", messages.c.memory == 1, messages.c.id > sessions.c.extracted_to
+)
+"""The user's messages, joined with their sessions, that no extraction has read yet."""
 searched_messages = and_(messages.c.memory == 1, messages.c.copied_from.is_(None))
 """A condition for messages with a keyword row and, once they were read, an indexed vector. Of a
 message and its copies only the message itself is searched and learned from."""

@@ -74,6 +74,14 @@ memories = Table(
 searched = or_(memories.c.active == 1, memories.c.inactive_reason == "superseded")
 """A condition for memories with a keyword row and an indexed vector: active ones, and replaced
 values, since people ask for what is current with words of the past."""
+memory_tags = Table(
+    "memory_tags",
+    metadata,
+    Column("memory_id", Integer, ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True),
+    Column("tag", String, primary_key=True),
+    Index("ix_memory_tags_tag", "tag"),
+    sqlite_with_rowid=False,
+)
 memory_sources = Table(
     "memory_sources",
     metadata,
@@ -142,6 +150,7 @@ inbox = Table(
     Column("cues", Text, nullable=False, server_default=text("''")),
     count_column("unchecked"),
     count_column("sensitive"),
+    Column("tags", Text),
     CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
     Index("ix_inbox_app_id_status", "app_id", "status"),
     Index("ix_inbox_message_id", "message_id"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -25,7 +24,6 @@ DATED_SHARE = 0.05
 MOST = 50
 ALL = -1
 """SQLite's limit for rows without a limit."""
-_FINDS = {"memories": by_day.facts, "messages": by_day.turns, "chunks": by_day.chunks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class QuestionDates:
     def rows(
         self,
         tx: Connection,
-        kind: Literal["memories", "messages", "chunks"],
+        kind: by_day.Kind,
         app_ids: Sequence[int],
         without: Collection[int] = (),
         only: Collection[int] | None = None,
@@ -67,9 +65,8 @@ class QuestionDates:
         if kind == "memories" and self.range.kind == "future":
             found += by_day.ending(tx, app_ids, self.range.start, limit, without)
         if self.range.kind == "past" or self.range.start <= self.today:
-            find = _FINDS[kind]
-            start, end = self._midnight(self.range.start), self._midnight(self._day_after())
-            found += find(tx, app_ids, start, end, limit, without)
+            period = self._midnight(self.range.start), self._midnight(self._day_after())
+            found += by_day.said(tx, kind, app_ids, period, limit, without)
         if only is not None:
             found = [i for i in found if i in only][:MOST]
         return list(dict.fromkeys(found))
