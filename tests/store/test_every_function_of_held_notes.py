@@ -45,6 +45,8 @@ def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> 
     how = jobs.instructions(tx, held_notes.KIND, note.id)
     assert how is not None
     held_notes.purge(tx, note.id, how)
+    held_notes.purge_all(tx, own)
+    assert jobs.instructions(tx, held_notes.KIND, note.id) is None
 
 
 def test_what_chats_hold_of_a_note_is_removed(tx) -> None:
