@@ -363,7 +363,8 @@ class ClientFacts:
         if any(isinstance(day, datetime) for day in (expires_at, starts_at)):
             raise InputError("a day is a date without a time")
         if expires_at is not None and expires_at < self.ctx.today:
-            raise InputError(f"{expires_at.isoformat()} is over; give today or a later day")
+            over, today = expires_at.isoformat(), self.ctx.today.isoformat()
+            raise InputError(f"{over} is over; give today, {today}, or a later day")
 
     def _note(self, kind: WriteKind, target_id: int) -> None:
         clients.record_write(self.ctx.tx, self._client(), kind, target_id, self.ctx.now)
