@@ -1,13 +1,14 @@
 """What MCP costs: the start of a server, a search through it, its memory, and many clients at once.
 
     python -m benchmarks.mcp [--facts 1000] [--searches 100] [--clients 8] [--seconds 60]
+                             [--embedder minilm hash]
 
-Starts `memchat mcp` on a store of so many facts and prints, with the goals of each figure: the time
-from its start to its first answer, beside a Python that imports the SDK; the time of `recall`
-through standard input and output, beside the same search by the library in this process, in turns;
-its resident memory when it has answered and rests; and how many calls that many clients at once,
-each with a server of its own on the same store, got answered in so many seconds, and how many
-failed.
+Starts `memchat mcp` on a store of so many facts and prints, for each embedder and with the goals of
+each figure: the time from its start to the answer of its first call, a search or none, beside a
+Python that imports the SDK; the time of `recall` through standard input and output, beside the same
+search by the library in this process, in turns; its resident memory when it is connected, and when
+it has answered and rests; and how many calls that many clients at once, each with a server of its
+own on the same store, got answered in so many seconds, and how many failed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,22 +42,20 @@ def question(number: int) -> str:
     return f"what is thing {number} in {_PLACES[number % len(_PLACES)]}"
 
 
-def settings(home: Path) -> dict[str, str]:
-    """The environment of a server on this store; the plain embedder, so that MCP is measured and no
-    model."""
-    return {"MEMCHAT_HOME": str(home), "MEMCHAT_USER": USER, "MEMCHAT_EMBED_MODEL": "hash"}
+Settings = Mapping[str, str]
+"""The environment of a server: its store, its person and its embedder."""
 
 
-def server(home: Path, name: str = "bench") -> StdioServerParameters:
+def server(settings: Settings, name: str = "bench") -> StdioServerParameters:
     """How a client starts it."""
     args = ["-m", "memchat", "mcp", "--client", name]
-    env = {**os.environ, **settings(home)}
+    env = {**os.environ, **settings}
     return StdioServerParameters(command=sys.executable, args=args, env=env)
 
 
-def fill(home: Path, facts: int) -> None:
+def fill(settings: Settings, facts: int) -> None:
     """So many facts, with their vectors."""
-    with MemChat(settings=load(settings(home))) as mc:
+    with MemChat(settings=load(settings)) as mc:
         for number in range(facts):
             place = _PLACES[number % len(_PLACES)]
             mc.user(USER).memories.add("fact", f"thing_{number}", f"thing {number} is in {place}")
@@ -73,8 +73,8 @@ class Wire:
     """A server that is spoken to line by line: the SDK's own client checks each result against its
     schema in Python, which takes longer than all the rest."""
 
-    def __init__(self, home: Path) -> None:
-        start = server(home)
+    def __init__(self, settings: Settings) -> None:
+        start = server(settings)
         self.process = subprocess.Popen(
             [start.command, *start.args],
             env=start.env,
@@ -109,19 +109,19 @@ class Wire:
         self.process.stdin.flush()
 
 
-def first_answer_seconds(home: Path) -> float:
+def first_answer_seconds(settings: Settings, tool: str, **arguments: Any) -> float:
     """From the start of the process to the answer of its first call."""
     began = time.perf_counter()
-    with Wire(home) as wire:
-        wire.call("get_capabilities")
+    with Wire(settings) as wire:
+        wire.call(tool, **arguments)
         return time.perf_counter() - began
 
 
-def recall_seconds(home: Path, searches: int) -> tuple[list[float], list[float]]:
+def recall_seconds(settings: Settings, searches: int) -> tuple[list[float], list[float]]:
     """The times of the library and of `recall`, in turns, after a few of each."""
     own: list[float] = []
     through: list[float] = []
-    with MemChat(settings=load(settings(home))) as mc, Wire(home) as wire:
+    with MemChat(settings=load(settings)) as mc, Wire(settings) as wire:
         user = mc.user(USER)
         for number in range(searches + 5):
             began = time.perf_counter()
@@ -133,16 +133,21 @@ def recall_seconds(home: Path, searches: int) -> tuple[list[float], list[float]]
     return own[5:], through[5:]
 
 
-def resting_mb(home: Path) -> float:
-    """The resident memory of a server that has answered a search."""
-    with Wire(home) as wire:
+def resting_mb(settings: Settings) -> tuple[float, float]:
+    """The resident memory of a server that is connected, and of one that has answered a search."""
+    with Wire(settings) as wire:
+        connected = _resident_mb(wire.process.pid)
         wire.call("recall", query=question(1))
-        status = Path(f"/proc/{wire.process.pid}/status").read_text()
+        return connected, _resident_mb(wire.process.pid)
+
+
+def _resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
 
-async def together(home: Path, clients: int, seconds: float) -> tuple[int, list[str]]:
+async def together(settings: Settings, clients: int, seconds: float) -> tuple[int, list[str]]:
     """The calls that so many clients at once got answered once all were connected, and what
     failed."""
     answered, failed, connected = 0, list[str](), 0
@@ -150,7 +155,7 @@ async def together(home: Path, clients: int, seconds: float) -> tuple[int, list[
 
     async def one(number: int) -> None:
         nonlocal answered, connected
-        async with Client(server(home, f"client {number}")) as client:
+        async with Client(server(settings, f"client {number}")) as client:
             connected += 1
             if connected == clients:
                 all_there.set()
@@ -192,26 +197,44 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=100)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--embedder", nargs="+", default=["minilm", "hash"])
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder, "store")
-        fill(home, given.facts)
-        load_now = os.getloadavg()[0]
-        print(f"{given.facts} facts, {time.strftime('%Y-%m-%d')}, load {load_now:.1f}")
-        starts = [(import_seconds(), first_answer_seconds(home)) for _ in range(ROUNDS)]
-        _line("python -c 'import mcp'", f"{_median(s for s, _ in starts):.2f} s", "")
-        _line("start to first answer", f"{_median(s for _, s in starts):.2f} s", f"<= {START_S} s")
-        own, through = recall_seconds(home, given.searches)
-        more = _median(b - a for a, b in zip(own, through, strict=True))
-        _line("search by the library", f"{1000 * _median(own):.1f} ms", "")
-        _line("recall over stdio", f"{1000 * _median(through):.1f} ms", "")
-        _line("what MCP adds", f"{1000 * more:.1f} ms", f"<= {RECALL_MS} ms")
-        _line("resident memory at rest", f"{resting_mb(home):.0f} MB", f"<= {RSS_MB} MB")
-        answered, failed = anyio.run(together, home, given.clients, given.seconds)
-        name = f"{given.clients} clients at once, {given.seconds:g} s"
-        _line(name, f"{answered} calls", f"{len(failed)} failed, goal 0")
-        for said in sorted(set(failed))[:5]:
-            print(f"  {said}")
+    for embedder in given.embedder:
+        with tempfile.TemporaryDirectory() as home:
+            _measure(given, embedder, home)
+
+
+def _measure(given: argparse.Namespace, embedder: str, home: str) -> None:
+    settings = {"MEMCHAT_HOME": home, "MEMCHAT_USER": USER, "MEMCHAT_EMBED_MODEL": embedder}
+    fill(settings, given.facts)
+    load_now = os.getloadavg()[0]
+    print(f"{embedder}, {given.facts} facts, {time.strftime('%Y-%m-%d')}, load {load_now:.1f}")
+    search = {"tool": "recall", "query": question(0)}
+    starts = [
+        (
+            import_seconds(),
+            first_answer_seconds(settings, "get_capabilities"),
+            first_answer_seconds(settings, **search),
+        )
+        for _ in range(ROUNDS)
+    ]
+    imported, first, searched = (_median(column) for column in zip(*starts, strict=True))
+    _line("python -c 'import mcp'", f"{imported:.2f} s", "")
+    _line("start to first answer", f"{first:.2f} s", f"<= {START_S} s")
+    _line("start to the answer of a first recall", f"{searched:.2f} s", "")
+    own, through = recall_seconds(settings, given.searches)
+    more = _median(b - a for a, b in zip(own, through, strict=True))
+    _line("search by the library", f"{1000 * _median(own):.1f} ms", "")
+    _line("recall over stdio", f"{1000 * _median(through):.1f} ms", "")
+    _line("what MCP adds", f"{1000 * more:.1f} ms", f"<= {RECALL_MS} ms")
+    connected, resting = resting_mb(settings)
+    _line("resident memory when connected", f"{connected:.0f} MB", f"<= {RSS_MB} MB")
+    _line("resident memory at rest after a recall", f"{resting:.0f} MB", f"<= {RSS_MB} MB")
+    answered, failed = anyio.run(together, settings, given.clients, given.seconds)
+    name = f"{given.clients} clients at once, {given.seconds:g} s"
+    _line(name, f"{answered} calls", f"{len(failed)} failed, goal 0")
+    for said in sorted(set(failed))[:5]:
+        print(f"  {said}")
 
 
 def _median(values: Any) -> float:

@@ -67,7 +67,7 @@ def serve(
         person = mc.user(user, app=in_app)
         if not http:
             access = person.client(client, _checked(mode))
-            Server(mc, person, lambda _call: access).run()
+            Server(mc, person, lambda _call: access).serve_stdio()
             return
         from memchat.config import client_tokens
         from memchat.mcp import http as over_http

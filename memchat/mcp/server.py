@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
 from memchat.errors import NotFound
 from memchat.language.secrets import mask
 from memchat.mcp.results import DATA, MemoryResult
+from memchat.mcp.standard_input import StandardInput
 from memchat.mcp.tools import MEMORY_TOOLS, Tools, WhoAsks
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
     from memchat.app.user import User
+
+log = logging.getLogger(__name__)
 
 INSTRUCTIONS = (
     "memchat holds what this person wants to have remembered across assistants: facts, past "
@@ -38,12 +42,32 @@ class Server(MCPServer[Any]):
         # The SDK would print the log on standard error, where memchat has a log of its own.
         logging.getLogger().addHandler(logging.NullHandler())
         super().__init__(
-            _NAME, version=version("memchat"), instructions=INSTRUCTIONS, log_level="WARNING"
+            _NAME,
+            version=version("memchat"),
+            instructions=INSTRUCTIONS,
+            log_level="WARNING",
+            # Nothing tells this process that another one switches memory on or off, so changes of
+            # the list of tools are not announced.
+            subscriptions=False,
         )
         self._user = user
         Tools(user, memchat.models_line, who).register(self)
         self._offer_resources()
         self._offer_prompt()
+
+    def serve_stdio(self) -> None:
+        """Answer over standard input and output until the client closes one of them, or Ctrl-C."""
+        try:
+            self.run()
+        except* BrokenPipeError:
+            log.info("the client no longer reads; the server ends")
+
+    async def run_stdio_async(self) -> None:
+        """As the SDK's, with an input that does not keep the process from ending."""
+        lines: Any = StandardInput()
+        async with stdio_server(stdin=lines) as (requests, answers):
+            server = self._lowlevel_server
+            await server.run(requests, answers, server.create_initialization_options())
 
     async def list_tools(self) -> list[Tool]:
         """The tools; none of memory's while memory is off."""

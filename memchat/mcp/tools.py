@@ -168,7 +168,9 @@ class Tools:
             ),
         ] = None,
         tags: AllTags = (),
-        limit: Limit = 10,
+        limit: Annotated[
+            int | None, Field(ge=1, le=50, description="The most results; 10 with a query, else 50")
+        ] = None,
         max_chars: Chars = MOST_CHARS,
     ) -> RecallResult:
         """Search what is remembered about the person, and their past conversations, by meaning and
@@ -181,9 +183,9 @@ class Tools:
             access.require_memory()
             if query is None:
                 access.called()
-                newest = self._user.memories.list(tags=tags, limit=limit)
+                newest = self._user.memories.list(tags=tags, limit=limit or 50)
                 return RecallResult(found=_fitting(newest, Found.of_list, max_chars))
-            found = self._user.search(query, tags=tags, limit=limit)
+            found = self._user.search(query, tags=tags, limit=limit or 10)
             access.count_recall(found)
         hits = _fitting(found.hits, Found.of, max_chars)
         return RecallResult(found=hits, degraded=found.degraded)

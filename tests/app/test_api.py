@@ -71,8 +71,8 @@ User
     mentions -> Mentions
     notes -> Notes
     scope -> Scope
-    search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None = None)
-        -> Recalled
+    search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None =
+        None) -> Recalled
     sessions -> Sessions
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
@@ -86,11 +86,11 @@ ClientAccess
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
         | None = None, quote: SessionQuote | None = None, tags: Iterable[str] = ()) -> Written
-    remember_instead(memory_id: int, type: str, key: str, value: str, *, expires_at: date | None =
-        None, starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
+    remember_instead(memory_id: int, type: str, key: str, value: str, *, expires_at: date | None
+        = None, starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     require_memory() -> None
-    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None, starts_at:
-        date | None = None, tags: Iterable[str] = ()) -> Written
+    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None,
+        starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
     list() -> Sequence[Client]
@@ -99,8 +99,8 @@ Clients
     writes(name: str) -> Sequence[ClientWrite]
 Memories
     add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
-        None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] = ())
-        -> Memory
+        None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] =
+        ()) -> Memory
     browse(wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed
     browse_ids(wanted: Wanted) -> Sequence[int]
     clear() -> Deleted

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import pytest
+
+from memchat import MemChat
+from memchat.cli import main
 from memchat.store.database import FILE
 from tests.support.full_disk import tiny  # noqa: F401
-from tests.support.mcp import ask, text
+from tests.support.mcp import ask, call, text
 
 FACT = {"type": "preference", "key": "drinks", "value": "green tea"}
 
@@ -66,3 +70,31 @@ def test_while_memory_is_switched_the_list_of_tools_follows(mc) -> None:
 
     before, off, after = ask(mc, ana, both)
     assert before == after and "recall" in before - off and "query_memory" in off
+
+
+@pytest.mark.parametrize("tool", ["remember", "recall", "list_memories", "update_memory"])
+def test_a_tool_that_a_client_still_knows_says_why_it_is_not_offered(mc, tool) -> None:
+    ana = mc.user("ana")
+    memory = ana.memories.add("profile", "city", "Porto")
+    ana.set_memory(False)
+    arguments = {"query": "Porto", "memory_id": memory.id, "value": "Faro"}
+    given = {"remember": FACT, "list_memories": {}}.get(tool, arguments)
+    assert_one_plain_line(call(mc, ana, tool, **given), ana.memory_switch().reason)
+
+
+def test_no_change_of_the_list_of_tools_is_promised_that_is_not_announced(mc) -> None:
+    async def promised(client):
+        return client.server_capabilities.tools
+
+    assert not ask(mc, mc.user("ana"), promised).list_changed
+
+
+def test_a_folder_that_cannot_be_written_is_named_in_one_line(tiny, monkeypatch, capfd) -> None:  # noqa: F811
+    monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
+    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash")
+    MemChat(tiny.home).close()
+    tiny.make_read_only()
+    assert main(["mcp"]) == 1
+    said, wrong = capfd.readouterr()
+    assert said == "" and "cannot be written; make its folder writable" in wrong
+    assert wrong.count("\n") == 1

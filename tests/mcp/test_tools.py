@@ -93,6 +93,56 @@ def test_lists_come_in_pages(mc, ana) -> None:
     assert "next_cursor" not in rest
 
 
+def test_recall_filters_by_tags_before_its_limit_and_counts_only_with_a_query(mc, ana) -> None:
+    memo = {"type": "fact", "key": "boat", "value": "a red kayak", "tags": ["Water Sports"]}
+    done = call(mc, ana, "remember", **memo).structured_content
+    assert done["memory"]["tags"] == ["water-sports"]
+    boat = done["memory"]["id"]
+    for number in range(3):
+        ana.memories.add("fact", f"kayak_{number}", f"a red kayak {number}")
+    mc.jobs.run()
+
+    def found(tool: str, name: str, **arguments) -> list[tuple]:
+        result = call(mc, ana, tool, tags=["water sports"], **arguments).structured_content
+        return [(one["id"], one["tags"]) for one in result[name]]
+
+    assert found("recall", "found", limit=1) == [(boat, ["water-sports"])]
+    assert found("list_memories", "memories", limit=1) == [(boat, ["water-sports"])]
+    assert ana.memories.use_counts(boat).given == 0
+    assert found("recall", "found", query="red kayak 2", limit=1) == [(boat, ["water-sports"])]
+    assert ana.memories.use_counts(boat).given == 1
+
+
+def test_recall_without_a_query_gives_the_newest_memories_first(mc, ana, clock) -> None:
+    for name in ("apple", "birch", "cedar"):
+        clock.advance(seconds=60)
+        ana.memories.add("fact", name, "a plant")
+    result = call(mc, ana, "recall", limit=2).structured_content
+    told = [(one["text"], one["score"]) for one in result["found"]]
+    assert told == [("cedar: a plant", None), ("birch: a plant", None)]
+    schema = tools(mc, ana)["recall"].output_schema
+    Draft202012Validator(schema).validate(result)
+    for number in range(60):
+        ana.memories.add("fact", f"plant_{number}", "a plant")
+    assert len(call(mc, ana, "recall").structured_content["found"]) == 50
+    searched = call(mc, ana, "recall", query="plant").structured_content["found"]
+    assert len(searched) == 10
+
+
+def test_update_gives_more_tags_and_leaves_the_value(mc, ana) -> None:
+    city = ana.memories.add("profile", "city", "Lisbon", tags=["home"])
+    done = call(mc, ana, "update_memory", memory_id=city.id, tags=["Sun"]).structured_content
+    assert (done["status"], done["memory"]["value"]) == ("stored", "Lisbon")
+    assert done["memory"]["tags"] == ["home", "sun"]
+    waits = call(mc, ana, "update_memory", as_mode="ask", memory_id=city.id, tags=["sea"])
+    assert waits.structured_content["status"] == "waiting"
+    assert ana.memories.get(city.id).tags == ("home", "sun")
+    nothing = call(mc, ana, "update_memory", memory_id=city.id)
+    assert nothing.is_error and "give a value or tags" in text(nothing)
+    bad = call(mc, ana, "recall", tags=["x" * 41])
+    assert bad.is_error and "at most 40" in text(bad)
+
+
 def test_in_the_mode_ask_the_result_says_that_the_person_decides(mc, ana) -> None:
     result = call(mc, ana, "remember", as_mode="ask", type="fact", key="pet", value="a dog")
     assert result.structured_content["status"] == "waiting" and "inbox" in text(result)

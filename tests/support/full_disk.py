@@ -26,6 +26,9 @@ class Tiny:
     def free(self) -> None:
         (self.root / "filler").unlink()
 
+    def make_read_only(self) -> None:
+        subprocess.run(["mount", "-o", "remount,ro", str(self.root)], check=True)
+
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Iterator[Tiny]:

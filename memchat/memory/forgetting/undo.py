@@ -145,8 +145,11 @@ class ConversationUndo:
         return True
 
     def _remove_tags(self, memory: Memory, event: Event) -> None:
-        """Remove the tags that an event gave; those that a later one removed stay away."""
-        given = {*(event.new or {})["tags"]} - {*(event.old or {})["tags"]}
+        """Remove the tags that an event gave, but for those that were given again since."""
+        given = _given_tags(event)
+        for later in events.of_memory(self.ctx.tx, memory.id):
+            if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
+                given -= _given_tags(later)
         left = [tag for tag in memory.tags if tag not in given]
         tags.put(self.ctx.tx, memory.id, self._scope(memory), left, self._cause)
 
@@ -278,3 +281,8 @@ class ConversationUndo:
 
     def _scope(self, memory: Memory) -> int:
         return memories.app_id_of(self.ctx.tx, memory.id)
+
+
+def _given_tags(event: Event) -> set[str]:
+    """The tags that an event gave."""
+    return {*(event.new or {}).get("tags", ())} - {*(event.old or {}).get("tags", ())}
