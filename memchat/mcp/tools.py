@@ -273,8 +273,8 @@ class Tools:
         title: Annotated[str | None, Field(description="Memo title")] = None,
     ) -> CallToolResult:
         """Keep a voice memo or a document as a note, so that it can be searched by meaning. Call
-        this when the person wants a longer text kept. The same memoId again replaces the note: give its
-        whole new text."""
+        this when the person wants a longer text kept. The same memoId again replaces the note: give
+        its whole new text."""
         long = LongCall(call)
 
         def work() -> Note | None:
