@@ -275,10 +275,10 @@ class ClientFacts:
         return self._queue(inbox_entry(fact, reason, target))
 
     def _withdraw(self, fact: Fact) -> None:
-        """Take back the question that this program asked before it said what the fact replaces."""
+        """Take back the question that this program alone asked before it said what the fact
+        replaces."""
         waiting = self._waiting(fact)
-        asked = clients.writes(self.ctx.tx, self._client(), kind="inbox")
-        if waiting is not None and waiting in {write.target_id for write in asked}:
+        if waiting is not None and waiting in clients.asked_alone(self.ctx.tx, self._client()):
             inbox.remove(self.ctx.tx, [waiting])
 
     def _wish(self, fact: Fact) -> str:
