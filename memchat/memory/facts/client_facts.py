@@ -280,9 +280,9 @@ class ClientFacts:
         return self._queue(inbox_entry(fact, reason, target))
 
     def _withdraw(self, fact: Fact) -> tuple[str, ...]:
-        """Take back the question that this program asked before it said what the fact replaces;
-        the tags that waited with it."""
-        asked = {w.target_id for w in clients.writes(self.ctx.tx, self._client(), kind="inbox")}
+        """Take back the question that this program alone asked before it said what the fact
+        replaces; the tags that waited with it."""
+        asked = clients.asked_alone(self.ctx.tx, self._client())
         for item in inbox.listed(self.ctx.tx, self._own, "pending"):
             if item.id in asked and (item.key, item.value) == (fact.key, fact.value):
                 inbox.remove(self.ctx.tx, [item.id])
@@ -371,7 +371,8 @@ class ClientFacts:
         if any(isinstance(day, datetime) for day in (expires_at, starts_at)):
             raise InputError("a day is a date without a time")
         if expires_at is not None and expires_at < self.ctx.today:
-            raise InputError(f"{expires_at.isoformat()} is over; give today or a later day")
+            over, today = expires_at.isoformat(), self.ctx.today.isoformat()
+            raise InputError(f"{over} is over; give today, {today}, or a later day")
 
     def _note(self, kind: WriteKind, target_id: int) -> None:
         clients.record_write(self.ctx.tx, self._client(), kind, target_id, self.ctx.now)
