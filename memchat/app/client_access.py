@@ -44,8 +44,9 @@ log = logging.getLogger(__name__)
 
 SIMILAR_MOST = 3
 """Memories that ``remember`` names as similar."""
-SIMILAR_SECONDS = 2.0
-"""How long ``remember`` waits for the vector with which it looks for them."""
+SIMILAR_SECONDS = 10.0
+"""How long ``remember`` waits for the vector with which it looks for them: a model that is still
+being loaded may take seconds."""
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:

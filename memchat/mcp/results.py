@@ -301,7 +301,7 @@ def _address(note_id: int, number: int) -> str:
 def _said(done: Written) -> str:
     memory = done.memory
     named = f"{memory.key}: {memory.value}" if memory is not None else "it"
-    stored = f"Remembered {named}."
+    stored = f"Remembered {named}{done.reason and f', but {done.reason}'}."
     if done.replaced is not None:
         stored += f" It replaces: {done.replaced}."
     if done.last_day_gone is not None:

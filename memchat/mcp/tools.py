@@ -123,7 +123,10 @@ class Tools:
         ],
         value: Annotated[str, Field(description="The fact itself, in a few words")],
         expires_at: Annotated[
-            date | None, Field(description="The last day on which it holds, if that was said")
+            date | None,
+            Field(
+                description="The last day on which it holds, such as 2026-12-31, if that was said"
+            ),
         ] = None,
         starts_at: Annotated[
             date | None, Field(description="The first day, where it holds only from then on")
@@ -161,7 +164,12 @@ class Tools:
         self,
         call: Call,
         query: Annotated[
-            str | None, Field(min_length=1, description="Leave out for the newest memories")
+            str | None,
+            Field(
+                min_length=1,
+                description="The subject, and words that such a memory would have, rather than the "
+                "person's question; left out, the newest memories",
+            ),
         ] = None,
         tags: AllTags = (),
         limit: Annotated[
@@ -274,7 +282,8 @@ class Tools:
         title: Annotated[str | None, Field(description="Memo title")] = None,
     ) -> CallToolResult:
         """Keep a voice memo or a document as a note, so that it can be searched by meaning. Call
-        this when the person wants a longer text kept. The same memoId again replaces the note."""
+        this when the person wants a longer text kept. The same memoId again replaces the note: give
+        its whole new text."""
         long = LongCall(call)
 
         def work() -> Note | None:

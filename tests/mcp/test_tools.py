@@ -239,6 +239,11 @@ def test_while_memory_is_off_no_tool_of_memory_is_offered(mc, ana) -> None:
             {"type": "fact", "key": "a", "value": "b", "expires_at": "soon"},
             "expires_at",
         ),
+        (
+            "remember",
+            {"type": "fact", "key": "a", "value": "b", "expires_at": "2001-01-01"},
+            "give today, 2",
+        ),
         ("recall", {"query": ""}, "query"),
         ("recall", {"query": "a", "limit": 0}, "limit"),
         ("forget", {"memory_id": 99}, "no memory 99"),

@@ -151,7 +151,7 @@ class ConversationUndo:
             if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
                 given -= _given_tags(later)
         left = [tag for tag in memory.tags if tag not in given]
-        tags.put(self.ctx.tx, memory.id, self._scope(memory), left, self._cause)
+        tags.put(self.ctx.tx, memory.id, left, self._cause)
 
     def _is_replayed(self, event: Event) -> bool:
         """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
