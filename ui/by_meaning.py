@@ -8,12 +8,12 @@ from itertools import islice
 
 import streamlit as st
 
-from memchat.config.model_defaults import HASH, WORDS_ONLY, runs_locally
+from memchat.config.model_defaults import WORDS_ONLY
 from memchat.errors import NotFound
 from memchat.language.word_search import folded, holds_all
 from memchat.types import Memory, Recalled, Wanted
 from ui import components as ui
-from ui import memory_row
+from ui import memory_row, search_service
 from ui.desk import Task
 
 MOST = 10
@@ -58,16 +58,16 @@ def show(wanted: Wanted) -> None:
         return
     search, service = _last(wanted.search), None
     if search is None:
-        service = _service()
+        service = search_service.name()
         if service == WORDS_ONLY:
             text = "Only words are searched. To search by meaning, choose a service in Settings."
             st.caption(text)
             return
-        if _on_this_machine(service):
+        if not search_service.is_remote(service):
             _begin(wanted.search)
             search = _last(wanted.search)
     if search is None:
-        _button("Search by meaning", wanted.search, service or _service())
+        _button("Search by meaning", wanted.search, service or search_service.name())
     elif search.task.running:
         st.fragment(_wait, run_every=LOOK_SECONDS)(search)
     else:
@@ -88,7 +88,7 @@ def _over(search: _Search, wanted: Wanted) -> None:
     if found is not None:
         _list(found, wanted, search.drawn)
     if why:
-        _button("Search again", wanted.search, _service())
+        _button("Search again", wanted.search, search_service.name())
 
 
 def _last(words: str) -> _Search | None:
@@ -98,21 +98,9 @@ def _last(words: str) -> _Search | None:
     return last if same else None
 
 
-def _service() -> str:
-    """The embedding service in use, or the one that will be."""
-    mc = ui.desk().mc
-    if mc.settings.embed_model == WORDS_ONLY:
-        return WORDS_ONLY
-    used = (one.name for one in mc.services.list() if one.state == "in use")
-    return next(used, mc.settings.embed_model)
-
-
-def _on_this_machine(service: str) -> bool:
-    return service == HASH or runs_locally(service)
-
-
 def _button(label: str, words: str, service: str) -> None:
-    sends = None if _on_this_machine(service) else f"Sends these words to {ui.literal(service)}."
+    remote = search_service.is_remote(service)
+    sends = f"Sends these words to {ui.literal(service)}." if remote else None
     key = "search-by-meaning"
     st.button(label, key=key, help=sends, on_click=_begin, args=(words,))
 
@@ -181,4 +169,5 @@ def _fits(memory: Memory, wanted: Wanted) -> bool:
         and (memory.active or wanted.status == "all")
         and memory.memory_type in (wanted.memory_types or (memory.memory_type,))
         and memory.created_by in (wanted.created_by or (memory.created_by,))
+        and set(wanted.tags) <= {*memory.tags}
     )

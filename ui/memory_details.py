@@ -23,6 +23,7 @@ WHAT = {
     "move": "moved to another space",
     "pin": "pinned",
     "unpin": "no longer pinned",
+    "tag": "tagged anew",
     "show": "brought back",
     "hide": "forgotten",
 }
@@ -120,7 +121,7 @@ def _event(event: Event) -> None:
         return
     old, new = (event.old or {}), (event.new or {})
     words = ""
-    if event.kind == "edit":
+    if event.kind in ("edit", "tag"):
         # That a fact is not sensitive is not written down.
         changed = [n for n in {**new, "sensitive": False} if old.get(n) != new.get(n)]
         words = ": " + "; ".join(
@@ -139,4 +140,6 @@ def _event(event: Event) -> None:
 def _shown(name: str, fact: dict[str, Any]) -> object:
     if name == "sensitive":
         return "yes" if fact.get(name) else "no"
+    if name == "tags":
+        return ", ".join(fact.get(name, ())) or "none"
     return fact.get(name) or "none"

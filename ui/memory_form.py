@@ -23,7 +23,7 @@ def edit_form(memory: Memory) -> None:
             saved = st.form_submit_button("Save", type="primary")
             left = st.form_submit_button("Cancel")
     if saved:
-        kind, key, value, until, everywhere = fields
+        kind, key, value, until, everywhere, tags = fields
         changed = ui.attempt(
             lambda: ui.person().memories.update(
                 memory.id,
@@ -32,6 +32,7 @@ def edit_form(memory: Memory) -> None:
                 value=value,
                 expires_at=until,
                 all_apps=everywhere,
+                tags=tags,
                 keep_secret=anyway,
             ),
             at=f"form-{memory.id}",
@@ -53,7 +54,7 @@ def begin_adding() -> None:
 def add_form() -> None:
     """The fields of a new memory."""
     with st.form("add-form"):
-        (kind, key, value, until, everywhere), anyway = _fields(None), ui.anyway()
+        (kind, key, value, until, everywhere, tags), anyway = _fields(None), ui.anyway()
         with st.container(horizontal=True):
             saved = st.form_submit_button("Keep", type="primary")
             left = st.form_submit_button("Cancel")
@@ -66,6 +67,7 @@ def add_form() -> None:
                 value,
                 expires_at=until,
                 all_apps=everywhere,
+                tags=tags,
                 keep_secret=anyway,
             ),
             at="form-new",
@@ -78,7 +80,7 @@ def add_form() -> None:
         st.rerun()
 
 
-def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool]:
+def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool, list[str]]:
     number = memory.id if memory else "new"
     left, right = st.columns([1, 2])
     kind = left.selectbox(
@@ -111,4 +113,12 @@ def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool]:
     everywhere = right.checkbox(
         "In every space", value=bool(memory and not memory.app), key=f"everywhere-{number}"
     )
-    return kind, key, value, until, everywhere
+    tags = st.multiselect(
+        "Tags",
+        sorted({*ui.person().memories.tags(), *(memory.tags if memory else ())}),
+        default=memory.tags if memory else None,
+        key=f"tags-{number}",
+        placeholder="Words to group it by",
+        accept_new_options=True,
+    )
+    return kind, key, value, until, everywhere, tags

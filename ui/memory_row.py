@@ -31,7 +31,8 @@ def show(
         # One element and not two: what a page holds is what it takes to draw.
         about = (":green[Pinned] · " if memory.pinned else "") + ui.described(memory)
         about += " · sensitive" if memory.sensitive else ""
-        st.markdown(f"{faded.format(words)}\n\n:small[:gray[{about}]]", width="stretch")
+        chips = "".join(f" :gray-badge[{ui.literal(tag)}]" for tag in memory.tags)
+        st.markdown(f"{faded.format(words)}\n\n:small[:gray[{about}]]{chips}", width="stretch")
         if memory.active:
             st.button(
                 "Unpin" if memory.pinned else "Pin",

@@ -8,6 +8,7 @@ diagrams, icons and pictures, and what they name is fetched.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -20,10 +21,14 @@ from latex2mathml.converter import convert_to_element
 from linkify_it import LinkifyIt  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.texmath import texmath_plugin
 
+SOURCES = "sources"
+"""The numbers that may be cited, in what the reader of Markdown is given besides a text."""
+_CITATION = re.compile(r"\[([1-9][0-9]{0,2})\]")
 LINKS = ("http://", "https://", "mailto:")
 LONGEST = 200_000
 """Characters of a reply that are read as Markdown; a longer one is shown as plain text."""
@@ -75,9 +80,15 @@ _FAULTS = (
 
 
 @lru_cache(maxsize=128)
-def reply_html(text: str) -> str:
-    """The reply as HTML. Whatever the text, every word of it can be read."""
-    return _framed(_reader().render(text) if len(text) <= LONGEST else f"<p>{escape(text)}</p>")
+def reply_html(text: str, sources: tuple[int, ...] = ()) -> str:
+    """The reply as HTML. Whatever the text, every word of it can be read.
+
+    The numbers of ``sources`` in square brackets become buttons that lead to the source of this
+    number on the page (``scripts/citations.js``).
+    """
+    if len(text) > LONGEST:
+        return _framed(f"<p>{escape(text)}</p>")
+    return _framed(_reader().render(text, {SOURCES: sources}))
 
 
 class ComingReply:
@@ -116,10 +127,12 @@ def _reader() -> MarkdownIt:
     # Only what is written with http:// or https:// becomes a link of itself.
     reader.linkify = LinkifyIt(options={"fuzzy_link": False, "fuzzy_email": False})
     reader.validateLink = _may_be_opened  # type: ignore[method-assign]
+    reader.core.ruler.push("citations", _cite)
     reader.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
     reader.use(texmath_plugin, delimiters="brackets")
     rules: dict[str, Any] = {
         "link_open": _link,
+        "citation": _citation,
         "fence": _code,
         "code_block": _code,
         "table_open": _table,
@@ -134,6 +147,37 @@ def _reader() -> MarkdownIt:
     for name, rule in rules.items():
         reader.add_render_rule(name, rule)
     return reader
+
+
+def _cite(state: StateCore) -> None:
+    """Put a button in the place of each citation of a source, outside of links and code."""
+    sources = state.env.get(SOURCES, ())
+    for block in state.tokens if sources else ():
+        pieces: list[Token] = []
+        links = 0
+        for token in block.children or ():
+            links += token.nesting if token.type.startswith("link_") else 0
+            cites = token.type == "text" and not links
+            pieces += _with_citations(token, sources) if cites else [token]
+        if block.children:
+            block.children = pieces
+
+
+def _with_citations(token: Token, sources: tuple[int, ...]) -> list[Token]:
+    pieces = []
+    for n, words in enumerate(_CITATION.split(token.content)):
+        cited = n % 2 == 1 and int(words) in sources
+        said = words if cited or n % 2 == 0 else f"[{words}]"
+        pieces.append(Token("citation" if cited else "text", "", 0, content=said))
+    return pieces
+
+
+def _citation(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    number = escape(tokens[at].content)
+    return (
+        f'<button type="button" class="memchat-cite" data-source="{number}"'
+        f' aria-label="Source {number}">[{number}]</button>'
+    )
 
 
 def _may_be_opened(url: str) -> bool:

@@ -93,11 +93,12 @@ def run(home: Path, rows: Sequence[dict[str, Any]]) -> list[Outcome]:
     finally:
         log.removeHandler(listener)
         log.setLevel(level)
-    stored = list(_stored(home / "memchat.db"))
+    read = (*_stored(home / "memchat.db"), *(("log", text) for text in written))
+    everywhere = tuple(dict.fromkeys(read))  # many texts stand in many rows
     done = []
     for row, (alarmed, prompts) in zip(rows, played, strict=True):
-        heard = [("prompt", text) for text in prompts] + [("log", text) for text in written]
-        places = () if row["kind"] == "harmless" else _places(row["secret"], [*stored, *heard])
+        texts = (*everywhere, *(("prompt", text) for text in prompts))
+        places = () if row["kind"] == "harmless" else _places(row["secret"], texts)
         done.append(Outcome(row, places, alarmed))
     return done
 

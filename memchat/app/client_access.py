@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -16,12 +16,14 @@ from memchat.app.arguments import check_choice
 from memchat.app.note_writing import NoteWriting
 from memchat.app.room import Room
 from memchat.assembly import Assembly
-from memchat.errors import InputError, StoreError
+from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
     CLIENT_NAME_LIMIT,
     ClientMode,
+    Hit,
+    Memory,
     NewNote,
     Note,
     NoteHit,
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
     from memchat.memory.facts.client_facts import ClientFacts
 
 log = logging.getLogger(__name__)
+
+SIMILAR_MOST = 3
+"""Memories that ``remember`` names as similar."""
+SIMILAR_SECONDS = 2.0
+"""How long ``remember`` waits for the vector with which it looks for them."""
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
@@ -84,7 +91,8 @@ class ClientAccess(Room):
     ) -> Written:
         """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
         of this scope, the checks that conversations go through decide instead of the mode. A memory
-        that was known keeps its tags beside these ``tags``.
+        that was known keeps its tags beside these ``tags``. The result names ``similar`` memories,
+        for the program to see whether one of them no longer holds.
 
         Raises InputError for what cannot be kept, SecretError for what looks like a secret,
         NotFound for a quote of a conversation outside the scope.
@@ -92,6 +100,28 @@ class ClientAccess(Room):
         with self._database.write() as tx:
             facts = self._facts(tx)
             done = facts.remember(type, key, value, expires_at, starts_at, quote, tags)
+        self._catch_up()
+        if done.status not in ("stored", "waiting"):
+            return done
+        return replace(done, similar=self._similar(key, value, done.memory))
+
+    def remember_instead(
+        self,
+        memory_id: int,
+        type: str,
+        key: str,
+        value: str,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Remember a fact, as ``remember``, in the place of a memory that no longer holds because
+        of it, under the key of that one. What this program had stored of it is kept once. Raises
+        NotFound outside the scope."""
+        with self._database.write() as tx:
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            done = facts.remember_instead(memory, type, key, value, expires_at, starts_at, tags)
         self._catch_up()
         return done
 
@@ -101,15 +131,17 @@ class ClientAccess(Room):
         value: str | None = None,
         *,
         expires_at: date | None = None,
+        starts_at: date | None = None,
         tags: Iterable[str] = (),
     ) -> Written:
-        """Replace the value of a memory, or give it more tags, as ``remember``. Raises InputError
+        """Replace the value and the last day of a memory, or give it another first day or more
+        tags, as ``remember``. A first day to come stays unless another is given. Raises InputError
         where nothing is given, NotFound outside the scope."""
-        if value is None and expires_at is None and not tags:
+        if value is None and expires_at is None and starts_at is None and not tags:
             raise InputError("nothing to change; give a value or tags")
         with self._database.write() as tx:
-            facts = self._facts(tx)
-            done = facts.change(self._found_memory(tx, memory_id), value, expires_at, tags)
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            done = facts.change(memory, value, expires_at, starts_at, tags)
         self._catch_up()
         return done
 
@@ -118,7 +150,7 @@ class ClientAccess(Room):
         NotFound outside the scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            done, stale = facts.forget(self._found_memory(tx, memory_id))
+            done, stale = facts.forget(self._memory(tx, memory_id))
             self._assembly.drop_vectors(tx, stale)
         return done
 
@@ -127,7 +159,7 @@ class ClientAccess(Room):
         scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            return facts.promote(self._found_memory(tx, memory_id))
+            return facts.promote(self._memory(tx, memory_id))
 
     def require_memory(self) -> None:
         """Raise InputError where memory is off."""
@@ -182,6 +214,35 @@ class ClientAccess(Room):
         with self._database.read() as tx:
             texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
+
+    def chunk_ids(self, hits: Iterable[NoteHit]) -> Mapping[int, str]:
+        """The ids of passages as this program knows them, by ``chunk_id``: the id of the note, and
+        the place of the passage in it from 0 on."""
+        found = [*hits]
+        with self._database.read() as tx:
+            places = chunks.places(tx, [hit.chunk_id for hit in found])
+        return {
+            hit.chunk_id: f"{self.memo_id(hit.source_id)}-{places[hit.chunk_id]}"
+            for hit in found
+            if hit.chunk_id in places
+        }
+
+    def _memory(self, tx: Connection, memory_id: int) -> Memory:
+        try:
+            return self._found_memory(tx, memory_id)
+        except NotFound:
+            raise NotFound(
+                f"there is no memory {memory_id} here; recall and list_memories give the ids"
+            ) from None
+
+    def _similar(self, key: str, value: str, stored: Memory | None) -> tuple[Hit, ...]:
+        """Other memories in use that may be about the same, the nearest first."""
+        patience = self._assembly.query_timeout()
+        said = patience.start(f"{key.replace('_', ' ')}: {value}")
+        question = patience.wait(said, SIMILAR_SECONDS)
+        hits = self._assembly.recall().search(self._scope, question, SIMILAR_MOST + 1).hits
+        others = (hit for hit in hits if stored is None or hit.id != stored.id)
+        return tuple(others)[:SIMILAR_MOST]
 
     def _count(self, more: Callable[[Connection], None]) -> None:
         try:

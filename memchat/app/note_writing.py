@@ -48,7 +48,8 @@ class NoteWriting:
         try:
             return prepare(new, self.embedder())
         except MemChatError as error:
-            log.warning("a note is cut without the embedding model: %s", error)
+            if self._assembly.parts().worker.news.is_new(str(error)):
+                log.warning("notes are cut without the embedding model: %s", error)
             return prepare(new, None)
 
     def write(

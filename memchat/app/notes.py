@@ -315,6 +315,7 @@ class Notes(Room):
         """Figures: sizes and use by type, the ``top`` notes that were found and never read, and how
         the queue stands."""
         check_count(top, "top")
+        embeds = self._assembly.embeds()
         with self._database.read() as tx:
             own, in_use = self._ids(tx).own or 0, services.in_use(tx) or 0
             return NotesReport(
@@ -322,6 +323,7 @@ class Notes(Room):
                 tuple(note_counts.unread(tx, own, top)),
                 note_counts.without_vector(tx, own, in_use),
                 *note_counts.queued(tx, own),
+                embeds=embeds,
             )
 
     @property

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from memchat.cli.options import App, Json, User, Yes, confirm, group, known_app, open_store
 from memchat.errors import ConfigError, InputError, StoreError
 from memchat.types import CLIENT_MODES, ClientMode
-
-if TYPE_CHECKING:
-    from memchat.mcp.server import Server
 
 STDIO_CLIENT, HTTP_PORT = "assistant", 8765
 app = group("The memory for other assistants over MCP, and the tools of other servers.")
@@ -70,7 +67,7 @@ def serve(
         person = mc.user(user, app=in_app)
         if not http:
             access = person.client(client, _checked(mode))
-            _serve_stdio(Server(mc, person, lambda _call: access))
+            Server(mc, person, lambda _call: access).serve_stdio()
             return
         from memchat.config import client_tokens
         from memchat.mcp import http as over_http
@@ -178,8 +175,8 @@ def clients(
             print(tables.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
             if done.kept:
                 print(
-                    f"{_memories(len(done.kept))} stay: you changed or pinned them, or somebody "
-                    "else said them too."
+                    f"Kept {_memories(len(done.kept))}, which you changed, pinned or tagged, or "
+                    "which somebody else said too."
                 )
             return
         found = person.clients.list()
@@ -227,16 +224,6 @@ def call(
     answer = client.call(tool, given)
     # Another program wrote it: nothing of it may steer the terminal.
     print(json.dumps(answer.structured) if as_json else tables.plain(answer.text))
-
-
-def _serve_stdio(server: Server) -> None:
-    from memchat.cli.signals import stopping
-    from memchat.mcp.standard_input import endable
-
-    with endable() as end, stopping(end) as told:
-        server.serve_stdio()
-    if told:
-        raise typer.Exit(130)
 
 
 def _memories(number: int) -> str:

@@ -122,8 +122,10 @@ def print_report(found: NotesReport) -> None:
     ]
     tables.print_table(("type", "notes", "chunks", "found", "read"), rows, none="")
     if found.waiting:
+        makes = "memchat jobs run makes the vectors now"
+        lacks = "there is no embedding model, and memchat doctor tells how to get one"
         waiting = counted(found.waiting, "note")
-        print(f"\nnot found by meaning yet: {waiting}; memchat jobs run makes the vectors now")
+        print(f"\nnot found by meaning yet: {waiting}; {makes if found.embeds else lacks}")
     if found.failed:
         failed = counted(found.failed, "note")
         print(f"\nvectors could not be made: {failed}; memchat jobs retry tries again")

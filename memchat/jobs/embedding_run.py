@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError, origin
+from memchat.jobs.failure_news import FailureNews
 from memchat.jobs.job_failure import fail_job
 from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.embedding.batch_split import (
@@ -109,6 +110,8 @@ class EmbeddingRun:
     wait: Callable[[float], bool] | None = None
     """Waits a number of seconds where the service asks for a pause; true where the wait was
     interrupted. Without it the run ends there, and its jobs are tried again later."""
+    news: FailureNews = field(default_factory=FailureNews)
+    """What was logged by the runs before."""
     claimed_jobs: dict[int, Claim] = field(default_factory=dict)
     result: EmbeddingResult = field(default_factory=EmbeddingResult)
     _lease_renewed_at: datetime = field(init=False)
@@ -348,9 +351,21 @@ class EmbeddingRun:
         )
         for note_id, length in before.lengths.items():
             log.info("Indexed memo %d: %d characters", note_id, length)
-        for note_id, reason in before.reasons.items():
-            log.warning("Failed to index memo %d: %s", note_id, reason)
+        self._log_failures(before)
         self.on_progress(result)
+
+    def _log_failures(self, before: EmbeddingResult) -> None:
+        """A line for each reason why notes failed that is new."""
+        if before.done:
+            self.news.end()
+        by_reason: dict[str, list[int]] = {}
+        for note_id, error in before.reasons.items():
+            by_reason.setdefault(str(error), []).append(note_id)
+        for reason, (first, *others) in by_reason.items():
+            if self.news.is_new(reason):
+                more = f" and {len(others)} more" if others else ""
+                # The error itself, so that a log may name it without its text.
+                log.warning("Failed to index memo %d%s: %s", first, more, before.reasons[first])
 
 
 def _merged(finished: Finished[EmbeddingBatch]) -> tuple[EmbeddingBatch, EmbeddingAnswer]:

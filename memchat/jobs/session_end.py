@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from memchat import processes
 from memchat.store import apps, inbox, jobs, sessions
 from memchat.types import Scope, Session
 
@@ -21,3 +22,10 @@ def close_session(tx: Connection, session: Session, now: datetime) -> None:
         jobs.enqueue(tx, "extract", own, session.id, now)
     elif inbox.awaiting_second_look(tx, session.id):
         jobs.enqueue(tx, "verify", own, session.id, now)
+
+
+def is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:
+    """Whether the process that holds a session's lease has ended, or lost the lease."""
+    if processes.is_renewed(owner):
+        return False
+    return until is None or until < now or processes.has_ended(owner)

@@ -28,10 +28,11 @@ from memchat.jobs.embedding_run import (
     EmbeddingRun,
     Kind,
 )
+from memchat.jobs.failure_news import FailureNews
 from memchat.jobs.job_failure import fail_job
 from memchat.jobs.jobs_done import JobsDone
 from memchat.jobs.reading import Reading
-from memchat.jobs.session_end import close_session
+from memchat.jobs.session_end import close_session, is_abandoned
 from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.extraction.learner import Learner
@@ -85,6 +86,8 @@ class Worker:
         self._learner = learner
         self._embedding_space = embedding_space
         self._owner = processes.new_owner()
+        self.news = FailureNews()
+        """What was logged of an outage of the embedding service."""
         self.stopping = threading.Event()
         """Once it is set, no further job is started; running ones are finished."""
 
@@ -161,14 +164,14 @@ class Worker:
             abandoned = [
                 session
                 for session, owner, until in sessions.open_sessions(tx, user)
-                if _is_abandoned(owner, until, now)
+                if is_abandoned(owner, until, now)
             ]
         for session in abandoned:
             with self._database.write() as tx:
                 found = sessions.by_id(tx, session.id)
                 # Another process may have ended, deleted or resumed it since it was listed.
                 still_open = found is not None and found[0].ended_at is None
-                if still_open and _is_abandoned(*sessions.lease(tx, session.id), now):
+                if still_open and is_abandoned(*sessions.lease(tx, session.id), now):
                     close_session(tx, session, now)
 
     def _claim(
@@ -355,24 +358,28 @@ class Worker:
             # The jobs that wait for the embedding model show what is wrong with it.
             with self._database.write() as tx:
                 claimed = claim(tx, BATCH, BATCH)
-            self._failed(claimed, error, done)
+            self._failed(claimed, error, done, tell=False)
+            if claimed and self.news.is_new(str(error)):
+                log.warning("the embedding model cannot be used, and jobs wait: %s", error)
             return
         if space is None:
             return
         common = (self._database, self._settings, self._clock, space, kind)
-        run = EmbeddingRun(*common, on_progress=on_progress)
+        run = EmbeddingRun(*common, on_progress=on_progress, news=self.news)
         found = run.run(claim)
         done.done += len(found.done)
         with self._database.read() as tx:
             done.failed += job_lists.by_ids(tx, found.failed, self._clock())
 
-    def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
+    def _failed(
+        self, claimed: Sequence[Claim], error: Exception, done: JobsDone, *, tell: bool = True
+    ) -> None:
         with self._database.write() as tx:
             for claim in claimed:
                 fail_job(tx, claim, error, self._clock(), self._settings)
             failed = job_lists.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
-        for job in failed:
+        for job in failed if tell else ():
             # The error itself, so that a log may name it without its text.
             why = error if isinstance(error, MemChatError) else job.error_message
             log.warning("%s: job %d failed, try %d: %s", job.kind, job.id, job.attempts, why)
@@ -389,9 +396,3 @@ class Worker:
             with self._database.write() as tx:
                 apply_due_dates(Context(tx, scope, now, zone))
         purge.scrub(self._database)
-
-
-def _is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:
-    if processes.is_renewed(owner):
-        return False
-    return until is None or until < now or processes.has_ended(owner)

@@ -1,42 +1,58 @@
-"""Standard input that this process can end itself.
-
-The SDK reads it in a thread, which nothing interrupts: after Ctrl-C the server would wait for the
-next line. So it reads a socket instead, which is fed from the real input and can be closed.
-"""
+"""Standard input by lines, for a server that Ctrl-C can end while it waits for one."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
-import threading
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from threading import Thread
 
-_INPUT = 0
-_PIECE = 65_536
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+
+_AT_ONCE = 1 << 16
 
 
-@contextlib.contextmanager
-def endable() -> Iterator[Callable[[], None]]:
-    """In this block standard input comes through a socket; gives the function that ends it."""
-    real = os.dup(_INPUT)  # never closed, as the thread may be reading it
-    reader, writer = socket.socketpair()
-    os.dup2(reader.fileno(), _INPUT)
-    reader.close()
+class StandardInput:
+    """The lines of standard input, for one reader. Programs that are started meanwhile find
+    nothing in theirs.
 
-    def end() -> None:
-        with contextlib.suppress(OSError):
-            writer.shutdown(socket.SHUT_WR)
+    The SDK reads in a thread that it waits for at its end, so that Ctrl-C would do nothing until
+    the next line comes. Nobody waits for the thread of this one.
+    """
 
-    def feed() -> None:
-        with contextlib.suppress(OSError):  # the server has ended
-            while piece := os.read(real, _PIECE):
-                writer.sendall(piece)
-        end()
+    def __init__(self) -> None:
+        number = sys.stdin.fileno()
+        self._descriptor = os.dup(number)
+        empty = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(empty, number)
+        os.close(empty)
 
-    threading.Thread(target=feed, name="memchat standard input", daemon=True).start()
-    try:
-        yield end
-    finally:
-        end()
-        os.dup2(real, _INPUT)
+    async def __aiter__(self) -> AsyncIterator[str]:
+        send, receive = anyio.create_memory_object_stream[str](0)
+        token = anyio.lowlevel.current_token()
+
+        def read() -> None:
+            # Where the loop has ended, nobody takes the line any more.
+            with suppress(RuntimeError, anyio.BrokenResourceError):
+                for line in self._lines():
+                    anyio.from_thread.run(send.send, line, token=token)
+                anyio.from_thread.run(send.aclose, token=token)
+
+        Thread(target=read, name="standard input", daemon=True).start()
+        async with receive:
+            async for line in receive:
+                yield line
+
+    def _lines(self) -> Iterator[str]:
+        begun: list[bytes] = []
+        while read := os.read(self._descriptor, _AT_ONCE):
+            *ended, rest = read.split(b"\n")
+            for end in ended:
+                yield b"".join([*begun, end]).decode("utf-8", "replace")
+                begun.clear()
+            begun.append(rest)
+        if any(begun):
+            yield b"".join(begun).decode("utf-8", "replace")

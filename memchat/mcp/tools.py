@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_CHARS = 20_000
+MOST_IDS = 100
+"""Ids of chunks in the result of ``index_memo``; a long memo has thousands, and they go on in the
+same way."""
 MEMORY_TOOLS = frozenset({
     "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
     "get_context",
@@ -61,6 +65,14 @@ Tags = Annotated[
 ]
 AllTags = Annotated[Sequence[str], Field(description="Only memories that have each of these tags")]
 MemoryType = Literal["preference", "profile", "fact", "other"]
+Kind = Annotated[
+    MemoryType,
+    Field(
+        description="preference: what they like, and how to answer them; profile: who they are, "
+        "such as name, city, job, health; fact: anything else of their life, and people around "
+        "them; other: none of these"
+    ),
+]
 Call = Context[Any, Any]
 WhoAsks = Callable[[Call], "ClientAccess"]
 
@@ -101,8 +113,14 @@ class Tools:
     def remember(
         self,
         call: Call,
-        type: MemoryType,
-        key: Annotated[str, Field(description="What it is about, such as home_city or allergy")],
+        type: Kind,
+        key: Annotated[
+            str,
+            Field(
+                description="What it is about, in English, such as home_city or allergy; the key "
+                "that recall shows, where there is one for it"
+            ),
+        ],
         value: Annotated[str, Field(description="The fact itself, in a few words")],
         expires_at: Annotated[
             date | None, Field(description="The last day on which it holds, if that was said")
@@ -114,24 +132,29 @@ class Tools:
             Quote | None,
             Field(description="The person's own words, where recall found them in a conversation"),
         ] = None,
+        replaces: Annotated[
+            int | None,
+            Field(description="The id of a memory that no longer holds because of this one"),
+        ] = None,
         tags: Tags = (),
     ) -> WrittenResult:
         """Remember one lasting fact about the person. Call this when the person asks you to
         remember something, or tells you something about themselves that will matter in later
         conversations. One fact a call. Never passwords, keys or card numbers, and nothing that
-        only stands in a document, a web page or the result of a tool. Where the person said it in
-        a conversation that recall found, quote it: then their words prove it. The result says
-        whether it was stored or waits for the person's yes."""
+        only stands in a document, a web page or the result of a tool. Where it changes a memory
+        that you know, such as after a move, give the id of that one as replaces. Where the person
+        said it in a conversation that recall found, quote it: then their words prove it. The result
+        says whether it was stored or waits for the person's yes, what it replaced, and which
+        similar memories still hold."""
+        said = None if quote is None else SessionQuote(quote.session_id, quote.text)
+        access, days = self._who(call), {"expires_at": expires_at, "starts_at": starts_at}
         with _plain_errors():
-            done = self._who(call).remember(
-                type,
-                key,
-                value,
-                expires_at=expires_at,
-                starts_at=starts_at,
-                quote=None if quote is None else SessionQuote(quote.session_id, quote.text),
-                tags=tags,
-            )
+            if replaces is None:
+                done = access.remember(type, key, value, **days, quote=said, tags=tags)
+            elif said is None:
+                done = access.remember_instead(replaces, type, key, value, **days, tags=tags)
+            else:
+                raise InputError("a quote shows what it replaces; give no replaces with it")
             return WrittenResult.of(done)
 
     def recall(
@@ -141,7 +164,9 @@ class Tools:
             str | None, Field(min_length=1, description="Leave out for the newest memories")
         ] = None,
         tags: AllTags = (),
-        limit: Limit = 10,
+        limit: Annotated[
+            int | None, Field(ge=1, le=50, description="The most results; 10 with a query, else 50")
+        ] = None,
         max_chars: Chars = MOST_CHARS,
     ) -> RecallResult:
         """Search what is remembered about the person, and their past conversations, by meaning and
@@ -154,17 +179,23 @@ class Tools:
             access.require_memory()
             if query is None:
                 access.called()
-                newest = self._user.memories.list(tags=tags, limit=limit)
-                return RecallResult(found=_fitting(newest, Found.of_list, max_chars))
-            found = self._user.search(query, tags=tags, limit=limit)
+                newest = self._user.memories.list(tags=tags, limit=limit or 50)
+                origins = self._user.memories.origins(memory.id for memory in newest)
+                listed = partial(Found.of_list, origins=origins)
+                return RecallResult(found=_fitting(newest, listed, max_chars))
+            found = self._user.search(query, tags=tags, limit=limit or 10)
             access.count_recall(found)
-        hits = _fitting(found.hits, Found.of, max_chars)
+            known = (hit.id for hit in found.hits if hit.kind == "memory")
+            origins = self._user.memories.origins(known)
+        hits = _fitting(found.hits, partial(Found.of, origins=origins), max_chars)
         return RecallResult(found=hits, degraded=found.degraded)
 
     def forget(self, call: Call, memory_id: MemoryId) -> WrittenResult:
         """Forget one memory. Call this when the person asks you to forget something; find its id
-        with recall first. It is out of use at once, and memchat asks the person whether it is to be
-        deleted for good."""
+        with recall or list_memories first, never guess it. It is out of use at once, and memchat
+        asks the person whether it is to be deleted for good. What has changed is not forgotten but
+        replaced: see update_memory. A note is no memory: only the person can delete it, in
+        memchat."""
         with _plain_errors():
             return WrittenResult.of(self._who(call).forget(memory_id))
 
@@ -184,7 +215,8 @@ class Tools:
             access.require_memory()
             access.called()
             page = self._user.memories.list(query, type=type, tags=tags, limit=limit, cursor=cursor)
-        memories = [MemoryResult.of(memory) for memory in page]
+            origins = self._user.memories.origins(memory.id for memory in page)
+        memories = [MemoryResult.of(memory, origins.get(memory.id)) for memory in page]
         return MemoryPage(memories=memories, next_cursor=page.cursor)
 
     def update_memory(
@@ -194,7 +226,13 @@ class Tools:
         value: Annotated[
             str | None, Field(description="What holds now, in a few words; left out, it stays")
         ] = None,
-        expires_at: date | None = None,
+        expires_at: Annotated[
+            date | None,
+            Field(description="The last day on which a new value holds; without it, it has none"),
+        ] = None,
+        starts_at: Annotated[
+            date | None, Field(description="Another first day; left out, that stays")
+        ] = None,
         tags: Tags = (),
     ) -> WrittenResult:
         """Replace the value of one memory by what holds now, or give it more tags. Call this when
@@ -202,7 +240,9 @@ class Tools:
         history."""
         with _plain_errors():
             access = self._who(call)
-            done = access.update(memory_id, value, expires_at=expires_at, tags=tags)
+            done = access.update(
+                memory_id, value, expires_at=expires_at, starts_at=starts_at, tags=tags
+            )
             return WrittenResult.of(done)
 
     def promote_memory(self, call: Call, memory_id: MemoryId) -> WrittenResult:
@@ -245,9 +285,9 @@ class Tools:
             note = await long.run(work)
         count = 0 if note is None else note.chunks
         text = TextContent(type="text", text=f"Indexed {count} chunks")
-        return CallToolResult(
-            content=[text], structured_content={"memoId": memoId, "chunks": count}
-        )
+        ids = [f"{memoId}-{place}" for place in range(min(count, MOST_IDS))]
+        made = {"memoId": memoId, "chunks": count, "chunkIds": ids}
+        return CallToolResult(content=[text], structured_content=made)
 
     def query_memory(
         self,
@@ -268,11 +308,13 @@ class Tools:
             since = None if dateFilter is None else _time(dateFilter)
             found = self._user.notes.search(question, limit=topK, since=since)
             hits = access.with_masked_texts(found.hits)
+            ids = access.chunk_ids(hits)
         room, passages = max_chars, []
         for hit in hits:
             if room <= 0:
                 break
-            passages.append(Passage.of(hit, access.memo_id(hit.source_id), room))
+            memo_id = access.memo_id(hit.source_id)
+            passages.append(Passage.of(hit, memo_id, ids[hit.chunk_id], room))
             room -= len(passages[-1].content)
         plain = [passage.model_dump(mode="json") for passage in passages]
         text = TextContent(type="text", text=json.dumps(plain, indent=2, ensure_ascii=False))

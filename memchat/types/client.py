@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
+from memchat.types.hit import Hit
 from memchat.types.memory import Memory
 
 ClientMode = Literal["ask", "trust"]
@@ -69,3 +70,9 @@ class Written:
     inbox_id: int | None = None
     reason: str = ""
     """Why it waits or was refused, in plain words."""
+    replaced: str | None = None
+    """The value that it replaced, where it replaced one."""
+    last_day_gone: date | None = None
+    """The last day that it had before, where it has none any more."""
+    similar: tuple[Hit, ...] = ()
+    """Other memories in use that may be about the same, the nearest first."""

@@ -140,3 +140,5 @@ class NotesReport:
     """Notes whose vectors are to be made."""
     failed: int
     """Notes whose vectors could not be made; ``memchat jobs retry`` tries them again."""
+    embeds: bool = True
+    """Whether there is an embedding model to make them."""

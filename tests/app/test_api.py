@@ -20,7 +20,7 @@ ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients C
 ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence Exported
 ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Finding Given Hit
 Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
-MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
+MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mentions Message Messages
 MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes
 NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
@@ -71,13 +71,14 @@ User
     mentions -> Mentions
     notes -> Notes
     scope -> Scope
-    search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None = None)
-        -> Recalled
+    search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None =
+        None) -> Recalled
     sessions -> Sessions
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
 ClientAccess
     called() -> None
+    chunk_ids(hits: Iterable[NoteHit]) -> Mapping[int, str]
     count_recall(found: Recalled) -> None
     forget(memory_id: int) -> Written
     index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None, *,
@@ -86,9 +87,11 @@ ClientAccess
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
         | None = None, quote: SessionQuote | None = None, tags: Iterable[str] = ()) -> Written
+    remember_instead(memory_id: int, type: str, key: str, value: str, *, expires_at: date | None
+        = None, starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     require_memory() -> None
-    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None, tags:
-        Iterable[str] = ()) -> Written
+    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None,
+        starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
     list() -> Sequence[Client]
@@ -97,8 +100,8 @@ Clients
     writes(name: str) -> Sequence[ClientWrite]
 Memories
     add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
-        None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] = ())
-        -> Memory
+        None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] =
+        ()) -> Memory
     browse(wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed
     browse_ids(wanted: Wanted) -> Sequence[int]
     clear() -> Deleted
@@ -115,6 +118,7 @@ Memories
     insights(*, top: int = 10) -> Insights
     list(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
         tags: Iterable[str] = (), limit: int = 100, cursor: str | None = None) -> Page[Memory]
+    origins(memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]
     pin(memory_id: int, *, on: bool = True) -> Memory
     replaced(memory_id: int) -> Sequence[Memory]
     restore(memory_id: int) -> Memory

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from memchat import MemChat
+from memchat.app import import_notes, import_records
 from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.testing import HashEmbedder, ScriptedModel
@@ -16,9 +17,7 @@ from tests.support.transfer import MEMO
 LONG = " ".join(f"On day {n} John called about the rent of flat {n}." for n in range(150))
 
 
-@pytest.fixture
-def ana(mc, clock):
-    person = mc.user("ana")
+def with_notes(person, clock):
     person.notes.add(MEMO, title="Budget", external_id=7, pair_id=5, parent_id=-6)
     person.notes.add(LONG, type="file", external_id="a/rent.md", profile="document")
     clock.advance(seconds=60)
@@ -26,8 +25,29 @@ def ana(mc, clock):
 
 
 @pytest.fixture
+def ana(mc, clock):
+    return with_notes(mc.user("ana"), clock)
+
+
+@pytest.fixture
 def file(ana, tmp_path):
     return ana.export_file(tmp_path / "ana.jsonl").file
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Such a file for tests that need nothing of the store it is from."""
+    folder = tmp_path_factory.mktemp("exported")
+    with transfer.store(folder) as (mc, clock, _):
+        return with_notes(mc.user("ana"), clock).export_file(folder / "ana.jsonl").file.read_bytes()
+
+
+@pytest.fixture
+def elsewhere(exported, tmp_path):
+    """A copy of that file."""
+    file = tmp_path / "ana.jsonl"
+    file.write_bytes(exported)
+    return file
 
 
 def note_of(person, external_id):
@@ -87,10 +107,10 @@ def test_any_text_comes_back_as_it_was_with_the_same_chunks(mc, tmp_path) -> Non
     assert made[1][-1].masked is not None  # no provider is sent a secret, here either
 
 
-def test_notes_come_in_while_the_embedding_model_cannot_be_used(file, tmp_path) -> None:
+def test_notes_come_in_while_the_embedding_model_cannot_be_used(elsewhere, tmp_path) -> None:
     settings = Settings(home=tmp_path / "other", embed_model="nobody/knows-this")
     with MemChat(settings=settings, chat_model=ScriptedModel()) as other:
-        assert other.user("ana").import_file(file).added["note"] == 2
+        assert other.user("ana").import_file(elsewhere).added["note"] == 2
         assert [n.chunks > 0 for n in other.user("ana").notes.list()] == [True, True]
     with MemChat(settings=settings, chat_model=ScriptedModel(), embedder=HashEmbedder()) as again:
         again.jobs.run(kinds=["note"])
@@ -163,11 +183,11 @@ def test_a_note_that_was_changed_elsewhere_after_its_deletion_here_comes_back(
     assert note_of(ana, 7).text == "The budget is fifty now."
 
 
-def test_a_trial_of_an_import_keeps_no_note_and_says_the_same(file, mc) -> None:
+def test_a_trial_of_an_import_keeps_no_note_and_says_the_same(elsewhere, mc) -> None:
     bo = mc.user("bo")
-    trial = bo.import_file(file, dry_run=True)
+    trial = bo.import_file(elsewhere, dry_run=True)
     assert trial.added["note"] == 2 and bo.notes.list() == []
-    assert bo.import_file(file).added == trial.added
+    assert bo.import_file(elsewhere).added == trial.added
 
 
 def test_what_a_reply_was_given_of_a_note_comes_back_with_the_note(ana, mc, tmp_path) -> None:
@@ -222,35 +242,39 @@ def test_a_file_of_before_there_were_notes_is_still_imported(ana, file, mc) -> N
         ("app", "", "a note belongs to one app"),
     ],
 )
-def test_a_note_that_could_not_be_entered_is_refused_by_itself(file, mc, field, value, why) -> None:
+def test_a_note_that_could_not_be_entered_is_refused_by_itself(
+    elsewhere, mc, field, value, why
+) -> None:
     def change(record):
         mine = record["record"] == "note" and record["external_id"] == 7
         return record | {field: value} if mine else record
 
     bo = mc.user("bo")
-    done = bo.import_file(transfer.changed(file, change))
+    done = bo.import_file(transfer.changed(elsewhere, change))
     (refused,) = done.refused
     assert why in refused.reason and "budget" not in refused.reason
     assert [n.external_id for n in bo.notes.list()] == ["a/rent.md"]
 
 
-def test_a_file_that_was_cut_off_brings_no_note(file, mc) -> None:
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[:-1]))
+def test_a_file_that_was_cut_off_brings_no_note(elsewhere, mc) -> None:
+    lines = elsewhere.read_bytes().splitlines(keepends=True)
+    elsewhere.write_bytes(b"".join(lines[:-1]))
     with pytest.raises(InputError, match="was cut off after line"):
-        mc.user("bo").import_file(file)
+        mc.user("bo").import_file(elsewhere)
     assert mc.user("bo").notes.list() == []
 
 
-def test_the_progress_counts_notes_first_and_then_records(mc, tmp_path) -> None:
+def test_the_progress_counts_notes_first_and_then_records(mc, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(import_notes, "_EVERY", 2)
+    monkeypatch.setattr(import_records, "_EVERY", 10)
     ana, told = mc.user("ana"), []
-    for n in range(500):
+    for n in range(10):
         ana.notes.add(f"Memo {n}", wait=False)
     file = ana.export_file(tmp_path / "ana.jsonl").file
     mc.user("bo").import_file(file, progress=told.append)
     assert [(one.done, one.unit) for one in told] == [
-        *((n, "notes") for n in range(100, 501, 100)),
-        (500, "records"),
+        *((n, "notes") for n in range(2, 11, 2)),
+        (10, "records"),
     ]
 
 

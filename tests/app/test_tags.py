@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from memchat.errors import InputError
 from memchat.types import Wanted
 from tests.support.answers import answer, fact
 from tests.support.leftovers import files_with, rows_with
+from tests.support.store import NOON
 
 
 @pytest.fixture
@@ -105,6 +108,12 @@ def test_a_changed_value_keeps_its_tags_and_a_repeat_unites_them(ana, city) -> N
     assert ana.memories.restore(city.id).tags == porto.tags
 
 
+def test_a_value_that_holds_from_a_later_day_has_the_tags_on_that_day(ana, city, clock) -> None:
+    ana.memories.add("profile", "city", "Porto", starts_at=NOON.date() + timedelta(days=2))
+    clock.advance(seconds=3 * 86_400)
+    assert values(ana, tags=["home"]) == ["Porto"]  # nothing was written on that day yet
+
+
 def test_what_a_conversation_changes_keeps_its_tags_and_gets_none(mc, ana, extract_model) -> None:
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
     ana.add("I live in Lisbon.")
@@ -173,6 +182,26 @@ def test_an_export_of_an_earlier_version_has_no_tags_and_comes_back(ana, city, t
     assert [m.tags for m in ana.memories.list()] == [()]
 
 
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        (',"tags":"due-diligence home"', "at most 40"),
+        ('"new":{"tags":["due-diligence","home"]}', "not a list of texts"),
+    ],
+    ids=["memory", "event"],
+)
+def test_tags_that_could_not_be_entered_are_not_imported(
+    ana, city, tmp_path, field, reason
+) -> None:
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    said = file.read_text("utf-8")
+    assert field in said
+    bad = f',"tags":"{"x" * 41}"' if "new" not in field else '"new":{"tags":5}'
+    file.write_text(said.replace(field, bad), "utf-8")
+    ana.delete_all()
+    assert reason in ana.import_file(file).refused[0].reason
+
+
 def test_the_tags_of_a_waiting_proposal_are_shown_and_there_after_the_yes(ana) -> None:
     stranger = ana.client("Stranger")
     stranger.remember("profile", "city", "Lisbon", tags=["Home"])
@@ -188,8 +217,9 @@ def test_the_tags_of_a_waiting_proposal_are_shown_and_there_after_the_yes(ana) -
 
 def test_the_undoing_of_a_yes_takes_back_the_tags_that_it_gave(ana, city) -> None:
     ana.client("Stranger").update(city.id, tags=["sun"])
+    ana.client("Stranger").update(city.id, tags=["sea"])
     answered = ana.inbox.accept_many([ana.inbox.list()[0].id])
-    assert ana.memories.get(city.id).tags == (*city.tags, "sun")
+    assert ana.memories.get(city.id).tags == (*city.tags, "sea", "sun")
     ana.inbox.take_back(answered)
     assert ana.memories.get(city.id).tags == city.tags
 
@@ -198,10 +228,11 @@ def test_undoing_a_program_takes_back_its_tags_and_no_others(ana, city) -> None:
     desk = ana.client("Desk", "trust")
     assert desk.update(city.id, tags=["sun", "home"]).status == "stored"
     desk.remember("fact", "car", "a van", tags=["garage"])
+    desk.update(city.id, tags=["sea"])
     ana.memories.update(city.id, tags=["home", "mine", "sun"])
-    assert ana.memories.tags() == {"garage": 1, "home": 1, "mine": 1, "sun": 1}
+    ana.memories.update(city.id, tags=["home", "mine", "sea", "sun"])
     ana.clients.undo("Desk")
-    assert ana.memories.tags() == {"home": 1, "mine": 1}
+    assert ana.memories.tags() == {"home": 1, "mine": 1, "sea": 1}  # the person gave this again
 
 
 def test_an_order_in_a_tag_waits_and_a_program_without_memory_gives_none(ana, city) -> None:

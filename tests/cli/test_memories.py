@@ -290,3 +290,29 @@ def test_deleting_an_app_needs_a_yes_and_takes_its_memories(run: Run) -> None:
     assert (gone.code, gone.out) == (1, "") and "no app 'work'" in gone.err
     assert run("apps", "on", "work").code == 0
     assert run("memories", "list", "--app", "work", "--status", "all", "--json").json == []
+
+
+# --- tags
+
+
+def test_tags_are_given_shown_listed_and_taken_away(run: Run) -> None:
+    city = add(run, "profile", "city", "Lisbon", "--tag", "Home", "--tag", "work trips")
+    assert "tags" not in run("memories", "list", "--tag", "nobody").out
+    add(run, "fact", "boat", "a red kayak")
+    listed = run("memories", "list", "--tag", "home", "--tag", "Work Trips")
+    assert listed.out.split()[8] == "tags" and "home, work-trips" in listed.out
+    assert "kayak" not in listed.out
+    assert run("memories", "edit", city, "--untag", "home", "--tag", "sun").code == 0
+    assert "tags      sun, work-trips" in run("memories", "show", city).out
+    assert "tags home, work-trips → sun, work-trips" in run("memories", "history", city).out
+    (memory,) = run("memories", "list", "--tag", "sun", "--json").json
+    assert memory["tags"] == ["sun", "work-trips"]
+    done = run("memories", "edit", city, "--tag", "x" * 41)
+    assert done.code == 1 and "at most 40 are kept" in done.err
+
+
+def test_recall_with_a_tag_finds_only_what_carries_it(run: Run) -> None:
+    add(run, "fact", "boat", "a red kayak", "--tag", "water")
+    add(run, "fact", "toy", "a red kayak of wood")
+    found = run("recall", "red kayak", "--tag", "water").out
+    assert "boat: a red kayak" in found and "wood" not in found

@@ -128,8 +128,11 @@ def test_what_waits_for_its_vectors_is_told_with_the_command_that_makes_them(
     for command in (("list",), ("show", "1")):
         assert "words only so far" in run("notes", *command).out
     told = run("notes", "report").out
-    assert "not found by meaning yet: 1 note; memchat jobs run makes the vectors now" in told
+    assert "not found by meaning yet: 1 note; there is no embedding model" in told
+    assert json.loads(run("notes", "report", "--json").out)["embeds"] is False
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
+    told = run("notes", "report").out
+    assert "not found by meaning yet: 1 note; memchat jobs run makes the vectors now" in told
     assert run("notes", "reindex").out == "0\n"
     assert "not found by meaning" not in run("notes", "report").out
     assert "words only" not in run("notes", "list").out

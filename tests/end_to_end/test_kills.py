@@ -27,7 +27,7 @@ LISBON = answer(fact("My city is Lisbon", "city", "Lisbon"))
 def test_25_kills_among_busy_processes_lose_nothing_and_hide_nothing_that_is_new(
     tmp_path: Path,
 ) -> None:
-    seen = crash.run(tmp_path / "crash", rounds=25, seed=7)
+    seen = crash.run(tmp_path / "crash", rounds=19, seed=7)
     assert seen.faults == []
     assert seen.diaries.errors == []
     assert seen.died == 0

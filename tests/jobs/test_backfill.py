@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +20,7 @@ from memchat.types import Progress
 from tests.support import private
 from tests.support.answers import answer
 from tests.support.embedding_queue import BAD, Service, add, many, refusing, statuses, vectors
+from tests.support.forks import MEMCHAT, Piped
 from tests.support.plugin import CODE, install
 from tests.support.store import Opener
 
@@ -237,21 +236,14 @@ def test_a_row_deleted_while_its_vector_is_made_leaves_none(open_store: Opener) 
 # As a command
 
 
-def command(home: Path, *args: str, **env: str) -> subprocess.Popen[str]:
+def command(home: Path, *args: str, **env: str) -> Piped:
     given = {
         "MEMCHAT_HOME": str(home),
         "MEMCHAT_USER": "ana",
         "MEMCHAT_EMBED_MODEL": "hash",
         "MEMCHAT_TIMEZONE": "UTC",
     }
-    return subprocess.Popen(
-        [sys.executable, "-m", "memchat", *args],
-        env=os.environ | given | env,
-        cwd=home.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Piped(MEMCHAT, args, env=os.environ | given | env, cwd=home.parent)
 
 
 def test_the_command_tells_done_and_left_and_its_code_tells_too(
@@ -320,17 +312,14 @@ def test_after_kill_9_it_goes_on_where_it_was(open_store: Opener, tmp_path: Path
         "        return super().embed_documents(texts)\n"
         "MemChat(settings=Settings(home=Path(sys.argv[1])), embedder=Slow()).jobs.backfill()\n"
     )
-    child = subprocess.Popen(
-        [sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None and child.stdout.readline() == "third\n"
+    child = Piped(script, [str(home)], env={**os.environ}, cwd=home.parent)
+    assert child.stdout.readline() == "third\n"
     begun, done = time.monotonic(), 0
     while done < 200 and time.monotonic() - begun < PATIENCE:
         with words_only(open_store) as looking:
             done = vectors(looking)
     child.send_signal(signal.SIGKILL)
-    child.wait()
-    child.stdout.close()
+    child.communicate(timeout=PATIENCE)
     assert done == 200, "what was done before is kept"
     service = Service()
     result = open_store(embedder=service).jobs.backfill()

@@ -252,3 +252,42 @@ def test_a_secret_reaches_no_model_even_where_a_chunk_ends_within_it(open_store)
     assert "recovery" in (hit.text or ""), "the person still reads their own words"
     with private.database(mc).read() as tx:
         assert tx.exec_driver_sql("SELECT count(*) FROM chunks WHERE masked != ''").scalar_one()
+
+
+def test_an_outage_is_logged_once_however_many_notes_wait_and_again_after_its_end(
+    open_store, caplog, clock
+) -> None:
+    service = Service(refusing(None, "parcel"))
+    mc = open_store(embedder=service)
+    ana = mc.user("ana").notes
+
+    def told() -> int:
+        return sum(r.levelno == logging.WARNING for r in caplog.records)
+
+    with caplog.at_level(logging.WARNING, logger="memchat"):
+        ana.add_many([NewNote(f"parcel {n}") for n in range(30)])
+        for _ in range(3):
+            clock.advance(days=1)
+            mc.jobs.run()
+        assert told() == 1
+        assert "Failed to index memo 1 and 29 more: refused" in caplog.text
+        service.answer = None
+        clock.advance(days=1)
+        mc.jobs.run()
+        assert ana.report().waiting == 0
+        service.answer = refusing(None, "parcel")
+        ana.add("another parcel")
+        assert told() == 2
+
+
+def test_a_model_that_cannot_be_used_is_logged_once_for_many_notes(open_store, caplog) -> None:
+    class Damaged(Service):
+        def count_tokens(self, text: str) -> NoReturn:
+            raise ConfigError("the tokenizer is damaged")
+
+    mc = open_store(embedder=Damaged())
+    with caplog.at_level(logging.WARNING, logger="memchat"):
+        added = mc.user("ana").notes.add_many([NewNote(f"parcel {n}") for n in range(30)])
+        mc.user("ana").notes.add("another parcel")
+    assert len(added.ids) == 30
+    assert caplog.text.count("the tokenizer is damaged") == 2, "after vectors were made, anew"

@@ -26,6 +26,7 @@ from memchat.testing import ScriptedModel
 from tests.support import private
 from tests.support.answers import answer
 from tests.support.embedding_queue import Service, add, many, statuses
+from tests.support.forks import MEMCHAT, Piped
 from tests.support.store import Opener
 
 PATIENCE = 60.0
@@ -173,30 +174,14 @@ def test_a_fault_of_ours_is_logged_by_its_place_and_without_the_words_it_names(
 # As a process
 
 
-def process(home: Path, *args: str) -> subprocess.Popen[str]:
+def process(home: Path, *args: str) -> Piped:
     given = {
         "MEMCHAT_HOME": str(home),
         "MEMCHAT_USER": "ana",
         "MEMCHAT_EMBED_MODEL": "hash",
         "MEMCHAT_TIMEZONE": "UTC",
     }
-    return subprocess.Popen(
-        # Ctrl-C may be ignored where the tests run; a terminal's child never has it so.
-        [sys.executable, "-c", START, *args],
-        env=os.environ | given,
-        cwd=home.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-START = (
-    "import signal, sys\n"
-    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "from memchat.cli import main\n"
-    "sys.exit(main(sys.argv[1:]))\n"
-)
+    return Piped(MEMCHAT, args, env=os.environ | given, cwd=home.parent)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -204,7 +189,6 @@ def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> Non
     home = tmp_path / "store"
     with MemChat(settings=Settings(home=home, embed_model="hash")) as mc:
         child = process(home, "worker")
-        assert child.stderr is not None
         assert "waiting for work" in child.stderr.readline()
         (memory_id,) = add(mc, "tea")
         until(lambda: statuses(mc, "completed") == [memory_id])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import subprocess
+import signal
 from pathlib import Path
 from typing import Any
 
+from tests.support.forks import MEMCHAT, Piped
 from tests.support.mcp import command
 
+PATIENCE = 60
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -28,23 +31,17 @@ class Raw:
         self.home = home
         self.hello: dict[str, Any] = {}
         start = command(home, *more)
-        self.process = subprocess.Popen(
-            [start.command, *start.args],
-            env=start.env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        self.process = Piped(MEMCHAT, start.args[2:], env=start.env or {}, cwd=home)
 
     def send(self, message: bytes | dict[str, Any]) -> None:
         line = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.process.stdin.write(line + b"\n")
+        self.process.stdin.buffer.write(line + b"\n")
         self.process.stdin.flush()
 
     def answer(self, number: int) -> dict[str, Any]:
         while True:
             line = self.process.stdout.readline()
-            assert line, self.process.stderr.read().decode()
+            assert line, self.process.stderr.read()
             said = json.loads(line)
             if said.get("id") == number:
                 return said
@@ -62,5 +59,8 @@ class Raw:
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(BrokenPipeError):  # of what it did not read any more
+                stream.close()

@@ -20,6 +20,7 @@ import pytest
 
 from memchat.cli import main
 from tests.support import empty_store
+from tests.support.forks import MEMCHAT, Forked
 
 WAIT = 120.0
 TALK = "I live in Lisbon.\nI am vegetarian.\n"
@@ -91,15 +92,17 @@ class Terminal:
     def __init__(self, env: dict[str, str], *args: str) -> None:
         self.seen, self.read = "", 0
         self.exit_code: int | None = None
-        import pty  # Windows has none, where the tests of a terminal are skipped
-
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(Path(env["MEMCHAT_HOME"]).parent)
-            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-                # A run in the background ignores Ctrl-C; a person's terminal does not.
-                signal.signal(number, signal.SIG_DFL)
-            os.execve(sys.executable, [sys.executable, "-m", "memchat", *args], env)
+        self.fd, side = os.openpty()
+        self._process = Forked(
+            MEMCHAT,
+            args,
+            env=env,
+            cwd=Path(env["MEMCHAT_HOME"]).parent,
+            stdio=[side] * 3,
+            terminal=True,
+        )
+        self.pid = self._process.pid
+        os.close(side)
 
     def type(self, keys: str) -> None:
         os.write(self.fd, keys.encode())
@@ -128,15 +131,11 @@ class Terminal:
         """Read to the end of the program; what was printed since the last time."""
         while self._read():
             pass
-        deadline = time.monotonic() + WAIT
-        while (ended := os.waitpid(self.pid, os.WNOHANG))[0] == 0:
-            if time.monotonic() > deadline:
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
-                pytest.fail(f"it did not end after {self.seen[self.read :]!r}")
-            time.sleep(0.01)
-        _, status = ended
-        self.exit_code = os.waitstatus_to_exitcode(status)
+        try:
+            self.exit_code = self._process.wait(WAIT)
+        except TimeoutError:
+            self._process.send_signal(signal.SIGKILL)
+            pytest.fail(f"it did not end after {self.seen[self.read :]!r}")
         os.close(self.fd)
         return self.seen[self.read :]
 

@@ -251,3 +251,23 @@ def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: Mem
     assert "Not embedded (failed): the key was refused" in text(at)
     press(at, f"embed-{kept.id}")
     assert [j.status for j in mc.jobs.list(user="ana")] == ["pending"]
+
+
+def test_tags_are_given_in_the_form_shown_as_chips_and_filtered_by(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    tea = ana.memories.add("preference", "tea", "sencha")
+    ana.memories.add("fact", "car", "electric")
+    at = app("memories")
+    assert "tags" not in {one.key for one in at.multiselect}  # there are none to choose
+    press(at, f"change-{tea.id}")
+    at.multiselect(key=f"tags-{tea.id}").set_value(["Good Food", "home"])
+    at.button[[b.label for b in at.button].index("Save")].click().run()
+    assert ana.memories.get(tea.id).tags == ("good-food", "home")
+    assert ":gray-badge[home]" in "".join(str(one.value) for one in at.markdown)
+    at.multiselect(key="tags").set_value(["home", "good-food"]).run()
+    assert buttons(at, "details-") == [f"details-{tea.id}"]
+    press(at, f"details-{tea.id}")
+    assert "tags none → good-food, home" in text(at)
+    ana.memories.update(tea.id, tags=[])
+    at.run()
+    assert buttons(at, "details-") == [] and not at.exception  # what was chosen can be taken away

@@ -81,9 +81,9 @@ def test_what_is_found_opens_lit_and_in_sight_and_back_leads_to_the_results(
     page.keyboard.press("s")
     becomes(page, FOCUS, "Search or ask your notes")
     page.keyboard.type("ZANZIBAR ledger")
-    page.keyboard.press("Enter")
     hit = page.locator("[class*=st-key-row-hit-]")
     hit.locator(".stMarkdownColoredBackground").get_by_text("ledger").wait_for()
+    assert page.evaluate(FOCUS) == "Search or ask your notes", "it is found while one types"
     hit.get_by_role("button").click()
     found = page.locator(".memchat-note mark b")
     found.get_by_text("ledger").wait_for()
@@ -151,6 +151,33 @@ def test_what_is_written_stays_over_other_pages_and_a_reload_until_it_is_kept_or
     row(page, "Thoughts").wait_for(state="detached")
 
 
+def test_of_a_draft_it_is_said_that_the_note_was_changed_since(
+    page: Any, browser: Any, server: Server
+) -> None:
+    at_notes(page, server)
+    row(page, "herons").click()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Text").fill("The herons left.")
+    stale = page.get_by_text("This note was changed after you wrote this draft.")
+    becomes(page, "sessionStorage.getItem('memchat note drafts').includes('left')")
+    page.reload()
+    becomes(page, TEXT, "The herons left.")
+    assert not stale.is_visible(), "the note is as it was"
+    other = browser.new_context().new_page()
+    opened(other, page.url)
+    becomes(other, TEXT, "The herons are back on the weir.")
+    other.get_by_label("Text").fill("The herons are three.")
+    other.get_by_role("button", name="Save").click()
+    other.locator(".memchat-note").get_by_text("The herons are three.").wait_for()
+    other.context.close()
+    for _ in range(2):
+        page.reload()
+        becomes(page, TEXT, "The herons left.")
+        stale.wait_for()
+    page.get_by_role("button", name="Cancel").click()
+    page.locator(".memchat-note").get_by_text("The herons are three.").wait_for()
+
+
 def test_several_files_are_uploaded_and_the_bad_one_is_named(page: Any, server: Server) -> None:
     at_notes(page, server)
     page.get_by_role("button", name="Upload files").click()
@@ -188,7 +215,9 @@ def test_an_answer_streams_is_stopped_and_names_sources_that_open(
     page.get_by_text("You want to call John [1].").wait_for()
     settled(page)
     assert findings(page) == []
-    source.click()
+    page.get_by_role("button", name="Source 1").click()
+    becomes(page, "document.activeElement.closest('.st-key-row-source-1') !== null")
+    page.keyboard.press("Enter")
     page.locator(".memchat-note").get_by_text("Call John back").wait_for()
     page.get_by_role("button", name="All notes").click()
     page.get_by_text("You want to call John [1].").wait_for()

@@ -20,8 +20,7 @@ def keep(mc: MemChat, words: str, title: str | None = None) -> int:
 
 
 def search(at: AppTest, words: str) -> None:
-    at.text_input(key="notes-words").set_value(words)
-    press(at, "search-notes")
+    at.text_input(key="notes-words").set_value(words).run()
 
 
 def ask(at: AppTest, words: str, how: str = "ask-notes") -> None:
@@ -77,6 +76,33 @@ def test_a_changed_note_is_found_by_its_new_words(mc: MemChat) -> None:
     press(at, "save-note")
     press(at, "all-notes")
     assert "No note speaks of that" in text(at)
+
+
+def test_a_search_keeps_the_answer_for_when_it_is_left(mc: MemChat) -> None:
+    keep(mc, "Call John back about the gravel.", "Gravel")
+    at = app("notes")
+    ask(at, "gravel")
+    search(at, "john")
+    assert "No model is set up." not in text(at) and buttons(at, "hit-")
+    press(at, "leave-search")
+    assert "No model is set up." in text(at) and buttons(at, "note-")
+
+
+class TestWithARemoteService:
+    """The vectors are made by a provider."""
+
+    @pytest.fixture
+    def models(self, service_models: dict[str, str]) -> dict[str, str]:
+        return service_models | {"MEMCHAT_EMBED_MODEL": "openai/text-embedding-3-small"}
+
+    def test_a_remote_service_is_asked_only_with_the_button(self, mc: MemChat) -> None:
+        keep(mc, "The kiln is hot.")
+        at = app("notes")
+        at.text_input(key="notes-words").set_value("kiln").run()
+        assert not buttons(at, "hit-")
+        at.text_input(key="notes-words").set_value("kiln")
+        press(at, "search-notes")
+        assert len(buttons(at, "hit-")) == 1
 
 
 # --- asking

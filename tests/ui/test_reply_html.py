@@ -189,3 +189,13 @@ def test_what_is_copied_is_the_reply_as_the_model_wrote_it() -> None:
     words = 'a "b" <c> &amp;\n**d**'
     ((_, kept),) = [one for one in Page(copy_button(words)).attributes if one[0] == "data-text"]
     assert kept == words
+
+
+def test_a_number_of_a_source_is_a_button_outside_of_links_and_code() -> None:
+    said = "Call [1][2], [3] and [99]. `[1]` [two [2]](https://x.org) **[2]** [01]"
+    html = reply_html(said, (1, 2))
+    assert html.count("memchat-cite") == 3
+    assert '<button type="button" class="memchat-cite" data-source="1"' in html
+    assert "[3] and [99]" in html and "<code>[1]</code>" in html and "two [2]</a>" in html
+    assert html.count("<strong><button") == 1
+    assert "memchat-cite" not in reply_html(said)

@@ -192,8 +192,9 @@ def _before_many_calls(asked: Asked, answer: NotesAnswer) -> None:
 
 def _whole(asked: Asked) -> None:
     answer = asked.answer
+    cited = answer.cited if answer is not None else ()
     if asked.text:
-        st.html(reply_html(asked.text))
+        st.html(reply_html(asked.text, tuple(source.number for source in cited)))
     if asked.error is not None:
         st.error(ui.sentence(asked.error))
     elif asked.stopped:
@@ -202,10 +203,10 @@ def _whole(asked: Asked) -> None:
         for told in (answer.cut, answer.degraded):
             if told:
                 st.caption(ui.sentence(told))
-        if answer.cited:
-            st.markdown("Sources")
-        for source in answer.cited:
-            _source(source)
+    if cited:
+        st.markdown("Sources")
+    for source in cited:
+        _source(source)
     with st.container(key="under-notes-answer", horizontal=True):
         if asked.text:
             st.html(copy_button(asked.text), width="content")

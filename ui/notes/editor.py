@@ -15,6 +15,11 @@ TITLE_LIMIT = 200
 KINDS = ("memo", "document")
 _EDITED = "edited note"
 """The note as it was when its form was opened."""
+STALE = (
+    '<p class="memchat-stale-draft" role="alert">This note was changed after you wrote this draft. '
+    "Save puts the draft in the place of what the note says now; Cancel drops the draft.</p>"
+)
+"""Hidden; ``scripts/note_drafts.js`` shows it."""
 ERRORS = "note-form"
 """The place of errors about what was written."""
 
@@ -59,6 +64,7 @@ def edit_form(note: Note) -> None:
     st.session_state[_EDITED] = before
     with st.form("note-form", border=False):
         title, text = _fields(str(note.id), before.title or "", before.text)
+        st.html(STALE)
         ui.show_problem(ERRORS)
         saved, left = _buttons("Save")
     if saved and ui.attempt(lambda: _update(before, note, title.strip(), text), at=ERRORS):

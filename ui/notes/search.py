@@ -10,6 +10,7 @@ import streamlit as st
 
 from memchat.types import NoteHit, NotesFound
 from ui import components as ui
+from ui import search_service
 from ui.notes import answer, row
 
 PAGE = 10
@@ -56,28 +57,37 @@ def words() -> str:
 
 
 def box() -> None:
-    """The box with its three buttons; Enter searches."""
-    with (
-        st.form("notes-box", border=False, enter_to_submit=True),
-        st.container(key="notes-asking", horizontal=True, vertical_alignment="bottom"),
-    ):
+    """The box with its buttons. A model on this machine is asked while one types; a remote one by
+    Enter or a button, since each question costs something and tells it the words."""
+    remote = search_service.is_remote(search_service.name())
+    with st.form("notes-box", border=False) if remote else st.container(key="notes-box"):
+        _asking(remote)
+    ui.show_problem("notes-box")
+
+
+def _asking(remote: bool) -> None:
+    button = st.form_submit_button if remote else st.button
+    with st.container(key="notes-asking", horizontal=True, vertical_alignment="bottom"):
         st.text_input(
             "Search or ask your notes",
             key="notes-words",
+            type="search",
+            live=not remote,
             placeholder="Search or ask your notes",
             label_visibility="collapsed",
             persist_state="session",
+            on_change=None if remote else _search,
         )
-        st.form_submit_button("Search", key="search-notes", type="primary", on_click=_search)
-        st.form_submit_button("Ask", key="ask-notes", on_click=_ask, args=("answer",))
-        st.form_submit_button(
+        if remote:
+            button("Search", key="search-notes", type="primary", on_click=_search)
+        button("Ask", key="ask-notes", on_click=_ask, args=("answer",))
+        button(
             "Summarize",
             key="sum-up-notes",
             on_click=_ask,
             args=("summary",),
             help="Reads all that your notes say about it, which may take several calls.",
         )
-    ui.show_problem("notes-box")
 
 
 def filters() -> Filters:
@@ -112,7 +122,6 @@ def _search() -> None:
     state = st.session_state
     state.update({"searched notes": state["notes-words"].strip(), "notes most": PAGE})
     forget_found()
-    answer.leave()
 
 
 def _ask(mode: str) -> None:

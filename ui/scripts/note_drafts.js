@@ -1,5 +1,6 @@
 // What was written into the form of a note and not saved stays while other pages are looked at, and
-// over a reload. It is held by this browser tab until it is saved, left, or the tab is closed.
+// over a reload. It is held by this browser tab until it is saved, left, or the tab is closed. Where
+// the note was changed in the meantime, the form says so.
 (() => {
   if (window.memchatNoteDrafts) return;
   window.memchatNoteDrafts = true;
@@ -19,13 +20,22 @@
     `${/st-key-(draft-[\w-]+)/.exec(box.closest(FIELD).className)[1]} ${space()}`;
   const idle = () => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
   let saving = []; // the drafts of a form that was sent, until it is closed
+  const stale = new Set(); // the drafts of texts that were changed since
+  const mark = words => {
+    let sum = 0;
+    for (let i = 0; i < words.length; i++) sum = (Math.imul(sum, 31) + words.charCodeAt(i)) | 0;
+    return String(sum);
+  };
   const write = (box, words) => {
     const kind = box.matches("textarea") ? HTMLTextAreaElement : HTMLInputElement;
     Object.getOwnPropertyDescriptor(kind.prototype, "value").set.call(box, words);
     box.dispatchEvent(new Event("input", { bubbles: true }));
   };
   const forget = places => {
-    for (const one of places) drafts.delete(one);
+    for (const one of places) {
+      drafts.delete(one);
+      stale.delete(one);
+    }
     store();
   };
   const look = () => {
@@ -37,15 +47,20 @@
     }
     for (const box of there) {
       if (box.dataset.drafted !== undefined) continue;
-      box.dataset.drafted = "";
-      const words = drafts.get(place(box));
-      if (words !== undefined && words !== box.value) write(box, words);
+      box.dataset.drafted = mark(box.value);
+      const draft = drafts.get(place(box));
+      if (draft === undefined || draft.words === box.value) continue;
+      if (draft.over !== box.dataset.drafted) stale.add(place(box));
+      box.dataset.drafted = draft.over;
+      write(box, draft.words);
     }
+    document.body.classList.toggle("memchat-stale", there.some(box => stale.has(place(box))));
   };
   document.addEventListener("input", event => {
     if (!event.target.closest?.(FIELD)) return;
     saving = [];
-    drafts.set(place(event.target), event.target.value);
+    const over = event.target.dataset.drafted; // of the text that the note had when it was opened
+    drafts.set(place(event.target), { words: event.target.value, over });
     store();
   }, true);
   document.addEventListener("click", event => {

@@ -73,9 +73,11 @@ def _filters() -> Wanted:
         label_visibility="collapsed",
         persist_state="session",
     )
+    tags = _tags()
     with st.container(key="filters"):
         status, created, sort = st.columns(3)
     return Wanted(
+        tags=tags,
         search=search.strip(),
         memory_types=tuple(types),
         status=status.selectbox(
@@ -93,6 +95,24 @@ def _filters() -> Wanted:
             key="sort",
             persist_state="session",
         ),
+    )
+
+
+def _tags() -> tuple[str, ...]:
+    """The tags that were chosen; nothing is shown where no memory has any."""
+    chosen = st.session_state.get("tags", [])
+    every = sorted({*ui.person().memories.tags(), *chosen})
+    if not every:
+        return ()
+    return tuple(
+        st.multiselect(
+            "Tags",
+            every,
+            key="tags",
+            placeholder="Tags",
+            label_visibility="collapsed",
+            persist_state="session",
+        )
     )
 
 

@@ -55,13 +55,13 @@ def _ways_in(opened: str) -> None:
 def _notes() -> None:
     search.box()
     chosen = search.filters()
+    if search.words():
+        search.results(chosen)  # an answer is shown again when nothing is searched for
+        return
     asked = answer.last()
     if asked is not None:
         answer.show(asked)
-    if search.words():
-        search.results(chosen)
-    else:
-        _list(chosen)
+    _list(chosen)
 
 
 def _list(chosen: Filters) -> None:

@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.memory.context import Context
-from memchat.memory.extraction.candidate import Candidate, Quote
+from memchat.memory.extraction.candidate import Candidate, Quote, Relation
 from memchat.memory.extraction.quoted_proposal import QuotedProposal
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import Fact, inbox_entry, search_text
@@ -25,9 +25,19 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
 from memchat.prompts import Prompts
-from memchat.store import clients, inbox, memories, messages, sessions
+from memchat.store import clients, inbox, memories, memory_changes, messages, new_memory, sessions
+from memchat.store.events import Cause
 from memchat.store.inbox import FORGET, PROMOTE, NewInboxItem
-from memchat.types import ClientMode, InboxItem, Memory, SessionQuote, WriteKind, Written
+from memchat.types import (
+    Change,
+    ClientMode,
+    InboxItem,
+    Memory,
+    SessionQuote,
+    WriteKind,
+    Written,
+    clean_tags,
+)
 
 FORGETS_AN_HOUR = 10
 """Memories that a program can put out of use within an hour; further ones stay in use until the
@@ -39,8 +49,9 @@ _FULL = (
     "person has answered some"
 )
 REFUSED = "the person said no to it before"
-_ORDER = "it reads as an instruction, not as a fact about you"
-_CHANGES_OWN = "it would change what you entered or had forgotten"
+_ORDER = "it reads as an instruction, not as a fact"
+_TAGS_WAIT = "its tags wait in the person's inbox"
+_CHANGES_OWN = "it would change what the person entered or had forgotten"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +78,70 @@ class ClientFacts:
     ) -> Written:
         """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
         SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
-        kind, name, words = checked_fact(memory_type, key, value)
-        fact = self._fact(kind, name, words, expires_at, starts_at)
-        fact = replace(fact, tags=checked_tags(tags))
-        if quote is None or _is_order(replace(fact, key="", value="")):
-            return self._take(fact)  # the gate judges key and value, and no tags
-        return self._take_quoted(fact, quote)
+        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        if quote is None:
+            return self._take(fact)
+        done = self._take_quoted(fact, quote)
+        tagged = done.memory is not None and done.memory.active and fact.tags
+        return self._tag(done, fact.tags) if tagged else done
+
+    def remember_instead(
+        self,
+        memory: Memory,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Store a fact in the place of a memory, under its key. Raises as ``remember``, and where
+        that is not in use."""
+        if not memory.active:
+            now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
+            raise InputError(f"memory {memory.id} is not in use{now}")
+        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        same = (fact.key, fact.value, fact.starts_at) == (
+            memory.key,
+            memory.value,
+            memory.starts_at,
+        )
+        relation: Relation = "same" if same else "updates"
+        return self._take(replace(fact, relation=relation, target_id=memory.id))
 
     def change(
         self,
         memory: Memory,
         value: str | None,
         expires_at: date | None,
+        starts_at: date | None,
         tags: Iterable[str] = (),
     ) -> Written:
-        """Replace the value of a memory, or with None keep it, and add tags. Raises as
-        ``remember``, and where it is not in use."""
-        if not memory.active:
-            raise InputError(f"memory {memory.id} is not in use")
+        """Replace the value and the last day of a memory, or with None keep them, and add tags. A
+        first day to come stays unless another is given. Raises as ``remember_instead``."""
         said = memory.value if value is None else value
-        kind, name, words = checked_fact(memory.memory_type, memory.key, said)
-        fact = replace(
-            self._fact(kind, name, words, expires_at, None),
-            relation="same" if words == memory.value else "updates",
-            target_id=memory.id,
-            tags=checked_tags(tags),
-        )
-        done = self._take(fact)
-        tagged = done.memory is not None and done.memory.tags != memory.tags
-        return replace(done, status="stored") if done.status == "known" and tagged else done
+        starts = starts_at or memory.starts_at
+        kind, key = memory.memory_type, memory.key
+        done = self.remember_instead(memory, kind, key, said, expires_at, starts, tags)
+        now = done.memory
+        if now is None or done.status not in ("stored", "known"):
+            return done
+        if done.status == "known" and now.tags != memory.tags:
+            done = replace(done, status="stored")
+        return replace(done, last_day_gone=memory.expires_at if now.expires_at is None else None)
+
+    def _checked(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None,
+        starts_at: date | None,
+        tags: Iterable[str],
+    ) -> Fact:
+        kind, name, words = checked_fact(memory_type, key, value)
+        fact = self._fact(kind, name, words, expires_at, starts_at)
+        return replace(fact, tags=checked_tags(tags))
 
     def forget(self, memory: Memory) -> tuple[Written, set[int]]:
         """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
@@ -156,11 +202,21 @@ class ClientFacts:
         if self._is_full():
             return Written("refused", reason=_FULL)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
-        quoted = replace(said.fact(), tags=fact.tags)
-        done = ingest(self.ctx, source, [quoted], self.settings.merge_threshold)
+        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
         if done.changes[0].kind == "review":
-            return self._asked(self._waiting(fact), _CHANGES_OWN, None)
+            waiting = self._add_item(inbox_entry(fact, _CHANGES_OWN, None))[1]  # adds the tags
+            return self._asked(waiting, _CHANGES_OWN, None)
         return self._stored(done)
+
+    def _tag(self, done: Written, tags: tuple[str, ...]) -> Written:
+        """Give tags to what a quote of the person proved. The quote proves no tags, so these are
+        taken as the mode allows."""
+        assert done.memory is not None
+        tagged = self.change(done.memory, None, done.memory.expires_at, None, tags)
+        if tagged.memory is not None:
+            return replace(done, memory=tagged.memory)
+        reason = _TAGS_WAIT if tagged.status == "waiting" else f"no tags: {tagged.reason}"
+        return replace(done, inbox_id=tagged.inbox_id, reason=reason)
 
     def _store(self, fact: Fact) -> Written:
         said = f"{fact.key}: {fact.value}"
@@ -169,9 +225,11 @@ class ClientFacts:
         )
         proofs = ((message_id, len(said) - len(fact.value), fact.value),)
         source = Source("client", self.name, message_id=message_id)
-        done = ingest(
-            self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
-        )
+        copy = None if fact.target_id is None else self._stored_before(fact)
+        proved = replace(fact, proofs=proofs)
+        done = ingest(self.ctx, source, [proved], self.settings.merge_threshold)
+        if copy is not None:
+            self._merge_copy(copy, done.changes[0], message_id)
         kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
         full = item is not None and self._is_full()
         if item is not None and full:
@@ -195,13 +253,41 @@ class ClientFacts:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)
         known = change.kind == "repeated"
-        return Written("known" if known else "stored", change.memory)
+        return Written("known" if known else "stored", change.memory, replaced=change.before)
+
+    def _stored_before(self, fact: Fact) -> Memory | None:
+        """What a program stored under the key and with the value of a fact, before it said what
+        the fact replaces."""
+        sha1 = new_memory.sha1_of(fact.memory_type, fact.key, fact.value)
+        found = memories.by_sha1(self.ctx.tx, (self._own,), sha1)
+        if found is None or not found.active or found.created_by != "mcp":
+            return None
+        return None if found.id == fact.target_id else found
+
+    def _merge_copy(self, copy: Memory, change: Change, message_id: int) -> None:
+        """Keep a fact once: where it now stands in the place of what it replaces."""
+        kept = change.memory
+        if kept is None or not kept.active or kept.id == copy.id or change.kind == "review":
+            return
+        cause = Cause(self.ctx.now, "client", self.name, message_id=message_id)
+        memory_changes.deactivate(self.ctx.tx, copy, "merged", cause, replaced_by=kept.id)
 
     def _ask(self, fact: Fact, reason: str) -> Written:
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
+            fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
         return self._queue(inbox_entry(fact, reason, target))
+
+    def _withdraw(self, fact: Fact) -> tuple[str, ...]:
+        """Take back the question that this program asked before it said what the fact replaces;
+        the tags that waited with it."""
+        asked = {w.target_id for w in clients.writes(self.ctx.tx, self._client(), kind="inbox")}
+        for item in inbox.listed(self.ctx.tx, self._own, "pending"):
+            if item.id in asked and (item.key, item.value) == (fact.key, fact.value):
+                inbox.remove(self.ctx.tx, [item.id])
+                return item.tags
+        return ()
 
     def _wish(self, fact: Fact) -> str:
         until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""

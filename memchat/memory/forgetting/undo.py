@@ -54,8 +54,8 @@ class ConversationUndo:
     message_ids: Collection[int]
     only: int | None = None
     """The one memory that is undone, of all that the messages taught; None for each of them."""
-    keeps_pinned: bool = False
-    """Whether a memory that the user pinned stays, as one that they changed by hand does."""
+    keeps_marked: bool = False
+    """Whether a memory that the user pinned or tagged stays, as one that they changed does."""
     gone: dict[int, Memory] = field(default_factory=dict)
     back: dict[int, Memory] = field(default_factory=dict)
     kept: dict[int, Memory] = field(default_factory=dict)
@@ -145,8 +145,11 @@ class ConversationUndo:
         return True
 
     def _remove_tags(self, memory: Memory, event: Event) -> None:
-        """Remove the tags that an event gave; those that a later one removed stay away."""
-        given = {*(event.new or {})["tags"]} - {*(event.old or {})["tags"]}
+        """Remove the tags that an event gave, but for those that were given again since."""
+        given = _given_tags(event)
+        for later in events.of_memory(self.ctx.tx, memory.id):
+            if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
+                given -= _given_tags(later)
         left = [tag for tag in memory.tags if tag not in given]
         tags.put(self.ctx.tx, memory.id, self._scope(memory), left, self._cause)
 
@@ -270,11 +273,17 @@ class ConversationUndo:
 
     def _is_user_owned(self, memory: Memory) -> bool:
         past = events.of_memory(self.ctx.tx, memory.id)
+        kinds = (*_BY_HAND, "tag") if self.keeps_marked else _BY_HAND
         by_hand = any(
-            e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past
+            e.actor == "user" and e.kind in kinds and e.cause not in _UNDONE for e in past
         )
-        pinned = self.keeps_pinned and memory.pinned
+        pinned = self.keeps_marked and memory.pinned
         return memory.created_by not in LEARNED or by_hand or pinned
 
     def _scope(self, memory: Memory) -> int:
         return memories.app_id_of(self.ctx.tx, memory.id)
+
+
+def _given_tags(event: Event) -> set[str]:
+    """The tags that an event gave."""
+    return {*(event.new or {}).get("tags", ())} - {*(event.old or {}).get("tags", ())}

@@ -13,9 +13,12 @@ _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNO
 _CHARSET_WITHIN = 4_096
 """Bytes of a page that may name its encoding."""
 _UNSEEN = {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"}
+_MAY_LACK_END = {"svg", "math", "object", "select"}
+"""Those of them that a browser ends by itself where their end tag is missing."""
 _MAY_HIDE = {"div", "span", "section", "article", "aside", "nav", "header", "footer", "main", "a"}
 """Elements that need an end tag: the end of what they hide is known."""
 _HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
+_MARKS = {**_HEADINGS, "li": "- "}
 _PARAGRAPHS = {
     "address", "article", "aside", "blockquote", "body", "dd", "details", "div", "dl", "dt",
     "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "nav", "ol", "p",
@@ -32,35 +35,50 @@ _BARE_MARK = re.compile(r"^(?:-|#{1,6})(?:\n|\Z)", re.MULTILINE)
 def read(data: bytes) -> Document:
     """The text of a web page. Its title is that of its head, or its first heading."""
     named = _CHARSET.search(data, 0, _CHARSET_WITHIN)
-    page = _Page()
-    page.feed(decode(data, named[1].decode("ascii") if named else None))
-    page.close()
+    text = decode(data, named[1].decode("ascii") if named else None)
+    page = _Page(text)
+    while page.unended in _MAY_LACK_END:
+        # Better the text of such elements as well than nothing of what follows.
+        page = _Page(text, shown=page.shown | {page.unended})
     return Document(page.text(), page.title.strip() or page.first_heading())
 
 
 class _Page(HTMLParser):
     """Collects the text of a page."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: str, shown: frozenset[str] = frozenset()) -> None:
+        """Reads the page. ``shown`` are elements whose text is kept though it is not seen."""
         super().__init__(convert_charrefs=True)
         self.title = ""
+        self.shown = shown
+        self._marks: dict[str, int] = {}
+        """The place of the last mark of each heading and list item that is open."""
         self._parts: list[str] = []
         self._preformatted = 0
         self._in_title = False
         self._hidden: list[str] = []
         """The hidden element that is open, with those of the same name in it."""
+        self.feed(page)
+        self.close()
+
+    @property
+    def unended(self) -> str:
+        """The hidden element that the page did not end; empty if it ended all."""
+        return self._hidden[0] if self._hidden else ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._hidden:
             self._hidden += [tag] if tag == self._hidden[0] else []
-        elif tag in _UNSEEN or (tag in _MAY_HIDE and _is_hidden(dict(attrs))):
+        elif tag in _UNSEEN - self.shown or (tag in _MAY_HIDE and _is_hidden(dict(attrs))):
             self._hidden = [tag]
         elif tag == "title":
             self._in_title = True
         else:
             self._break(tag)
             self._preformatted += tag == "pre"
-            self._parts.append(_HEADINGS.get(tag, "- " if tag == "li" else ""))
+            if mark := _MARKS.get(tag):
+                self._marks[tag] = len(self._parts)
+                self._parts.append(mark)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if not self._hidden:
@@ -72,6 +90,9 @@ class _Page(HTMLParser):
         elif tag == "title":
             self._in_title = False
         else:
+            at = self._marks.pop(tag, None)
+            if at is not None and not "".join(self._parts[at + 1 :]).strip():
+                self._parts[at] = ""  # else what follows would become the heading or the item
             self._break(tag)
             self._preformatted -= tag == "pre" and self._preformatted > 0
 

@@ -144,6 +144,29 @@ def test_a_web_page_is_read_as_it_is_seen() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "page, read",
+    [
+        ("<p>One<object data=a.pdf>No viewer</object><p>Two", "One\n\nTwo"),
+        ("<p>One<object data=a.pdf>No viewer<p>Two", "OneNo viewer\n\nTwo"),
+        ("<p>One<select><option>A<p>Two<svg><p>Three", "One\nA\n\nTwo\n\nThree"),
+        ("<div hidden>One<div>Two", ""),
+        ("<script>One</p><p>Two", ""),
+    ],
+)
+def test_an_element_that_does_not_end_hides_nothing_that_a_browser_shows(
+    page: str, read: str
+) -> None:
+    found = formats.read("a.html", f"<h1>Top</h1>{page}".encode()).text
+    assert found == f"# Top\n\n{read}".strip()
+
+
+def test_an_empty_heading_or_item_makes_nothing_of_what_follows() -> None:
+    page = "<h2> </h2><p>One<h2><div>Two</div></h2><ul><li></li></ul><p>Three"
+    found = formats.read("a.html", page.encode())
+    assert (found.text, found.title) == ("One\n\n## Two\n\nThree", "Two")
+
+
 def test_subtitles_are_joined_to_sentences_and_keep_who_speaks() -> None:
     found = formats.read("talk.vtt", VTT.encode())
 

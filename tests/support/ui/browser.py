@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +17,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
+
+from tests.support import empty_store
+from tests.support.forks import Forked
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -73,8 +75,8 @@ class Server:
         self.home = home
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
-        app = [sys.executable, "-c", START, str(grace), "ui", "--user", user, "--port"]
-        self._command = [*(command or app), str(self.port)]
+        self._args = [str(grace), "ui", "--user", user, "--port", str(self.port)]
+        self._command = [*command, str(self.port)] if command else None
         named = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
         self._env = named | {
             "MEMCHAT_HOME": str(home / "store"),
@@ -85,7 +87,7 @@ class Server:
             "STREAMLIT_SERVER_HEADLESS": "true",
             **env,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -101,20 +103,24 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        self._process = subprocess.Popen(
-            self._command,
-            cwd=self.home,
-            env=self._env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        empty_store.place(Path(self._env["MEMCHAT_HOME"]))
+        self._process = process = self._begin()
         end = time.monotonic() + 60
         while time.monotonic() < end:
             with contextlib.suppress(OSError), urllib.request.urlopen(self.url + "_stcore/health"):
                 return
-            assert self._process.poll() is None, "the server ended"
-            time.sleep(0.1)
+            assert process.poll() is None, "the server ended"
+            time.sleep(0.05)
         raise AssertionError("the server did not answer")
+
+    def _begin(self) -> subprocess.Popen[bytes] | Forked:
+        with open(os.devnull, "r+b") as nothing:
+            if self._command is None:
+                stdio = [nothing.fileno()] * 3
+                return Forked(START, self._args, env=self._env, cwd=self.home, stdio=stdio)
+            return subprocess.Popen(
+                self._command, cwd=self.home, env=self._env, stdout=nothing, stderr=nothing
+            )
 
     def stop(self, how: signal.Signals) -> None:
         """End it, as gently as that signal is."""

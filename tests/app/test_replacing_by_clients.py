@@ -1,0 +1,123 @@
+"""What a program is told of similar memories, and what it says that a fact replaces."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from memchat.errors import InputError, NotFound
+
+COFFEE = ("fact", "coffee_habit", "drinks four cups of coffee a day")
+TEA = ("preference", "drinks_now", "green tea and no coffee a day")
+
+
+@pytest.fixture
+def ana(mc):
+    return mc.user("ana")
+
+
+@pytest.fixture
+def desk(ana):
+    return ana.client("Desk", "trust")
+
+
+def in_use(user) -> set[tuple[str, str]]:
+    return {(memory.key, memory.value) for memory in user.memories.list()}
+
+
+def test_the_result_names_similar_memories_that_are_still_in_use(ana, desk) -> None:
+    old = desk.remember(*COFFEE).memory
+    desk.remember("fact", "sister", "Lena lives in Leeds")
+    done = desk.remember(*TEA)
+    assert [hit.id for hit in done.similar] == [old.id]
+    wednesday = desk.remember("fact", "gym_day", "Wednesday").memory
+    assert wednesday.id in {h.id for h in desk.remember("fact", "gym_day", "Thursday").similar}
+
+
+def test_similar_memories_are_named_where_it_waits_and_none_where_nothing_is_new(ana, desk) -> None:
+    old = desk.remember(*COFFEE).memory
+    waiting = ana.client("Stranger").remember(*TEA)
+    assert waiting.status == "waiting" and [hit.id for hit in waiting.similar] == [old.id]
+    assert desk.remember(*COFFEE).similar == ()
+
+
+def test_a_fact_said_to_replace_another_takes_its_place_and_is_kept_once(ana, desk) -> None:
+    old = desk.remember(*COFFEE).memory
+    beside = desk.remember(*TEA).memory
+    done = desk.remember_instead(old.id, *TEA)
+    assert (done.status, done.replaced) == ("stored", COFFEE[2])
+    assert in_use(ana) == {("coffee_habit", TEA[2])}
+    assert ana.memories.get(old.id).replaced_by == done.memory.id
+    assert ana.memories.get(beside.id).replaced_by == done.memory.id
+
+
+def test_a_second_value_of_a_key_replaces_the_first_where_the_program_says_so(ana, desk) -> None:
+    old = desk.remember("fact", "gym_day", "Wednesday").memory
+    new = desk.remember("fact", "gym_day", "Thursday").memory
+    done = desk.remember_instead(old.id, "fact", "gym_day", "Thursday")
+    assert (done.memory.id, done.replaced) == (new.id, "Wednesday")
+    assert in_use(ana) == {("gym_day", "Thursday")}
+
+
+def test_what_starts_later_replaces_on_its_first_day(ana, desk, clock) -> None:
+    job = ("profile", "job", "nurse in Leeds")
+    plan = ("profile", "new_position", "nurse in Manchester")
+    day = clock.now.date().replace(year=clock.now.year + 1)
+    old = desk.remember(*job).memory
+    desk.remember(*plan, starts_at=day)
+    done = desk.remember_instead(old.id, *plan, starts_at=day)
+    assert done.replaced is None and ana.memories.get(old.id).active
+    assert in_use(ana) == {job[1:], ("job", plan[2])}
+    clock.advance(days=366)
+    assert in_use(ana) == {("job", plan[2])}
+
+
+def test_without_trust_it_is_one_question_that_names_what_it_replaces(ana, desk) -> None:
+    old = desk.remember(*COFFEE).memory
+    stranger = ana.client("Stranger")
+    stranger.remember(*TEA)
+    assert stranger.remember_instead(old.id, *TEA).status == "waiting"
+    (item,) = ana.inbox.list()
+    assert item.target_id == old.id
+    ana.inbox.accept(item.id)
+    assert in_use(ana) == {("coffee_habit", TEA[2])}
+
+
+def test_what_the_person_entered_is_replaced_only_after_their_yes(ana, desk) -> None:
+    mine = ana.memories.add(*COFFEE)
+    assert desk.remember_instead(mine.id, *TEA).status == "waiting"
+    assert in_use(ana) == {COFFEE[1:]}
+
+
+def test_undoing_the_program_brings_back_what_it_replaced(ana, desk) -> None:
+    old = ana.client("Phone", "trust").remember(*COFFEE).memory
+    desk.remember(*TEA)
+    desk.remember_instead(old.id, *TEA)
+    ana.clients.undo("Desk")
+    assert in_use(ana) == {COFFEE[1:]}
+
+
+def test_what_is_not_there_or_not_in_use_cannot_be_replaced(mc, ana, desk) -> None:
+    old = desk.remember("profile", "city", "Porto").memory
+    new = desk.remember("profile", "city", "Lisbon").memory
+    with pytest.raises(InputError, match=f"{old.id} is not in use; {new.id} took its place"):
+        desk.remember_instead(old.id, "profile", "town_now", "Braga")
+    foreign = mc.user("bob").memories.add("profile", "city", "Oslo")
+    with pytest.raises(NotFound, match="recall and list_memories give the ids"):
+        desk.remember_instead(foreign.id, "profile", "town_now", "Braga")
+    assert in_use(ana) == {("city", "Lisbon")}
+
+
+def test_an_update_keeps_a_first_day_to_come_and_says_that_the_last_day_is_gone(
+    ana, desk, clock
+) -> None:
+    start = clock.now.date().replace(year=clock.now.year + 1)
+    end = start.replace(year=start.year + 1)
+    shift = desk.remember("fact", "shifts", "early", starts_at=start, expires_at=end).memory
+    later = desk.update(shift.id, "early, but Fridays", expires_at=end.replace(day=1))
+    assert (later.memory.starts_at, later.memory.expires_at) == (start, end.replace(day=1))
+    assert later.last_day_gone is None
+    moved = desk.update(later.memory.id, "late", starts_at=date(start.year, 12, 31))
+    assert (moved.memory.starts_at, moved.memory.expires_at) == (date(start.year, 12, 31), None)
+    assert moved.last_day_gone == end.replace(day=1)
