@@ -84,6 +84,15 @@ def test_without_trust_it_is_one_question_that_names_what_it_replaces(ana, desk)
     assert in_use(ana) == {("coffee_habit", TEA[2])}
 
 
+def test_a_question_that_another_program_asked_too_stays_as_it_is(ana, desk) -> None:
+    old = desk.remember(*COFFEE).memory
+    stranger = ana.client("Stranger")
+    first = stranger.remember(*TEA).inbox_id
+    ana.client("Phone").remember(*TEA)
+    assert stranger.remember_instead(old.id, *TEA).status == "waiting"
+    assert [(item.id, item.target_id) for item in ana.inbox.list()] == [(first, None)]
+
+
 def test_what_the_person_entered_is_replaced_only_after_their_yes(ana, desk) -> None:
     mine = ana.memories.add(*COFFEE)
     assert desk.remember_instead(mine.id, *TEA).status == "waiting"
