@@ -39,7 +39,6 @@ SCENARIOS = (
     "resources-list",
     "prompts-list",
     "server-sse-multiple-streams",
-    "server-sse-polling",
     "dns-rebinding-protection",
 )
 """Those that call no tool, resource or prompt that a server must have for the suite alone."""

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from memchat.types import LongMessage as LongMessage
     from memchat.types import Memory as Memory
     from memchat.types import MemoryChanges as MemoryChanges
+    from memchat.types import MemoryOrigin as MemoryOrigin
     from memchat.types import MemorySwitch as MemorySwitch
     from memchat.types import Message as Message
     from memchat.types import NewNote as NewNote
@@ -154,9 +155,9 @@ _HOMES = {
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage Client ClientWrite CuePlan "
         "Elsewhere EmbeddingState Event Evidence ExternalId Finding Given Hit Imported "
-        "InboxItem Insights Job Learned LongMessage Memory MemoryChanges MemorySwitch Message "
-        "NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded NotesFound "
-        "NotesReport Place PluginInfo Progress Question ReadingPlan Recalled Refusal "
+        "InboxItem Insights Job Learned LongMessage Memory MemoryChanges MemoryOrigin MemorySwitch "
+        "Message NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded "
+        "NotesFound NotesReport Place PluginInfo Progress Question ReadingPlan Recalled Refusal "
         "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session SessionQuote "
         "Undone Usage UsageTotal Wanted Why Written"
     ),

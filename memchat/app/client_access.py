@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -216,6 +216,18 @@ class ClientAccess(Room):
         with self._database.read() as tx:
             texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
+
+    def chunk_ids(self, hits: Iterable[NoteHit]) -> Mapping[int, str]:
+        """The ids of passages as this program knows them, by ``chunk_id``: the id of the note, and
+        the place of the passage in it from 0 on."""
+        found = [*hits]
+        with self._database.read() as tx:
+            places = chunks.places(tx, [hit.chunk_id for hit in found])
+        return {
+            hit.chunk_id: f"{self.memo_id(hit.source_id)}-{places[hit.chunk_id]}"
+            for hit in found
+            if hit.chunk_id in places
+        }
 
     def _memory(self, tx: Connection, memory_id: int) -> Memory:
         try:

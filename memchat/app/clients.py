@@ -39,9 +39,9 @@ class Clients(Room):
         its notes and its proposals are deleted. What it asked to forget is asked still, unless it
         had stored it itself.
 
-        Memories that the person or another program said too, and what the person edited, pinned or
-        kept for every app, stay; they are ``kept`` in the result. Raises NotFound for a program
-        that never called.
+        Memories that the person or another program said too, and what the person edited, pinned,
+        tagged or kept for every app, stay; they are ``kept`` in the result. Raises NotFound for a
+        program that never called.
         """
         from memchat.memory.forgetting import purge
         from memchat.memory.forgetting.delete_turns import take_back
@@ -54,7 +54,7 @@ class Clients(Room):
             stale: set[int] = set()
             if session_id is not None:
                 said = messages.of_session(tx, session_id)
-                done, stale = take_back(ctx, said, keep_pinned=True)
+                done, stale = take_back(ctx, said, keep_marked=True)
                 stale |= purge.forget_session(ctx, session_id)
             inbox.remove(tx, clients.asked_alone(tx, client_id))
             kept = []

@@ -25,6 +25,7 @@ from memchat.store import (
     memories,
     memory_changes,
     memory_lists,
+    memory_origins,
     replacements,
     use_counts,
 )
@@ -42,6 +43,7 @@ from memchat.types import (
     Insights,
     Memory,
     MemoryChanges,
+    MemoryOrigin,
     MemoryType,
     Progress,
     Wanted,
@@ -294,6 +296,14 @@ class Memories(Room):
         with self._database.read() as tx:
             self._found_memory(tx, memory_id)
             return evidence.of_memory(tx, memory_id)
+
+    def origins(self, memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]:
+        """From which conversation of this app, and from which app, these memories come, by memory
+        id. Those outside the scope are left out."""
+        with self._database.read() as tx:
+            ids = self._ids(tx)
+            there = memories.by_ids(tx, ids.ids, [*memory_ids])
+            return memory_origins.of_memories(tx, ids.own or 0, [*there])
 
     def replaced(self, memory_id: int) -> Sequence[Memory]:
         """The values that this memory replaced, the last one first."""

@@ -161,9 +161,8 @@ class User(Room):
         ``tags`` only the memories that have each of them.
 
         Hits that surely have to do with the query are ``confident`` and come first. ``degraded``
-        says why only words were searched, where they were: with ``timeout`` also that the embedding
-        service did not answer within so many seconds; else it is waited for. It says too how many
-        facts and turns were searched by words only, as their vectors are still to come.
+        says why only words were searched, with ``timeout`` also that the embedding service did not
+        answer within so many seconds, and how many facts and turns have no vector yet.
 
         Raises InputError for an empty query, a bad tag, a bad ``limit`` or a bad ``timeout``.
         """

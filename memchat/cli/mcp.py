@@ -175,8 +175,8 @@ def clients(
             print(tables.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
             if done.kept:
                 print(
-                    f"{_memories(len(done.kept))} stay: you changed or pinned them, or somebody "
-                    "else said them too."
+                    f"Kept {_memories(len(done.kept))}, which you changed, pinned or tagged, or "
+                    "which somebody else said too."
                 )
             return
         found = person.clients.list()

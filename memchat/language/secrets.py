@@ -29,10 +29,12 @@ PERSONAL = frozenset({"e-mail", "phone"})
 """Kinds that are remembered if the user asks for it. The others are refused even then."""
 
 
-_WINDOW = 32_000
+_WINDOW = 128_000
 MARGIN = 4_000
 """Characters: a long text is searched in windows, each with this much before and after it, so that
 it takes little memory. The longest secrets, key files, are shorter than the margin."""
+_CACHED = 32_000
+"""The most characters of a text whose secrets are cached."""
 _ASKED = 80
 _ANSWER = 60
 _BARE = 3
@@ -161,7 +163,7 @@ _LONG_ID = re.compile(
 
 def find_secrets(text: str) -> list[Secret]:
     """The secrets of a text in order, none overlapping another."""
-    return list(_found(text))
+    return list(_found(text)) if len(text) <= _CACHED else find_in_document(text)
 
 
 def find_in_document(text: str) -> list[Secret]:

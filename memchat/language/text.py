@@ -26,6 +26,9 @@ _MARKS |= {
 }
 _PLAIN = {n: " " for n in range(128) if chr(n).isspace()} | {ord("`"): "'"}
 """The changes of folding to ASCII, besides lower case."""
+_ASCII_RUN = re.compile("[!-~]+(?: [!-~]+)*(?![^\x00-\u02ff])")
+"""ASCII words with one space between them, which fold to as many characters. The last one must not
+have a combining mark."""
 _DROPPED = frozenset("⟦⟧͏") | {chr(c) for c in range(0xFE00, 0xFE10)}
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆]"
@@ -59,6 +62,14 @@ def fold(text: str) -> Folded:
     whole: list[bool] = []
     at, size = 0, len(text)
     while at < size:
+        if run := _ASCII_RUN.match(text, at):
+            end = run.end()
+            out += run[0].lower().replace("`", "'")
+            offsets += range(at, end)
+            ends += range(at + 1, end + 1)
+            whole += [True] * (end - at)
+            at = end
+            continue
         end = _cluster_end(text, at)
         folded = _fold_cluster(text[at:end])
         if folded == " " and out and out[-1] == " ":

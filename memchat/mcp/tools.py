@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_CHARS = 20_000
+MOST_IDS = 100
+"""Ids of chunks in the result of ``index_memo``; a long memo has thousands, and they go on in the
+same way."""
 MEMORY_TOOLS = frozenset({
     "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
     "get_context",
@@ -184,10 +188,14 @@ class Tools:
             if query is None:
                 access.called()
                 newest = self._user.memories.list(tags=tags, limit=limit or 50)
-                return RecallResult(found=_fitting(newest, Found.of_list, max_chars))
+                origins = self._user.memories.origins(memory.id for memory in newest)
+                listed = partial(Found.of_list, origins=origins)
+                return RecallResult(found=_fitting(newest, listed, max_chars))
             found = self._user.search(query, tags=tags, limit=limit or 10)
             access.count_recall(found)
-        hits = _fitting(found.hits, Found.of, max_chars)
+            known = (hit.id for hit in found.hits if hit.kind == "memory")
+            origins = self._user.memories.origins(known)
+        hits = _fitting(found.hits, partial(Found.of, origins=origins), max_chars)
         return RecallResult(found=hits, degraded=found.degraded)
 
     def forget(self, call: Call, memory_id: MemoryId) -> WrittenResult:
@@ -215,7 +223,8 @@ class Tools:
             access.require_memory()
             access.called()
             page = self._user.memories.list(query, type=type, tags=tags, limit=limit, cursor=cursor)
-        memories = [MemoryResult.of(memory) for memory in page]
+            origins = self._user.memories.origins(memory.id for memory in page)
+        memories = [MemoryResult.of(memory, origins.get(memory.id)) for memory in page]
         return MemoryPage(memories=memories, next_cursor=page.cursor)
 
     def update_memory(
@@ -285,9 +294,9 @@ class Tools:
             note = await long.run(work)
         count = 0 if note is None else note.chunks
         text = TextContent(type="text", text=f"Indexed {count} chunks")
-        return CallToolResult(
-            content=[text], structured_content={"memoId": memoId, "chunks": count}
-        )
+        ids = [f"{memoId}-{place}" for place in range(min(count, MOST_IDS))]
+        made = {"memoId": memoId, "chunks": count, "chunkIds": ids}
+        return CallToolResult(content=[text], structured_content=made)
 
     def query_memory(
         self,
@@ -308,11 +317,13 @@ class Tools:
             since = None if dateFilter is None else _time(dateFilter)
             found = self._user.notes.search(question, limit=topK, since=since)
             hits = access.with_masked_texts(found.hits)
+            ids = access.chunk_ids(hits)
         room, passages = max_chars, []
         for hit in hits:
             if room <= 0:
                 break
-            passages.append(Passage.of(hit, access.memo_id(hit.source_id), room))
+            memo_id = access.memo_id(hit.source_id)
+            passages.append(Passage.of(hit, memo_id, ids[hit.chunk_id], room))
             room -= len(passages[-1].content)
         plain = [passage.model_dump(mode="json") for passage in passages]
         text = TextContent(type="text", text=json.dumps(plain, indent=2, ensure_ascii=False))

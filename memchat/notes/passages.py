@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from memchat.language.secrets import MARGIN, find_secrets
+from memchat.language.masking import mask_part
 from memchat.memory.recall import render
 from memchat.notes.chunking import chunks as cut
 from memchat.notes.profile import SMALLEST, Profile
@@ -67,12 +67,12 @@ class Passages:
         """The line that begins a note: "[2] Budget, 2026-11-11 (Wednesday)"."""
         day = source.created_at.astimezone(self.zone)
         title = " ".join((source.title or "Untitled").split())
-        return render.escaped(f"[{source.number}] {_masked(title, 0, len(title))}, {day:%F (%A)}")
+        return render.escaped(f"[{source.number}] {mask_part(title, 0, len(title))}, {day:%F (%A)}")
 
     def block(self, source: NoteSource) -> str:
         """A note with its passages."""
         text = self._notes[source.note_id].text
-        said = (_masked(text, p.offset, p.offset + p.size).strip() for p in source.passages)
+        said = (mask_part(text, p.offset, p.offset + p.size).strip() for p in source.passages)
         lines = "\n[…]\n".join(said).splitlines()
         # Indented: no line of a note passes for the head of another.
         return "\n".join([self.head(source), *(f"  {render.escaped(line)}" for line in lines)])
@@ -105,16 +105,3 @@ class Passages:
             for p in source.passages
             for c in cut(p.text, size, estimate_tokens)
         ]
-
-
-def _masked(text: str, start: int, end: int) -> str:
-    """A part of a text with each secret replaced by its kind. The text around it is read as well:
-    it may tell that something is a secret, or have the beginning of a long one."""
-    before = max(start - MARGIN, 0)
-    out, at = [], start
-    for secret in find_secrets(text[before : end + MARGIN]):
-        first, last = before + secret.start, before + secret.end
-        if last > start and first < end:
-            out.append(f"{text[at : max(first, at)]}[{secret.kind}]")
-            at = min(last, end)
-    return "".join(out) + text[at:end]

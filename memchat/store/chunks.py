@@ -135,6 +135,12 @@ def masked_texts(tx: Connection, ids: Collection[int]) -> dict[int, str]:
     return {row[0]: row[1] for row in tx.execute(query.where(_c.id.in_(ids)))}
 
 
+def places(tx: Connection, ids: Iterable[int]) -> dict[int, int]:
+    """The place of each of these chunks in its note, from 0, by id."""
+    sql = f"SELECT id, position FROM chunks WHERE id {_IN}"
+    return dict(raw_sql.rows(tx, sql, raw_sql.json_list(ids)))
+
+
 def parts(tx: Connection, note_id: int) -> list[NewChunk]:
     """The chunks of a note as they were given to ``replace``."""
     sql = 'SELECT "offset", size, tokens, masked FROM chunks WHERE source_id = ? ORDER BY position'

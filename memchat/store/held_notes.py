@@ -62,5 +62,12 @@ def purge(tx: Connection, note_id: int, held: str) -> None:
     notes.remove_traces(tx, note_id, hashes)
 
 
+def purge_all(tx: Connection, app_id: int) -> None:
+    """Purge the deleted notes of a scope row now. No deletion of them can be undone any more."""
+    for note_id in jobs.unfinished_targets(tx, KIND, app_id):
+        purge(tx, note_id, jobs.instructions(tx, KIND, note_id) or "")
+        jobs.cancel(tx, KIND, [note_id])
+
+
 def _rows(tx: Connection, sql: str, note_id: int) -> list[Mapping[str, Any]]:
     return [dict(row) for row in tx.exec_driver_sql(sql, (note_id,)).mappings()]

@@ -76,7 +76,7 @@ def deactivate(
     if memory.sensitive and replaced_by is not None:
         set_columns(tx, replaced_by, sensitive=1)  # the new value is as sensitive
     if memory.tags and replaced_by is not None:
-        tags.inherit(tx, replaced_by, app_id_of(tx, replaced_by), memory.tags, cause)
+        tags.inherit(tx, replaced_by, memory.tags, cause)
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
         tx, memory.id, app_id, kinds[reason], cause, Values(_state(memory)), related_id=replaced_by

@@ -27,7 +27,7 @@ def of(tx: Connection, memory_id: int) -> tuple[str, ...]:
     return tuple(tx.execute(query).scalars())
 
 
-def put(tx: Connection, memory_id: int, app_id: int, tags: Iterable[str], cause: Cause) -> None:
+def put(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory these tags and no others, with an event; nothing happens where it has them
     already. Raises InputError for more than it may have."""
     before, after = of(tx, memory_id), clean_tags(tags)
@@ -35,21 +35,22 @@ def put(tx: Connection, memory_id: int, app_id: int, tags: Iterable[str], cause:
         return
     tx.execute(delete(memory_tags).where(_t.memory_id == memory_id))
     write(tx, memory_id, after)
-    tx.execute(update(memories).where(_m.id == memory_id).values(updated_at=cause.at))
+    changed = update(memories).where(_m.id == memory_id).values(updated_at=cause.at)
+    app_id = int(tx.execute(changed.returning(_m.app_id)).scalar_one())
     values = Values({"tags": before}, {"tags": after})
     events.record(tx, memory_id, app_id, "tag", cause, values)
 
 
-def add(tx: Connection, memory_id: int, app_id: int, tags: Iterable[str], cause: Cause) -> None:
+def add(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory these tags beside its own, as ``put``."""
-    put(tx, memory_id, app_id, (*of(tx, memory_id), *tags), cause)
+    put(tx, memory_id, (*of(tx, memory_id), *tags), cause)
 
 
-def inherit(tx: Connection, memory_id: int, app_id: int, tags: Iterable[str], cause: Cause) -> None:
+def inherit(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory the tags of one that it replaces beside its own, as far as it may have them."""
     own = of(tx, memory_id)
     more = [tag for tag in tags if tag not in own]
-    put(tx, memory_id, app_id, (*own, *more)[:TAGS_MOST], cause)
+    put(tx, memory_id, (*own, *more)[:TAGS_MOST], cause)
 
 
 def write(tx: Connection, memory_id: int, tags: Iterable[str]) -> None:

@@ -29,6 +29,7 @@ from memchat.types.learned import Change, Learned
 from memchat.types.long_message import LongMessage
 from memchat.types.memory import LEARNED, MEMORY_TYPES, CreatedBy, Memory, MemoryType
 from memchat.types.memory_changes import MemoryChanges
+from memchat.types.memory_origin import MemoryOrigin
 from memchat.types.memory_page import Browsed, Wanted
 from memchat.types.mention import Elsewhere, Place, PlaceKind
 from memchat.types.message import ChatMessage, Message, Role

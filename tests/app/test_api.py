@@ -20,7 +20,7 @@ ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients C
 ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence Exported
 ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Finding Given Hit
 Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
-MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
+MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mentions Message Messages
 MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes
 NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
@@ -78,6 +78,7 @@ User
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
 ClientAccess
     called() -> None
+    chunk_ids(hits: Iterable[NoteHit]) -> Mapping[int, str]
     count_recall(found: Recalled) -> None
     forget(memory_id: int) -> Written
     index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None, *,
@@ -117,6 +118,7 @@ Memories
     insights(*, top: int = 10) -> Insights
     list(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
         tags: Iterable[str] = (), limit: int = 100, cursor: str | None = None) -> Page[Memory]
+    origins(memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]
     pin(memory_id: int, *, on: bool = True) -> Memory
     replaced(memory_id: int) -> Sequence[Memory]
     restore(memory_id: int) -> Memory

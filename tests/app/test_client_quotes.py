@@ -134,3 +134,27 @@ def test_what_a_program_said_itself_is_no_quote_of_the_person(ana, stranger) -> 
     trusted.remember("profile", "pet", "a dog")
     own = next(one.session_id for one in ana.clients.list() if one.name == "Trusted")
     assert quoted(stranger, own, "a dog", "pet", "a dog").status == "refused"
+
+
+def test_words_of_the_person_prove_no_tags_so_these_are_taken_as_the_mode_allows(
+    ana, stranger, session_id
+) -> None:
+    done = quoted(stranger, session_id, "I live in Porto", tags=["home"])
+    assert (done.status, done.memory.tags) == ("stored", ())
+    assert done.reason == "its tags wait in the person's inbox"
+    (item,) = ana.inbox.list()
+    assert (item.id, item.tags) == (done.inbox_id, ("home",))
+    assert ana.inbox.accept(item.id).tags == ("home",)
+    trusted = ana.client("Desk", "trust")
+    again = quoted(trusted, session_id, "I live in Porto", tags=["sea"])
+    assert again.memory.tags == ("home", "sea")
+    ana.clients.undo("Desk")
+    assert [(m.value, m.tags) for m in ana.memories.list()] == [("Porto", ("home",))]
+
+
+def test_tags_wait_with_what_a_quote_does_not_plainly_say(ana, stranger, session_id) -> None:
+    ana.memories.add("profile", "home_city", "Lyon")
+    words = "Maybe I will learn the cello"
+    assert quoted(stranger, session_id, words, "hobby", "cello", tags=["music"]).memory is None
+    assert quoted(stranger, session_id, "I live in Porto", tags=["sea"]).status == "waiting"
+    assert [item.tags for item in ana.inbox.list()] == [("music",), ("sea",)]

@@ -136,3 +136,12 @@ def test_a_note_that_was_kept_anew_meanwhile_is_not_replaced_by_the_deleted_one(
     with pytest.raises(NotFound, match="cannot be undone"):
         ana.restore(note.id)
     assert [one.id for one in ana.list()] == [new.id]
+
+
+def test_deleting_the_app_leaves_nothing_of_a_note_whose_deletion_is_held(mc) -> None:
+    note = notes.add(mc, SECRET, title="About Krakatoa")
+    mc.user("ana").notes.delete(note.id, hold=10)
+    mc.user("ana").apps.delete("default")
+    assert held_words(mc) == [] and notes.count(mc, "embeddings") == 0
+    with pytest.raises(NotFound):
+        mc.user("ana").notes.restore(note.id)

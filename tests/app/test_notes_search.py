@@ -184,3 +184,13 @@ def test_a_full_disk_costs_the_counts_and_not_the_answer(mc, monkeypatch) -> Non
     note = notes.add(mc, "the tide")
     monkeypatch.setattr(chunks, "count_matches", full)
     assert [h.note_id for h in mc.user("ana").notes.search("tide").hits] == [note.id]
+
+
+def test_a_note_that_waits_for_its_vectors_is_not_sure_to_fit_by_one_common_word(mc) -> None:
+    said = [f"The boat number {n} went to the harbour." for n in range(6)]
+    for text in (*said, "The kiln is hot."):
+        mc.user("ana").notes.add(text, wait=False)
+    hits = mc.user("ana").notes.search("Who painted the kitchen of the boat last summer?").hits
+    assert len(hits) == 6 and not any(hit.confident for hit in hits)
+    (kiln, *_) = mc.user("ana").notes.search("Is the kiln hot?").hits
+    assert kiln.confident and kiln.cosine is None

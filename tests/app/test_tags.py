@@ -217,8 +217,9 @@ def test_the_tags_of_a_waiting_proposal_are_shown_and_there_after_the_yes(ana) -
 
 def test_the_undoing_of_a_yes_takes_back_the_tags_that_it_gave(ana, city) -> None:
     ana.client("Stranger").update(city.id, tags=["sun"])
+    ana.client("Stranger").update(city.id, tags=["sea"])
     answered = ana.inbox.accept_many([ana.inbox.list()[0].id])
-    assert ana.memories.get(city.id).tags == (*city.tags, "sun")
+    assert ana.memories.get(city.id).tags == (*city.tags, "sea", "sun")
     ana.inbox.take_back(answered)
     assert ana.memories.get(city.id).tags == city.tags
 

@@ -159,16 +159,18 @@ def test_what_the_person_deleted_themselves_is_still_forgotten_after_the_undoing
     assert ana.client("Other", "trust").remember("fact", "boat", "Dinghywerk").status == "waiting"
 
 
-def test_what_the_person_pinned_or_kept_for_every_app_stays(ana, trusted) -> None:
-    pinned, promoted, loose = (
-        trusted.remember("fact", key, "a red one").memory for key in ("car", "boat", "hat")
+def test_what_the_person_pinned_tagged_or_kept_for_every_app_stays(ana, trusted) -> None:
+    pinned, promoted, tagged, loose = (
+        trusted.remember("fact", key, "a red one", tags=["red"]).memory
+        for key in ("car", "boat", "bag", "hat")
     )
+    ana.memories.update(tagged.id, tags=["red", "mine"])
     ana.memories.pin(pinned.id)
     ana.inbox.accept(trusted.promote(promoted.id).inbox_id)
     undone = ana.clients.undo("Desk")
     assert [one.id for one in undone.gone] == [loose.id]
-    assert {one.id for one in undone.kept} == {pinned.id, promoted.id}
-    assert {one.key for one in ana.memories.list()} == {"car", "boat"}
+    assert {one.id for one in undone.kept} == {pinned.id, promoted.id, tagged.id}
+    assert {one.key for one in ana.memories.list()} == {"car", "boat", "bag"}
 
 
 def test_a_note_and_its_program_are_stored_together_or_not_at_all(mc, ana, trusted) -> None:

@@ -102,14 +102,14 @@ def test_two_processes_that_make_the_same_store_at_once_both_open_it(tmp_path: P
         """
 other = "p1" if name == "p0" else "p0"
 owner = (home.parent / other).read_text()
-for n in range(40):
+for n in range(20):
     (home.parent / f"{n} {name}").touch()
     while not (home.parent / f"{n} {other}").exists():
         assert not has_ended(owner), "the other one died"
     Database(home.parent / f"store {n}").close()
 """,
     )
-    with closing(Database(tmp_path / "store 39")) as database, database.read() as tx:
+    with closing(Database(tmp_path / "store 19")) as database, database.read() as tx:
         assert apps.find(tx, ANA).ids == ()
 
 

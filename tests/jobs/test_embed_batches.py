@@ -431,8 +431,8 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
 def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_store: Opener) -> None:
     service = Remote()
     mc = open_store(embedder=service)
-    many(mc, 300)
+    many(mc, 60)
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE jobs SET attempts = 3")
-    assert mc.jobs.run().done == 300
+    assert mc.jobs.run().done == 60
     assert service.most == 1 and max(map(len, service.asked)) == 6

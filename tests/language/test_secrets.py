@@ -65,7 +65,7 @@ def test_the_time_grows_with_the_length_and_no_faster(unit: str) -> None:
 
     def is_proportional(size: int) -> bool:
         longer = took(4 * size)
-        return longer < 0.1 or longer < 12 * took(size)
+        return longer < 0.1 or longer < 8 * took(size)
 
     took(100)
     # Other threads of the process may run meanwhile: then it is tried again, with other texts.

@@ -13,6 +13,7 @@ from memchat.errors import ConfigError, InputError
 from memchat.language.secrets import find_answered, find_secrets, mask
 from memchat.memory.recall import render
 from memchat.types import Message
+from tests.support import empty_store
 from tests.support.answers import answer, fact
 from tests.support.secrets import SECRET
 from tests.support.store import Opener
@@ -94,7 +95,7 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
 
 
 def test_no_secret_is_readable_anywhere_but_in_the_transcript(tmp_path: Path) -> None:
-    outcomes = secrets.run(tmp_path, secrets.corpus())
+    outcomes = secrets.run(empty_store.place(tmp_path), secrets.corpus())
     assert {one.row["id"]: one.places for one in outcomes if one.places} == {}
     # Harmless words are rarely taken for a secret.
     harmless = [one for one in outcomes if one.harmless]
@@ -102,7 +103,7 @@ def test_no_secret_is_readable_anywhere_but_in_the_transcript(tmp_path: Path) ->
 
 
 def test_few_secrets_of_lines_that_no_rule_was_made_for_are_stored(tmp_path: Path) -> None:
-    held_out = secrets.run(tmp_path, secrets.corpus(secrets.HELD_OUT))
+    held_out = secrets.run(empty_store.place(tmp_path), secrets.corpus(secrets.HELD_OUT))
     secret = [one for one in held_out if not one.harmless]
     stored = [one.row["id"] for one in secret if one.places]
     assert len(secret) == 60

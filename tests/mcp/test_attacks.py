@@ -37,6 +37,7 @@ SMUGGLED = (
 """Arguments that the schema does not have."""
 PLACES = (
     "memchat://memories/1/../2", "memchat://memories/%2e%2e", "memchat://notes/-1",
+    "memchat://notes/1/parts/0", "memchat://notes/1/parts/-1", "memchat://notes/1/parts/x",
     "memchat://notes/1e3", "memchat://profile/../notes/1", "file:///etc/passwd",
     "memchat://memories/1 OR 1=1", "memchat://sessions/1",
 )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 
-from tests.support.answers import answer
+from tests.support.answers import answer, fact
 from tests.support.mcp import ask, call, text
 
 MEMORY_TOOLS = {
@@ -28,6 +28,10 @@ def ana(mc):
 def tools(mc, ana) -> dict:
     found = ask(mc, ana, lambda client: client.list_tools()).tools
     return {tool.name: tool for tool in found}
+
+
+def read(mc, ana, place: str) -> str:
+    return ask(mc, ana, lambda client: client.read_resource(place)).contents[0].text
 
 
 def test_each_tool_says_when_to_call_it_and_what_it_does_to_the_store(mc, ana) -> None:
@@ -164,6 +168,9 @@ def test_forget_and_update_through_the_tools(mc, ana) -> None:
     number = learned.structured_content["memory"]["id"]
     changed = call(mc, ana, "update_memory", memory_id=number, value="Bolt").structured_content
     assert changed["status"] == "stored"
+    assert changed["replaced"] == "Acme" and "Acme" in changed["message"]
+    found = call(mc, ana, "recall", query="Acme").structured_content["found"]
+    assert number not in {one["id"] for one in found if one["kind"] == "memory"}
     forgotten = call(mc, ana, "forget", memory_id=changed["memory"]["id"]).structured_content
     assert forgotten["status"] == "hidden"
     assert call(mc, ana, "recall", query="Bolt").structured_content["found"] == []
@@ -197,6 +204,7 @@ def test_a_memo_is_indexed_and_found_in_the_seeds_form(mc, ana, chat_model) -> N
     found = json.loads(text(call(mc, ana, "query_memory", question="garden euros")))
     assert found[0].keys() >= {"memoId", "title", "content", "date", "score"}
     assert (found[0]["memoId"], found[0]["title"]) == ("m1", "Garden")
+    assert found[0]["chunkId"] == "m1-0"
     assert found[0]["content"] == said.strip()
     later = call(mc, ana, "query_memory", question="garden euros", dateFilter="2026-05-02")
     assert json.loads(text(later)) == []
@@ -278,7 +286,11 @@ def test_resources_and_the_prompt_give_a_memory_a_note_and_the_profile(mc, ana) 
 
     names, templates, (profile, one, whole), prompt = ask(mc, ana, read)
     assert names == {"memchat://profile"}
-    assert templates == {"memchat://memories/{memory_id}", "memchat://notes/{note_id}"}
+    assert templates == {
+        "memchat://memories/{memory_id}",
+        "memchat://notes/{note_id}",
+        "memchat://notes/{note_id}/parts/{part}",
+    }
     assert "city: Porto" in profile and "city: Porto" in prompt.content.text
     assert json.loads(one)["value"] == "Porto"
     assert json.loads(whole)["text"] == "The garden costs four hundred euros."
@@ -327,6 +339,63 @@ def test_what_looks_like_a_secret_in_a_note_goes_to_no_program(mc, ana) -> None:
     for said in (found, whole):
         assert "[password]" in said and "The bank." in said
         assert not any(secret in said for secret in ("hunter2", "4111", "4829"))
+
+
+def test_a_memory_says_from_which_conversation_and_which_app_it_comes(
+    mc, ana, extract_model
+) -> None:
+    said = "I live in Porto"
+    extract_model.replies.append(answer(fact(said, "city", "Porto")))
+    session_id = ana.add(said).session_id
+    entered = ana.memories.add("fact", "pet", "a dog")
+    work = mc.user("ana", app="work")
+    shared = work.memories.add("fact", "desk", "by the window in Porto")
+    work.memories.update(shared.id, all_apps=True)
+    listed = call(mc, ana, "list_memories").structured_content["memories"]
+    origins = {one["key"]: (one.get("session_id"), one.get("promoted_from")) for one in listed}
+    assert origins == {"city": (session_id, None), "pet": (None, None), "desk": (None, "work")}
+    found = call(mc, ana, "recall", query="Porto").structured_content["found"]
+    of_memories = {one["id"]: one for one in found if one["kind"] == "memory"}
+    assert of_memories[shared.id]["promoted_from"] == "work"
+    assert {one.get("session_id") for one in of_memories.values()} == {session_id, None}
+    place = f"memchat://memories/{entered.id}"
+    assert "session_id" not in json.loads(read(mc, ana, place))
+    newest = call(mc, ana, "recall").structured_content["found"]
+    assert {one.get("promoted_from") for one in newest} == {"work", None}
+
+
+def test_the_chunks_of_a_memo_have_its_id_and_their_place(mc, ana) -> None:
+    said = " ".join(f"In week {number} the garden cost {number} euros." for number in range(400))
+    made = call(mc, ana, "index_memo", transcript=said, **MEMO).structured_content
+    assert made["chunks"] > 3
+    assert made["chunkIds"] == [f"m1-{place}" for place in range(made["chunks"])]
+    asked = call(mc, ana, "query_memory", question="garden euros", topK=50, max_chars=100_000)
+    found = {one["chunkId"]: one["content"] for one in json.loads(text(asked))}
+    assert found.keys() == set(made["chunkIds"])
+    assert found["m1-0"].startswith("In week 0 ") and said.endswith(found[made["chunkIds"][-1]])
+
+
+def test_a_long_note_is_read_in_parts_and_no_secret_is_cut_in_two(mc, ana) -> None:
+    secret = "My password is hunter2-Tr0ub4dor"
+    filler = "The garden is green. "
+    said = (filler * 5_000)[: 100_000 - len(secret) + 5] + f"{secret} {filler * 10}"
+    note = ana.notes.add(said, profile="document", wait=False)
+    place, texts = f"memchat://notes/{note.id}", []
+    while place is not None:
+        part = json.loads(read(mc, ana, place))
+        assert len(part["text"]) <= 100_100
+        texts.append(part["text"])
+        place = part["next"]
+    assert len(texts) == part["parts"] == 2
+    assert "hunter2" not in texts[0] + texts[1] and "[password]" in texts[0] + texts[1]
+    left = note.text.replace(secret, "")
+    assert (texts[0] + texts[1]).replace("My password is [password][password]", "") == left
+
+    async def beyond(client):
+        with pytest.raises(MCPError, match="parts 1 to 2"):
+            await client.read_resource(f"memchat://notes/{note.id}/parts/3")
+
+    ask(mc, ana, beyond)
 
 
 def test_while_memory_is_off_no_resource_and_no_prompt_gives_a_memory(mc, ana) -> None:

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from memchat.store import apps, clients, evidence, inbox, sessions
+from memchat.store import apps, clients, evidence, inbox, memory_origins, sessions
 from memchat.store.inbox import NewInboxItem
-from memchat.types import ClientWrite
+from memchat.types import ClientWrite, MemoryOrigin
 from tests.support.rows import ANA, keep, talk
 from tests.support.store import NOON
 
@@ -106,3 +106,13 @@ def test_what_two_programs_asked_for_is_not_asked_by_one_alone(tx, own) -> None:
     clients.record_write(tx, mine, "inbox", second, NOON)
     clients.record_write(tx, other, "inbox", second, NOON)
     assert clients.asked_alone(tx, mine) == [first]
+
+
+def test_a_memory_names_the_conversation_that_it_comes_from(tx, own) -> None:
+    session_id, (message_id,) = talk(tx, ANA, "city: Lisbon")
+    said, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
+    evidence.add(tx, said, [(message_id, 0, "Lisbon")])
+    assert memory_origins.of_memories(tx, own, [said, entered]) == {
+        said: MemoryOrigin(session_id),
+        entered: MemoryOrigin(),
+    }

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from sqlalchemy import Connection
 
-from memchat.store import apps, chunks, held_notes, jobs, notes
+from memchat.store import apps, chunks, held_notes, jobs, messages, notes, receipts
 from memchat.store.chunks import NewChunk, NoteOf
-from memchat.types import NewNote, Note
-from tests.support.rows import ANA, BO
+from memchat.types import Hit, NewNote, Note
+from tests.support.rows import ANA, BO, talk
 from tests.support.store import NOON
 
 SCORE = {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
@@ -45,3 +45,16 @@ def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> 
     how = jobs.instructions(tx, held_notes.KIND, note.id)
     assert how is not None
     held_notes.purge(tx, note.id, how)
+    held_notes.purge_all(tx, own)
+    assert jobs.instructions(tx, held_notes.KIND, note.id) is None
+
+
+def test_what_chats_hold_of_a_note_is_removed(tx) -> None:
+    own, _ = apps.ensure(tx, ANA, NOON)
+    note = put(tx, own)
+    session_id, _ = talk(tx, ANA, "Which boat?")
+    reply = messages.add(tx, session_id, "assistant", "Blue.", NOON)
+    given = Hit("note", note.id, "Boat: The boat is blue.", 1.0, None, None, "words", 4)
+    receipts.add(tx, reply, [given])
+    notes.remove_from_chats(tx, note.id)
+    assert receipts.of_reply(tx, reply) == [] and notes.get(tx, [own], note.id) == note

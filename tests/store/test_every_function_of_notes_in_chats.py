@@ -38,5 +38,6 @@ def test_notes_that_may_mention_a_fact_are_read_by_their_chunks(tx) -> None:
     parts = [NewChunk(0, 5, 1, "[key]"), NewChunk(6, 4, 1)]
     chunk_id, other = chunks.replace(tx, notes.of(note, own), parts, NOON)
     assert chunks.masked_texts(tx, [chunk_id, other]) == {chunk_id: "[key]", other: "tea."}
+    assert chunks.places(tx, [chunk_id, other]) == {chunk_id: 0, other: 1}
     (row,) = mentions.note_texts(tx, [chunk_id, 99])
     assert tuple(row)[:3] == (note_id, "Untitled", "Green tea.")

@@ -25,9 +25,9 @@ def own(tx) -> int:
 
 def test_tags_are_put_and_added_read_with_the_row_and_told_by_events(tx, own) -> None:
     city = keep(tx, ANA, "Lisbon")
-    tags.put(tx, city, own, ["Home", "work  trips"], BY_HAND)
-    tags.add(tx, city, own, ["zoo", "home"], LATER)
-    tags.add(tx, city, own, ["zoo"], LATER)
+    tags.put(tx, city, ["Home", "work  trips"], BY_HAND)
+    tags.add(tx, city, ["zoo", "home"], LATER)
+    tags.add(tx, city, ["zoo"], LATER)
     held = ("home", "work-trips", "zoo")
     assert tags.of(tx, city) == held
     memory = memories.get(tx, [own], city)
@@ -43,23 +43,25 @@ def test_tags_are_put_and_added_read_with_the_row_and_told_by_events(tx, own) ->
 
 def test_a_replacement_inherits_tags_as_far_as_it_may_have_them(tx, own) -> None:
     old, new = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
-    tags.put(tx, old, own, [f"a{n:02}" for n in range(TAGS_MOST)], BY_HAND)
-    tags.put(tx, new, own, ["z"], BY_HAND)
+    tags.put(tx, old, [f"a{n:02}" for n in range(TAGS_MOST)], BY_HAND)
+    tags.put(tx, new, ["z"], BY_HAND)
     before = memories.get(tx, [own], old)
     assert before is not None
-    memory_changes.deactivate(tx, before, own, "superseded", LATER, replaced_by=new)
+    memory_changes.deactivate(tx, before, "superseded", LATER, replaced_by=new)
     assert tags.of(tx, new) == (*(f"a{n:02}" for n in range(TAGS_MOST - 1)), "z")
     assert tags.of(tx, old) == before.tags
+    third = keep(tx, ANA, "Faro")
+    tags.inherit(tx, third, ["sun"], LATER)
+    assert tags.of(tx, third) == ("sun",)
     with pytest.raises(InputError, match="at most 20"):
-        tags.add(tx, new, own, ["one-more"], LATER)
+        tags.add(tx, new, ["one-more"], LATER)
 
 
 def test_tags_are_counted_and_found_in_their_own_scopes_alone(tx, own) -> None:
-    other = apps.ensure(tx, BO, NOON)[0]
     city, pet = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "a dog", key="pet")
     for memory_id, words in ((city, ["home", "sun"]), (pet, ["home"])):
-        tags.put(tx, memory_id, own, words, BY_HAND)
-    tags.put(tx, keep(tx, BO, "Porto"), other, ["home", "sun"], BY_HAND)
+        tags.put(tx, memory_id, words, BY_HAND)
+    tags.put(tx, keep(tx, BO, "Porto"), ["home", "sun"], BY_HAND)
     assert list(tags.counts(tx, [own], STANDING).items()) == [("home", 2), ("sun", 1)]
     assert sorted(tags.ids_with_all(tx, [own], ["home"])) == [city, pet]
     assert tags.ids_with_all(tx, [own], ["home", "sun"]) == [city]

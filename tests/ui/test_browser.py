@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,8 @@ from tests.support.wire import Endless, Hang, OpenAIServer, Pieces, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 PAGES = ("?c=1", "memories", "notes", "notes?note=3&at=185-110", "inbox", "insights", "settings")
+NARROWEST = 320
+"""Pixels, of the smallest phones."""
 ANA = {"user": "ana"}
 FOCUSED = """(() => {
   const at = document.activeElement;
@@ -37,10 +43,11 @@ FOCUSED = """(() => {
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server over some weeks of chats; tests only look at it."""
+    """A server over some weeks of chats, begun as a person does; tests only look at it."""
     home = tmp_path_factory.mktemp("seeded")
     seed(home / "store")
-    with Server(home) as server:
+    command = [sys.executable, "-m", "memchat", "ui", "--user", "ana", "--port"]
+    with Server(home, command=command) as server:
         yield server
 
 
@@ -51,6 +58,12 @@ def rows(home: Path, query: str) -> list[Any]:
         return store.execute(query).fetchall()
     finally:
         store.close()
+
+
+def write(home: Path, query: str) -> None:
+    """Change the store behind the back of its processes."""
+    with closing(sqlite3.connect(home / "store" / "memchat.db")) as store, store:
+        store.execute(query)
 
 
 def until(holds: Callable[[], object], seconds: float = WAIT / 1000) -> None:
@@ -268,33 +281,71 @@ def test_an_incognito_chat_leaves_no_byte(browser: Any, tmp_path: Path) -> None:
 # --- how it feels
 
 
+@dataclass(frozen=True)
+class Look:
+    """What was seen of all pages, one after the other."""
+
+    findings: list[str]
+    """What axe finds, each with the page."""
+    too_wide: list[str]
+    """The pages that scroll sideways."""
+    asked: list[str]
+    """The addresses that the browser asked."""
+
+
+@pytest.fixture(scope="module")
+def look(browser: Any, seeded: Server) -> Callable[[str, int], Look]:
+    """Looks at every page in a theme, in a window so wide; once for all tests."""
+
+    @functools.cache
+    def at(theme: str, width: int) -> Look:
+        context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 844})
+        seen = Look([], [], [])
+        page.on("request", lambda request: seen.asked.append(request.url))
+        page.on("websocket", lambda socket: seen.asked.append(socket.url))
+        for path in ("", *PAGES):
+            opened(page, seeded.url + path)
+            wide = page.evaluate(
+                "[...document.querySelectorAll('html, .stMain, [data-testid=stMain]')]"
+                ".map(e => e.scrollWidth - e.clientWidth)"
+            )
+            if max(wide) > 0:
+                seen.too_wide.append(path)
+            if width != NARROWEST:
+                seen.findings.extend(f"{path} {one}" for one in findings(page))
+        if width != NARROWEST:
+            opened(page, seeded.url + "?c=3")
+            page.get_by_role("button", name="Why this answer").click()
+            page.get_by_role("dialog").wait_for()
+            page.wait_for_timeout(600)
+            seen.findings.extend(f"why {one}" for one in findings(page))
+        context.close()
+        return seen
+
+    return at
+
+
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("dark", 390)])
 def test_axe_finds_nothing_serious_on_any_page(
-    browser: Any, seeded: Server, theme: str, width: int
+    look: Callable[[str, int], Look], theme: str, width: int
 ) -> None:
-    context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
-    page = context.new_page()
-    page.set_viewport_size({"width": width, "height": 844})
-    found = {path: findings(opened(page, seeded.url + path)) for path in ("", *PAGES)}
-    opened(page, seeded.url + "?c=3").get_by_role("button", name="Why this answer").click()
-    page.get_by_role("dialog").wait_for()
-    page.wait_for_timeout(600)
-    found["why"] = findings(page)
-    context.close()
-    assert [f"{path} {one}" for path, ones in found.items() for one in ones] == []
+    assert look(theme, width).findings == []
 
 
-def test_nothing_is_fetched_from_elsewhere(browser: Any, seeded: Server) -> None:
-    page = browser.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("websocket", lambda socket: asked.append(socket.url))
-    for path in ("", *PAGES):
-        opened(page, seeded.url + path)
+@pytest.mark.parametrize("width", [NARROWEST, 390, 1280])
+def test_no_page_scrolls_sideways(look: Callable[[str, int], Look], width: int) -> None:
+    assert look("dark", width).too_wide == []
+
+
+def test_nothing_is_fetched_from_elsewhere(
+    look: Callable[[str, int], Look], seeded: Server
+) -> None:
+    asked = look("dark", 1280).asked
     here = (seeded.url, seeded.url.replace("http", "ws"), "data:", "blob:")
     assert asked
     assert [url for url in asked if not url.startswith(here)] == []
-    page.close()
 
 
 def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
@@ -314,20 +365,6 @@ def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
         assert ":red[now]" in shown
         assert page.locator(".memchat-reply :is([role=img], img)").count() == 0
         assert not [url for url in asked if "leak" in url]
-
-
-@pytest.mark.parametrize("width", [320, 390, 1280])
-def test_no_page_scrolls_sideways(browser: Any, seeded: Server, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 800})
-    page = context.new_page()
-    for path in ("", *PAGES):
-        opened(page, seeded.url + path)
-        wide = page.evaluate(
-            "[...document.querySelectorAll('html, .stMain, [data-testid=stMain]')]"
-            ".map(e => e.scrollWidth - e.clientWidth)"
-        )
-        assert max(wide) <= 0, path
-    context.close()
 
 
 def test_on_a_phone_the_sidebar_folds_when_a_chat_was_chosen_in_it(
@@ -392,13 +429,20 @@ def test_one_polite_region_speaks_at_the_turns_of_a_reply(browser: Any, tmp_path
 def test_a_conversation_of_a_thousand_messages_opens_at_its_end(
     browser: Any, tmp_path: Path
 ) -> None:
-    model = ScriptedModel(["Fine."] * 500)
+    model = ScriptedModel(["Fine."])
     settings = Settings(home=tmp_path / "store", embed_model="none")
     with MemChat(settings=settings, chat_model=model, extract_model=ScriptedModel()) as mc:
         talk = mc.user(**ANA).chat()
-        for n in range(500):
-            talk.send(f"Turn {n}").read()
+        talk.send("Turn 0").read()
         talk.abandon()
+    write(
+        tmp_path,
+        """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+        INSERT INTO messages (session_id, role, content, created_at, status, memory)
+        SELECT session_id, iif(i % 2, 'assistant', 'user'),
+        iif(i % 2, 'Fine.', 'Turn ' || (i / 2)), created_at, status, 0
+        FROM n, (SELECT * FROM messages WHERE role = 'user')""",
+    )
     with Server(tmp_path) as server:
         opened(browser.new_page(), server.url)
         page = browser.new_page()
@@ -412,15 +456,13 @@ def test_ten_thousand_memories_are_searched_and_paged(browser: Any, tmp_path: Pa
     settings = Settings(home=tmp_path / "store", embed_model="none")
     with MemChat(settings=settings) as mc:
         mc.user(**ANA).memories.add("fact", "thing", "the first")
-    store = sqlite3.connect(tmp_path / "store" / "memchat.db")
-    store.execute(
+    write(
+        tmp_path,
         """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
         INSERT INTO memories (memory_type, key, value, sha1, app_id, search_text, text_hash)
         SELECT 'fact', 'thing', 'value ' || i, 'sha' || i, app_id, 'x', 'hash' || i
-        FROM n, (SELECT app_id FROM memories LIMIT 1)"""
+        FROM n, (SELECT app_id FROM memories LIMIT 1)""",
     )
-    store.commit()
-    store.close()
     with Server(tmp_path) as server:
         page = opened(browser.new_page(), server.url + "memories")
         page.get_by_text("10,000 memories").wait_for()

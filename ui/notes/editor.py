@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import streamlit as st
 
 from memchat.errors import InputError, NotFound
@@ -16,10 +18,11 @@ KINDS = ("memo", "document")
 _EDITED = "edited note"
 """The note as it was when its form was opened."""
 STALE = (
-    '<p class="memchat-stale-draft" role="alert">This note was changed after you wrote this draft. '
+    '<p class="memchat-stale-draft" role="alert" data-note="{}">'
+    "This note was changed after you wrote this draft. "
     "Save puts the draft in the place of what the note says now; Cancel drops the draft.</p>"
 )
-"""Hidden; ``scripts/note_drafts.js`` shows it."""
+"""Hidden; ``scripts/note_drafts.js`` shows it over a draft of another text than the one named."""
 ERRORS = "note-form"
 """The place of errors about what was written."""
 
@@ -64,7 +67,8 @@ def edit_form(note: Note) -> None:
     st.session_state[_EDITED] = before
     with st.form("note-form", border=False):
         title, text = _fields(str(note.id), before.title or "", before.text)
-        st.html(STALE)
+        digest = sha256(f"{before.title or ''}\n{before.text}".encode()).hexdigest()
+        st.html(STALE.format(digest))
         ui.show_problem(ERRORS)
         saved, left = _buttons("Save")
     if saved and ui.attempt(lambda: _update(before, note, title.strip(), text), at=ERRORS):

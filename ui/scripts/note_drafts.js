@@ -21,11 +21,7 @@
   const idle = () => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
   let saving = []; // the drafts of a form that was sent, until it is closed
   const stale = new Set(); // the drafts of texts that were changed since
-  const mark = words => {
-    let sum = 0;
-    for (let i = 0; i < words.length; i++) sum = (Math.imul(sum, 31) + words.charCodeAt(i)) | 0;
-    return String(sum);
-  };
+  const note = () => document.querySelector(".memchat-stale-draft")?.dataset.note;
   const write = (box, words) => {
     const kind = box.matches("textarea") ? HTMLTextAreaElement : HTMLInputElement;
     Object.getOwnPropertyDescriptor(kind.prototype, "value").set.call(box, words);
@@ -47,11 +43,10 @@
     }
     for (const box of there) {
       if (box.dataset.drafted !== undefined) continue;
-      box.dataset.drafted = mark(box.value);
+      box.dataset.drafted = "";
       const draft = drafts.get(place(box));
       if (draft === undefined || draft.words === box.value) continue;
-      if (draft.over !== box.dataset.drafted) stale.add(place(box));
-      box.dataset.drafted = draft.over;
+      if (draft.note !== note()) stale.add(place(box));
       write(box, draft.words);
     }
     document.body.classList.toggle("memchat-stale", there.some(box => stale.has(place(box))));
@@ -59,8 +54,9 @@
   document.addEventListener("input", event => {
     if (!event.target.closest?.(FIELD)) return;
     saving = [];
-    const over = event.target.dataset.drafted; // of the text that the note had when it was opened
-    drafts.set(place(event.target), { words: event.target.value, over });
+    const where = place(event.target);
+    const over = stale.has(where) ? drafts.get(where).note : note();
+    drafts.set(where, { words: event.target.value, note: over });
     store();
   }, true);
   document.addEventListener("click", event => {

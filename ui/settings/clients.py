@@ -136,8 +136,8 @@ def _words(write: ClientWrite) -> str:
 def _undo(client: Client) -> None:
     st.write(
         f"{_wrote(client)} of {ui.literal(client.name)} are deleted for good, and its proposals "
-        "leave the Inbox. What these memories had replaced holds again. What you changed or said "
-        "yourself stays, and what it asked to forget is asked still."
+        "leave the Inbox. What these memories had replaced holds again. What you changed, pinned, "
+        "tagged or said yourself stays, and what it asked to forget is asked still."
     )
     with st.container(horizontal=True):
         sure = st.button("Delete all that it wrote", key="undo-client-yes", type="primary")
@@ -152,4 +152,5 @@ def _undo(client: Client) -> None:
 def _undone(name: str) -> None:
     done = ui.person().clients.undo(name)
     back = f"; {len(done.back):,} are back" if done.back else ""
-    st.toast(f"Deleted {ui.plural(len(done.gone), 'memory', 'memories')}{back}.")
+    kept = f"; {len(done.kept):,} stay" if done.kept else ""
+    st.toast(f"Deleted {ui.plural(len(done.gone), 'memory', 'memories')}{back}{kept}.")

@@ -21,6 +21,7 @@ from memchat.memory.forgetting import purge, redaction
 from memchat.memory.gate import keys
 from memchat.memory.gate.value_comparison import are_equivalent, contains_words, is_negated
 from memchat.store import (
+    chunks,
     embeddings,
     evidence,
     inbox,
@@ -30,12 +31,14 @@ from memchat.store import (
     memory_changes,
     memory_lists,
     messages,
+    note_counts,
+    notes,
     receipts,
     refusals,
     values_in_force,
 )
 from memchat.store.events import Cause
-from memchat.types import Audit, Evidence, Finding, Memory, Wanted
+from memchat.types import Audit, Evidence, Finding, Memory, Wanted, counted
 
 SOON = timedelta(days=7)
 OLD_PLAN = timedelta(days=90)
@@ -204,6 +207,21 @@ class Auditor:
             if lacking:
                 what = f"{len(lacking)} memories of scope {app_id} have no vector"
                 yield Finding("index drift", (), what, "queue their embedding")
+        if notes_without_vectors := self._unqueued_notes():
+            what = f"passages of {counted(len(notes_without_vectors), 'note')} have no vector"
+            yield Finding("index drift", (), what, "queue their embedding")
+
+    def _unqueued_notes(self) -> list[int]:
+        """The notes that lack vectors, and that no job makes them for."""
+        tx, own = self.ctx.tx, self.ctx.scope.own
+        if own is None or self.meaning is None:
+            return []
+        service_id = self.meaning.service_id
+        if not note_counts.without_vector(tx, own, service_id):
+            return []
+        waiting = jobs.unfinished_targets(tx, "note", own)
+        others = (i for i in notes.ids(tx, [own]) if i not in waiting)
+        return [i for i in others if chunks.lacking(tx, i, service_id)]
 
     def _proofs(self, memory: Memory) -> list[Evidence]:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
@@ -243,13 +261,15 @@ def _retire(ctx: Context, memory: Memory, cause: Cause) -> None:
 
 
 def _rebuild(ctx: Context) -> set[int]:
-    """Write the keyword rows again, and queue the embedding of memories without a vector."""
+    """Write the keyword rows of memories again, and queue the embedding of memories and notes."""
     tx = ctx.tx
     for app_id in ctx.scope.ids:
         keywords.remove(tx, "memories", sorted(keywords.ids(tx, "memories", app_id)))
         for memory_id, words in memory_lists.searched_texts(tx, app_id).items():
             keywords.write(tx, "memories", memory_id, app_id, words)
             jobs.enqueue(tx, "embed", app_id, memory_id, ctx.now)
+        for note_id in notes.ids(tx, [app_id]):
+            jobs.enqueue(tx, "note", app_id, note_id, ctx.now)
     return set(ctx.scope.ids)
 
 

@@ -25,15 +25,7 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
 from memchat.prompts import Prompts
-from memchat.store import (
-    clients,
-    inbox,
-    memories,
-    memory_changes,
-    messages,
-    new_memory,
-    sessions,
-)
+from memchat.store import clients, inbox, memories, memory_changes, messages, new_memory, sessions
 from memchat.store.events import Cause
 from memchat.store.inbox import FORGET, PROMOTE, NewInboxItem
 from memchat.types import (
@@ -44,6 +36,7 @@ from memchat.types import (
     SessionQuote,
     WriteKind,
     Written,
+    clean_tags,
 )
 
 FORGETS_AN_HOUR = 10
@@ -57,6 +50,7 @@ _FULL = (
 )
 REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact"
+_TAGS_WAIT = "its tags wait in the person's inbox"
 _CHANGES_OWN = "it would change what the person entered or had forgotten"
 
 
@@ -85,9 +79,11 @@ class ClientFacts:
         """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
         SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
         fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
-        if quote is None or _is_order(replace(fact, key="", value="")):
-            return self._take(fact)  # the gate judges key and value, and no tags
-        return self._take_quoted(fact, quote)
+        if quote is None:
+            return self._take(fact)
+        done = self._take_quoted(fact, quote)
+        tagged = done.memory is not None and done.memory.active and fact.tags
+        return self._tag(done, fact.tags) if tagged else done
 
     def remember_instead(
         self,
@@ -206,11 +202,21 @@ class ClientFacts:
         if self._is_full():
             return Written("refused", reason=_FULL)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
-        quoted = replace(said.fact(), tags=fact.tags)
-        done = ingest(self.ctx, source, [quoted], self.settings.merge_threshold)
+        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
         if done.changes[0].kind == "review":
-            return self._asked(self._waiting(fact), _CHANGES_OWN, None)
+            waiting = self._add_item(inbox_entry(fact, _CHANGES_OWN, None))[1]  # adds the tags
+            return self._asked(waiting, _CHANGES_OWN, None)
         return self._stored(done)
+
+    def _tag(self, done: Written, tags: tuple[str, ...]) -> Written:
+        """Give tags to what a quote of the person proved. The quote proves no tags, so these are
+        taken as the mode allows."""
+        assert done.memory is not None
+        tagged = self.change(done.memory, None, done.memory.expires_at, None, tags)
+        if tagged.memory is not None:
+            return replace(done, memory=tagged.memory)
+        reason = _TAGS_WAIT if tagged.status == "waiting" else f"no tags: {tagged.reason}"
+        return replace(done, inbox_id=tagged.inbox_id, reason=reason)
 
     def _store(self, fact: Fact) -> Written:
         said = f"{fact.key}: {fact.value}"
@@ -220,9 +226,8 @@ class ClientFacts:
         proofs = ((message_id, len(said) - len(fact.value), fact.value),)
         source = Source("client", self.name, message_id=message_id)
         copy = None if fact.target_id is None else self._stored_before(fact)
-        done = ingest(
-            self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
-        )
+        proved = replace(fact, proofs=proofs)
+        done = ingest(self.ctx, source, [proved], self.settings.merge_threshold)
         if copy is not None:
             self._merge_copy(copy, done.changes[0], message_id)
         kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
@@ -271,15 +276,18 @@ class ClientFacts:
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
-            self._withdraw(fact)
+            fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
         return self._queue(inbox_entry(fact, reason, target))
 
-    def _withdraw(self, fact: Fact) -> None:
+    def _withdraw(self, fact: Fact) -> tuple[str, ...]:
         """Take back the question that this program alone asked before it said what the fact
-        replaces."""
-        waiting = self._waiting(fact)
-        if waiting is not None and waiting in clients.asked_alone(self.ctx.tx, self._client()):
-            inbox.remove(self.ctx.tx, [waiting])
+        replaces; the tags that waited with it."""
+        asked = clients.asked_alone(self.ctx.tx, self._client())
+        for item in inbox.listed(self.ctx.tx, self._own, "pending"):
+            if item.id in asked and (item.key, item.value) == (fact.key, fact.value):
+                inbox.remove(self.ctx.tx, [item.id])
+                return item.tags
+        return ()
 
     def _wish(self, fact: Fact) -> str:
         until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""

@@ -237,7 +237,7 @@ class Consolidation:
     def _insert(self, fact: Fact, target: Memory | None) -> Change:
         memory_id = self._add_row(fact, self._replaced_on_start(fact, target))
         for rival in self._rivals(fact.key, memory_id) if fact.starts_at is not None else ():
-            tags.inherit(self.ctx.tx, memory_id, self._own, rival.tags, self.cause)
+            tags.inherit(self.ctx.tx, memory_id, rival.tags, self.cause)
         newer = self._newer_statement(fact, target, memory_id)
         if newer is not None:
             new = self._reload(memory_id)

@@ -113,7 +113,7 @@ def queue_embedding(ctx: Context, memory_ids: Iterable[int]) -> None:
 
 def _tagged(ctx: Context, memory: Memory, fact: Fact, cause: Cause) -> Memory:
     app_id = memories.app_id_of(ctx.tx, memory.id)
-    tags.add(ctx.tx, memory.id, app_id, fact.tags, cause)
+    tags.add(ctx.tx, memory.id, fact.tags, cause)
     return memories.by_ids(ctx.tx, [app_id], [memory.id])[memory.id]
 
 

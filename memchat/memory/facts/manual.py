@@ -92,9 +92,8 @@ class ManualChanges:
 
     def add_tags(self, memory: Memory, given: Iterable[str]) -> Memory:
         """Give a memory these tags beside its own."""
-        app_id = memories.app_id_of(self.ctx.tx, memory.id)
         cause = Cause(self.ctx.now, MANUAL.actor, MANUAL.cause)
-        tags.add(self.ctx.tx, memory.id, app_id, checked_tags(given), cause)
+        tags.add(self.ctx.tx, memory.id, checked_tags(given), cause)
         return self._reload(memory.id)
 
     def edit(self, memory: Memory, changes: MemoryChanges) -> Memory:
@@ -102,8 +101,7 @@ class ManualChanges:
         the same."""
         given = changes.pop("tags", None)
         if given is not None:
-            app_id, words = memories.app_id_of(self.ctx.tx, memory.id), checked_tags(given)
-            tags.put(self.ctx.tx, memory.id, app_id, words, self._edited)
+            tags.put(self.ctx.tx, memory.id, checked_tags(given), self._edited)
             if not changes.keys() - {"keep_secret"}:
                 return self._reload(memory.id)
         return self._reword(memory, changes)

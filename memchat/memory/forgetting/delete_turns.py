@@ -18,11 +18,11 @@ def take_back(
     turns: Sequence[Message],
     *,
     keep_memories: bool = False,
-    keep_pinned: bool = False,
+    keep_marked: bool = False,
 ) -> tuple[Undone, set[int]]:
     """Undo what turns taught that are about to be deleted; what that did, and the scope rows whose
     saved vectors are out of date. With ``keep_memories`` what they taught stays, and with
-    ``keep_pinned`` what the user pinned of it.
+    ``keep_marked`` what the user pinned or tagged of it.
 
     What was only said there may be learnt again: it leaves no tombstone. Where a turn has a copy,
     the copy takes its place: what was said still stands in another conversation, and proves what it
@@ -36,7 +36,7 @@ def take_back(
         _have_read(ctx, session_id, first)
     if keep_memories:
         return Undone(), set()
-    undone = ConversationUndo(ctx, set(ids), keeps_pinned=keep_pinned).run()
+    undone = ConversationUndo(ctx, set(ids), keeps_marked=keep_marked).run()
     told = {memory.id for memory in (*undone.gone, *undone.back, *undone.kept)}
     left = memories.by_ids(ctx.tx, ctx.scope.ids, [i for i in proved if i not in told])
     undone = replace(undone, kept=(*undone.kept, *left.values()))

@@ -28,6 +28,7 @@ from memchat.store import (
     events,
     evidence,
     fact_lists,
+    held_notes,
     hidden_memories,
     inbox,
     jobs,
@@ -221,6 +222,7 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     keywords.remove(tx, "memories", list(rows))
     sessions.remove_summaries(tx, app_id)
     notes.remove_all(tx, app_id)
+    held_notes.purge_all(tx, app_id)
     apps.remove(tx, app_id)
     # Only what other apps hold is left now.
     left = fact_lists.sent_to_models(tx, {i for every in shown for i in every})

@@ -54,8 +54,8 @@ class ConversationUndo:
     message_ids: Collection[int]
     only: int | None = None
     """The one memory that is undone, of all that the messages taught; None for each of them."""
-    keeps_pinned: bool = False
-    """Whether a memory that the user pinned stays, as one that they changed by hand does."""
+    keeps_marked: bool = False
+    """Whether a memory that the user pinned or tagged stays, as one that they changed does."""
     gone: dict[int, Memory] = field(default_factory=dict)
     back: dict[int, Memory] = field(default_factory=dict)
     kept: dict[int, Memory] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class ConversationUndo:
             if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
                 given -= _given_tags(later)
         left = [tag for tag in memory.tags if tag not in given]
-        tags.put(self.ctx.tx, memory.id, self._scope(memory), left, self._cause)
+        tags.put(self.ctx.tx, memory.id, left, self._cause)
 
     def _is_replayed(self, event: Event) -> bool:
         """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
@@ -273,10 +273,11 @@ class ConversationUndo:
 
     def _is_user_owned(self, memory: Memory) -> bool:
         past = events.of_memory(self.ctx.tx, memory.id)
+        kinds = (*_BY_HAND, "tag") if self.keeps_marked else _BY_HAND
         by_hand = any(
-            e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past
+            e.actor == "user" and e.kind in kinds and e.cause not in _UNDONE for e in past
         )
-        pinned = self.keeps_pinned and memory.pinned
+        pinned = self.keeps_marked and memory.pinned
         return memory.created_by not in LEARNED or by_hand or pinned
 
     def _scope(self, memory: Memory) -> int:

@@ -218,8 +218,8 @@ class ScoredSearch:
         passing = {i for i, score in cosine.items() if score >= floor}
         # A row without a vector can only pass by its words.
         unembedded = bm25.keys() - cosine.keys()
-        turns = kind == "messages"
-        passing |= self.passing_by_words(matches, unembedded) if turns else unembedded
+        facts = kind == "memories"  # short: one of their words tells more than one of a passage
+        passing |= unembedded if facts else self.passing_by_words(matches, unembedded)
         enough = self._enough(matches)
         for i in bm25.keys() - passing:
             if enough(i, _MOST if cosine.get(i, 0.0) >= floor / 2 else 1.0):

@@ -138,7 +138,7 @@ TURNS = st.lists(
 
 
 @given(TURNS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: list[str]) -> None:
     import tempfile
 

@@ -210,6 +210,21 @@ def test_an_index_that_differs_from_the_rows_is_mended(clean) -> None:
     assert ana.search("Lisbon").hits[0].channel == "both"
 
 
+def test_notes_without_vectors_that_nothing_is_queued_for_are_mended(clean) -> None:
+    ana = clean.user("ana").notes
+    note = ana.add("The kiln is hot.")
+    ana.add("The herons are back.", wait=False)
+    clean.user("bo").notes.add("The tide is high.")
+    assert found(clean) == [], "one waits for its job"
+    direct(clean, "DELETE FROM embeddings WHERE hash IN (SELECT hash FROM chunks)")
+    (drift,) = found(clean, "index drift")
+    assert drift.what == "passages of 1 note have no vector"
+    assert clean.user("ana").mend([drift]).count == 1
+    clean.jobs.run(user="ana")
+    assert found(clean) == [] and note is not None
+    assert ana.search("kiln").hits[0].cosine is not None
+
+
 def test_what_changed_since_the_look_is_left_alone(clean) -> None:
     ana = clean.user("ana")
     ana.memories.add("fact", "pet", "a cat called Miso")

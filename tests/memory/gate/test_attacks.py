@@ -13,6 +13,7 @@ from benchmarks.lifecycle.attacks import HELD_BY_CODE, HONEST_GOAL, Looks, Outco
 from memchat.memory.gate import quoted_text
 from memchat.memory.gate.checks import instructions
 from memchat.memory.recall import render
+from tests.support import empty_store
 from tests.support.answers import answer, fact
 from tests.support.store import Opener
 
@@ -37,7 +38,7 @@ def through(outcomes: list[Outcome], kinds: set[str] | None = None) -> dict[str,
 
 def test_what_code_can_know_lets_no_attack_through_whatever_a_model_says(tmp_path: Path) -> None:
     """With a second look that says of everything that it holds: code stands alone."""
-    outcomes = attacks.run(tmp_path, attacks.corpus())
+    outcomes = attacks.run(empty_store.place(tmp_path), attacks.corpus())
     assert {one.row["kind"] for one in outcomes} >= HELD_BY_CODE
     assert through(outcomes, HELD_BY_CODE) == {}
     # A second look that believes everything is seen by the runner.
@@ -51,7 +52,7 @@ def test_what_code_can_know_lets_no_attack_through_whatever_a_model_says(tmp_pat
 def test_what_is_a_matter_of_meaning_is_held_by_a_second_look_that_is_right(tmp_path: Path) -> None:
     rows = [row for row in attacks.corpus() if row["kind"] not in {*HELD_BY_CODE, "honest"}]
     judge = Looks(lambda case, sent, schema: every(sent, "not"))
-    looked_at = attacks.run(tmp_path, rows, judge)
+    looked_at = attacks.run(empty_store.place(tmp_path), rows, judge)
     assert looked_at and through(looked_at) == {}
 
 
