@@ -101,10 +101,11 @@ class ClientAccess(Room):
         with self._database.write() as tx:
             facts = self._facts(tx)
             done = facts.remember(type, key, value, expires_at, starts_at, quote, tags)
+        if done.status in ("stored", "waiting"):
+            # Before a worker starts: the search makes the new fact's vector, which is kept.
+            done = replace(done, similar=self._similar(key, value, done.memory))
         self._catch_up()
-        if done.status not in ("stored", "waiting"):
-            return done
-        return replace(done, similar=self._similar(key, value, done.memory))
+        return done
 
     def remember_instead(
         self,
