@@ -66,7 +66,7 @@ everything "green tea"
 echo "over HTTP"
 export MEMCHAT_HOME="$HOME_DIR/http"
 TOKEN=$(memchat mcp token Inspector --mode trust)
-memchat mcp --http --port "$PORT" 2>/dev/null &
+"$PYTHON" -m memchat mcp --http --port "$PORT" 2>/dev/null &  # not memchat(): $! would be its shell
 SERVER=$!
 trap 'kill "$SERVER" 2>/dev/null; rm -rf "$HOME_DIR"' EXIT
 until curl -s -o "$HOME_DIR/seen" "http://127.0.0.1:$PORT/mcp"; do sleep 1; done
