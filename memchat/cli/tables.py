@@ -211,12 +211,17 @@ def _in_json(c: str) -> str:
     return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
 
 
+def print_result(record: Any, said: object, as_json: bool) -> None:
+    """Print what a command did: the record as JSON, or else one line in words."""
+    if as_json:
+        print_json(record)
+    else:
+        print(plain(str(said)))
+
+
 def print_written(memory: Memory, as_json: bool) -> None:
     """Print the memory that a command wrote: its id, or all of it."""
-    if as_json:
-        print_json(memory.to_json())
-    else:
-        print(memory.id)
+    print_result(memory.to_json(), memory.id, as_json)
 
 
 def print_records(records: Iterable[Any]) -> None:
