@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from memchat.errors import ExtractionError
-from memchat.memory.extraction.json_call import list_schema, object_schema
+from memchat.memory.extraction.json_schema import list_schema, object_schema
 from memchat.types import MEMORY_TYPES, MemoryType, clean_text
 
 log = logging.getLogger(__name__)

@@ -52,18 +52,3 @@ class JsonCall:
         completion = self._model.complete(sent, purpose=self._purpose, schema=self._schema)
         self.usage.append(completion.usage)
         return completion.text
-
-
-def object_schema(**fields: Any) -> dict[str, Any]:
-    """The schema of an object for strict modes: every field is required."""
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-
-
-def list_schema(items: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a list of such items."""
-    return {"type": "array", "items": items}

@@ -17,7 +17,8 @@ from memchat.errors import ExtractionError
 from memchat.language.secrets import Secret, find_secrets, mask
 from memchat.memory.extraction.candidate import find_object
 from memchat.memory.extraction.extractor import fenced
-from memchat.memory.extraction.json_call import JsonCall, list_schema, object_schema
+from memchat.memory.extraction.json_call import JsonCall
+from memchat.memory.extraction.json_schema import list_schema, object_schema
 from memchat.memory.gate.quoted_text import mark_quoted
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
