@@ -106,8 +106,7 @@ def _new_file(file: Path) -> Iterator[TextIO]:
             os.fsync(out.fileno())
         os.replace(beside, file)
     except OSError as error:
-        if disk.has_no_room(error):
-            raise disk.full(str(file.parent), error) from error
-        raise StoreError(f"{file} cannot be written ({error.strerror})") from error
+        otherwise = StoreError(f"{file} cannot be written ({error.strerror})")
+        raise disk.failure(error, str(file.parent), otherwise) from error
     finally:
         beside.unlink(missing_ok=True)

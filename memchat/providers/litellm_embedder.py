@@ -12,7 +12,7 @@ from memchat.providers.api_keys import find_key
 from memchat.providers.batch_embedder import BatchEmbedder
 from memchat.providers.embedding_batches import embed_in_batches
 from memchat.providers.known_models import model_sizes
-from memchat.providers.litellm_setup import LOCAL, call_errors, litellm
+from memchat.providers.litellm_setup import LOCAL, call_errors, litellm, request_options
 from memchat.providers.litellm_usage import cost_usd
 from memchat.providers.provider_errors import CallContext, translate, unusable_answer
 from memchat.providers.rate_limiter import PER_MINUTE, shared_limiter
@@ -82,21 +82,11 @@ class LiteLLMEmbedder(BatchEmbedder):
 
     def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
         key = find_key(self._model, self._keys, REMEDY)
-        options = {"api_key": key} if key else {}
-        if self._api_base:
-            options["api_base"] = self._api_base
+        options = request_options(self._model, self._timeout, key, self._api_base)
         if self._limiter is not None:
             self._limiter.take()
         try:
-            answer = litellm().embedding(
-                model=self._model,
-                input=texts,
-                timeout=self._timeout,
-                num_retries=0,
-                max_retries=0,
-                drop_params=True,
-                **options,
-            )
+            answer = litellm().embedding(input=texts, **options)
         except call_errors() as error:
             failure = translate(error, CallContext(self._model, self._timeout, self._keys))
             if self._limiter is not None:

