@@ -34,7 +34,7 @@ from memchat.store import (
 )
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
-from memchat.types import Progress, counted
+from memchat.types import OnProgress, counted
 
 NAMED = "MEMCHAT_EMBED_MODEL"
 WORDS = f"{NAMED}=none to search by words only"
@@ -95,7 +95,7 @@ def probe(
     chat: ChatModel,
     extract: ChatModel,
     embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> list[Check]:
     """Ask each model one word over the network: what came back, one check for each model.
     ``progress`` counts the models that were asked."""

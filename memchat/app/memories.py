@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -41,7 +41,7 @@ from memchat.types import (
     Memory,
     MemoryChanges,
     MemoryType,
-    Progress,
+    OnProgress,
     Wanted,
 )
 
@@ -191,11 +191,7 @@ class Memories(Room):
         return Deleted(1)
 
     def delete_many(
-        self,
-        memory_ids: Iterable[int],
-        *,
-        hold: float = 0.0,
-        progress: Callable[[Progress], None] | None = None,
+        self, memory_ids: Iterable[int], *, hold: float = 0.0, progress: OnProgress | None = None
     ) -> Deleted:
         """Forget many memories, as ``delete`` forgets one. Unknown ones are left out.
 
@@ -229,10 +225,7 @@ class Memories(Room):
             return self._by_hand(tx).restore(self._found_memory(tx, memory_id))
 
     def restore_many(
-        self,
-        memory_ids: Iterable[int],
-        *,
-        progress: Callable[[Progress], None] | None = None,
+        self, memory_ids: Iterable[int], *, progress: OnProgress | None = None
     ) -> Changed:
         """Undo the deletion of many memories while it is held; how many came back.
 

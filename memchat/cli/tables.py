@@ -22,6 +22,7 @@ from memchat.types import (
     Memory,
     Recalled,
     Refusal,
+    Usage,
     UsageTotal,
     to_json,
 )
@@ -58,6 +59,12 @@ def notice(message: str) -> None:
     """Print a remark on standard error; grey and wrapped if that is a terminal."""
     sys.stdout.flush()
     print(dim(_wrapped(plain(message), sys.stderr)), file=sys.stderr, flush=True)
+
+
+def answer(question: str) -> str:
+    """What the person types after a question on standard error; empty at the end of the input."""
+    print(f"{question} ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
 
 
 def print_text(text: str, *, indent: str = "") -> None:
@@ -355,12 +362,15 @@ def failed(job: Job) -> str:
 def used(total: UsageTotal) -> str:
     """Calls, tokens, time and cost of one purpose and model."""
     calls = "1 call" if total.calls == 1 else f"{total.calls} calls"
-    dollars = f"{total.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
-    cost = "unknown" if total.cost_usd is None else f"${dollars}"
-    return (
-        f"{total.purpose}, {total.model}: {calls}, {total.prompt_tokens} tokens in, "
-        f"{total.completion_tokens} out, {total.seconds:.1f} s, cost {cost}"
-    )
+    return f"{total.purpose}, {total.model}: {calls}, {spent(total, 'cost ')}"
+
+
+def spent(use: UsageTotal | Usage, cost: str = "") -> str:
+    """Tokens, time and cost; ``cost`` comes before a known cost."""
+    dollars = f"{use.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
+    price = "cost unknown" if use.cost_usd is None else f"{cost}${dollars}"
+    tokens = f"{use.prompt_tokens} tokens in, {use.completion_tokens} out"
+    return f"{tokens}, {use.seconds:.1f} s, {price}"
 
 
 def _change(change: Change) -> str:

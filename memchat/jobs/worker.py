@@ -41,7 +41,7 @@ from memchat.memory.forgetting.other_mentions import MentionsToBlank
 from memchat.store import hidden_memories, job_holders, job_lists, jobs, memory_lists, sessions
 from memchat.store.database import Database
 from memchat.store.jobs import Claim, ClaimRequest
-from memchat.types import Learned, Progress
+from memchat.types import Learned, OnProgress
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Worker:
         return bool(due) or left
 
     def backfill(
-        self, batch: int = BATCH, on_progress: Callable[[Progress], None] = lambda _: None
+        self, batch: int = BATCH, on_progress: OnProgress = lambda _: None
     ) -> BackfillResult:
         """Embed every text that has no vector yet, by ``batch`` texts.
 

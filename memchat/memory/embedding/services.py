@@ -17,7 +17,7 @@ from memchat.memory.embedding.migration import FitsNotes, Migration, MigrationRe
 from memchat.providers import factory, plugins
 from memchat.store import apps, embeddings, meta, services, unembedded
 from memchat.store.database import Database
-from memchat.types import PluginInfo, Progress, ServiceInfo
+from memchat.types import OnProgress, PluginInfo, ServiceInfo
 from memchat.vectors import vector_index
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class EmbeddingServices:
             services.use(tx, service_id)
         return lacking
 
-    def fetch(self, name: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
+    def fetch(self, name: str, tell: OnProgress) -> tuple[Path, int]:
         """Download the files of a model that fastembed runs; see ``fetch``."""
         return factory.download(self._settings, name, tell)
 
@@ -87,7 +87,7 @@ class EmbeddingServices:
         *,
         dimensions: int | None,
         max_tokens: int | None,
-        tell: Callable[[Progress], None],
+        tell: OnProgress,
         sleep: Callable[[float], None] = time.sleep,
     ) -> MigrationResult:
         """Make a service's vectors beside those in use, then change to it. See ``Migration``.
