@@ -60,6 +60,11 @@ class HashEmbedder(BatchEmbedder):
         spent = time.perf_counter() - started
         return vectors, Usage("embed", self.service.name, sum(map(len, words)), 0, 0.0, spent)
 
+    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
+        """The question's unit vector; one that inherits from this may treat many otherwise."""
+        vectors, usage = self.embed_documents([text])
+        return vectors[0], usage
+
     def _place(self, word: str) -> int:
         digest = blake2b(word.encode(), digest_size=8, salt=self._salt).digest()
         return int.from_bytes(digest, "little") % self.service.dimensions
