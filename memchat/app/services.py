@@ -27,7 +27,9 @@ class Services:
 
     def plugins(self) -> Sequence[PluginInfo]:
         """The embedding providers that other packages bring; see ``memchat.providers.plugins``."""
-        return self._services().plugins()
+        from memchat.providers import plugins
+
+        return plugins.listed()
 
     def use(self, name: str, *, force: bool = False) -> Changed:
         """Search the vectors of this service from now on; how many texts were queued, as they have
@@ -68,7 +70,9 @@ class Services:
         ProviderError where the files cannot be downloaded or are not those expected, StoreFull if
         the disk is full.
         """
-        return FetchedModel(*self._services().fetch(name, progress or _ignore))
+        from memchat.providers import factory
+
+        return FetchedModel(*factory.download(self._assembly.settings, name, progress or _ignore))
 
     def remove(self, name: str, *, force: bool = False) -> Changed:
         """Delete a service with its vectors; how many. Raises InputError for the one in use,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -14,10 +13,10 @@ from memchat.config import Settings
 from memchat.config.model_defaults import embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
 from memchat.memory.embedding.migration import FitsNotes, Migration, MigrationResult
-from memchat.providers import factory, plugins
+from memchat.providers import factory
 from memchat.store import apps, embeddings, meta, services, unembedded
 from memchat.store.database import Database
-from memchat.types import OnProgress, PluginInfo, ServiceInfo
+from memchat.types import OnProgress, ServiceInfo
 from memchat.vectors import vector_index
 
 if TYPE_CHECKING:
@@ -54,10 +53,6 @@ class EmbeddingServices:
                 tx, {i: unembedded.count(tx, i) for i in services.all_services(tx)}
             )
 
-    def plugins(self) -> list[PluginInfo]:
-        """The providers that other packages bring, by name."""
-        return plugins.listed()
-
     def use(self, name: str, *, force: bool) -> int:
         """Search a service's vectors from now on, in one transaction; how many texts lack one.
 
@@ -76,10 +71,6 @@ class EmbeddingServices:
                 unembedded.enqueue_all(tx, service_id, self._clock())
             services.use(tx, service_id)
         return lacking
-
-    def fetch(self, name: str, tell: OnProgress) -> tuple[Path, int]:
-        """Download the files of a model that fastembed runs; see ``fetch``."""
-        return factory.download(self._settings, name, tell)
 
     def migrate(
         self,
