@@ -233,10 +233,9 @@ class Assembly:
 
         with self.database.read() as tx:
             state = services.state(tx)
-            stored = services.get(tx, state[0]) if state[0] is not None else None
+            stored = services.get(tx, state[0])
             filled = state[0] is not None and embeddings.exist_for(tx, state[0])
-            coming_id = services.coming(tx)
-            coming = services.get(tx, coming_id) if coming_id is not None else None
+            coming = services.get(tx, services.coming(tx))
             store_id = meta.get(tx, "store_id")
         if stored is not None and filled:
             embedder, reason = self._embedder_of(stored, coming, opening=opening)
@@ -302,8 +301,7 @@ class Assembly:
         from memchat.providers import model_choice
 
         with self.database.read() as tx:
-            in_use = services.in_use(tx)
-            stored = services.get(tx, in_use) if in_use is not None else None
+            stored = services.get(tx, services.in_use(tx))
         return model_choice.for_store(self.settings, stored.name if stored is not None else None)
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from memchat.errors import StoreFull
+from memchat.errors import MemChatError, StoreFull
 
 PROBE_BYTES = 1 << 20
 """More than SQLite asks for at a time when it opens a store or grows its files."""
@@ -27,6 +27,12 @@ def full(place: str, error: OSError | None = None) -> StoreFull:
     else:
         what = f"the disk that holds {place} is full"
     return StoreFull(f"{what}. Nothing that was kept is lost. Free some space and try again")
+
+
+def failure(error: OSError, place: str, otherwise: MemChatError) -> MemChatError:
+    """The error to raise where the system refused to write: that the disk that holds ``place`` has
+    no room, or else ``otherwise``."""
+    return full(place, error) if has_no_room(error) else otherwise
 
 
 def no_room_in(folder: Path) -> OSError | None:

@@ -34,7 +34,7 @@ from memchat.store import (
 )
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
-from memchat.types import Progress, counted
+from memchat.types import OnProgress, counted
 
 NAMED = "MEMCHAT_EMBED_MODEL"
 WORDS = f"{NAMED}=none to search by words only"
@@ -95,7 +95,7 @@ def probe(
     chat: ChatModel,
     extract: ChatModel,
     embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> list[Check]:
     """Ask each model one word over the network: what came back, one check for each model.
     ``progress`` counts the models that were asked."""
@@ -141,7 +141,7 @@ def _embedding(
     """The embedding model in use: a default never replaces the service of a store."""
     with database.read() as tx:
         service_id = services.in_use(tx)
-        service = services.get(tx, service_id) if service_id else None
+        service = services.get(tx, service_id)
         has_vectors = service_id is not None and embeddings.exist_for(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
@@ -280,7 +280,7 @@ def _summed(scopes: Sequence[_Scope], what: str) -> tuple[str, bool]:
 def _change(database: Database) -> Iterator[Check]:
     with database.read() as tx:
         coming = services.coming(tx)
-        service = services.get(tx, coming) if coming is not None else None
+        service = services.get(tx, coming)
         lacking = unembedded.count(tx, coming) if coming is not None else 0
     if service is not None:
         detail = f"the change to {service.name} is begun; {lacking} texts have no vector of it yet"

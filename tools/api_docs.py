@@ -180,7 +180,8 @@ def signature(node: ast.FunctionDef) -> str:
 
 def _arguments(node: ast.FunctionDef) -> str:
     node.args.args = node.args.args[1:]
-    return ast.unparse(node.args).replace("=", " = ")
+    written = ast.unparse(node.args).replace("=", " = ")
+    return written.replace("OnProgress", "Callable[[Progress], None]")  # no public name
 
 
 def _record(name: str) -> str:

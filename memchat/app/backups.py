@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import backup_comparison, backup_copy, backup_files, restore
 from memchat.store.backup_copy import Report
 from memchat.store.database import FILE
-from memchat.types import Backup, Progress, RestorePlan
+from memchat.types import Backup, OnProgress, Progress, RestorePlan
 
 
 class Backups:
@@ -28,7 +28,7 @@ class Backups:
         self._store = self._home / FILE
 
     def create(
-        self, file: Path | str | None = None, *, progress: Callable[[Progress], None] | None = None
+        self, file: Path | str | None = None, *, progress: OnProgress | None = None
     ) -> Backup:
         """Copy the store, while others may write to it, and check the copy.
 
@@ -120,11 +120,7 @@ class Backups:
         )
 
     def restore(
-        self,
-        file: Path | str,
-        *,
-        keep_present: bool = True,
-        progress: Callable[[Progress], None] | None = None,
+        self, file: Path | str, *, keep_present: bool = True, progress: OnProgress | None = None
     ) -> Path | None:
         """Replace the whole store by a backup. What was forgotten since then is in it again.
 
@@ -163,7 +159,7 @@ class Backups:
         shutil.rmtree(self._home / FOLDER, ignore_errors=True)
 
 
-def _reported(progress: Callable[[Progress], None] | None) -> Report:
+def _reported(progress: OnProgress | None) -> Report:
     """The pages that are copied, as progress."""
     begun = time.monotonic()
 

@@ -27,6 +27,7 @@ from memchat.types import (
     NewNote,
     Note,
     NoteHit,
+    OnProgress,
     Progress,
     Recalled,
     Scope,
@@ -185,7 +186,7 @@ class ClientAccess(Room):
         created_at: datetime,
         title: str | None = None,
         *,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Note | None:
         """Keep a note under the program's own id; the same id again replaces it, unless the person
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
@@ -254,7 +255,7 @@ class ClientAccess(Room):
         except StoreError as error:
             log.debug("a call of a program was not counted: %s", error)
 
-    def _make_vectors(self, note: Note, on_progress: Callable[[Progress], None] | None) -> None:
+    def _make_vectors(self, note: Note, on_progress: OnProgress | None) -> None:
         began = monotonic()
 
         def report(made: int) -> None:

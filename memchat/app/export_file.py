@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from memchat.assembly import Assembly
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import record_kinds
 from memchat.store.person_records import PersonRecords, Record
-from memchat.types import Progress, Scope
+from memchat.types import OnProgress, Progress, Scope
 
 Format = Literal["jsonl", "markdown"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -37,7 +37,7 @@ class ExportFile:
     scope: Scope
     file: Path
     all_apps: bool
-    progress: Callable[[Progress], None] | None = None
+    progress: OnProgress | None = None
 
     def write(self, form: str) -> Exported:
         """Write all records of one moment. The file is complete or not there at all.
@@ -106,8 +106,7 @@ def _new_file(file: Path) -> Iterator[TextIO]:
             os.fsync(out.fileno())
         os.replace(beside, file)
     except OSError as error:
-        if disk.has_no_room(error):
-            raise disk.full(str(file.parent), error) from error
-        raise StoreError(f"{file} cannot be written ({error.strerror})") from error
+        otherwise = StoreError(f"{file} cannot be written ({error.strerror})")
+        raise disk.failure(error, str(file.parent), otherwise) from error
     finally:
         beside.unlink(missing_ok=True)

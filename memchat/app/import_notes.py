@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -17,7 +17,7 @@ from memchat.memory.transfer.imported_notes import CutText
 from memchat.memory.transfer.record_check import Values
 from memchat.notes.index import Cutter
 from memchat.store import apps, notes, record_kinds
-from memchat.types import Progress, Scope
+from memchat.types import OnProgress, Progress, Scope
 
 _EVERY = 100
 """Notes between two reports of the progress."""
@@ -39,7 +39,7 @@ class NoteCuts:
         records: Iterable[tuple[int, Mapping[str, Any]]],
         *,
         expected: int,
-        progress: Callable[[Progress], None] | None,
+        progress: OnProgress | None,
     ) -> None:
         """Cut the notes among these records that the store does not have with this text. Others
         may write meanwhile, since it takes long. ``expected`` is how many notes there are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -17,7 +17,7 @@ from memchat.memory.recall import turn_texts
 from memchat.memory.transfer.import_run import ImportRun
 from memchat.memory.transfer.imported_notes import Cut
 from memchat.store import unembedded
-from memchat.types import Imported, Progress, Scope
+from memchat.types import Imported, OnProgress, Progress, Scope
 
 _EVERY = 500
 """Records between two reports of the progress."""
@@ -28,12 +28,7 @@ class _DryRun(Exception):
 
 
 def import_file(
-    assembly: Assembly,
-    scope: Scope,
-    file: Path,
-    *,
-    dry_run: bool,
-    progress: Callable[[Progress], None] | None,
+    assembly: Assembly, scope: Scope, file: Path, *, dry_run: bool, progress: OnProgress | None
 ) -> Imported:
     """Import an export file as this person's. Its notes are cut in a first reading of the file."""
     cuts = NoteCuts(assembly, scope)
@@ -61,7 +56,7 @@ def import_records(
     cut: Cut,
     expected: int,
     dry_run: bool,
-    progress: Callable[[Progress], None] | None,
+    progress: OnProgress | None,
 ) -> Imported:
     """Write records of the kinds of an export, each with its line, as those of this person.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from memchat.assembly import Assembly
 from memchat.errors import InputError
 from memchat.store import job_holders, job_lists, jobs
 from memchat.store.job_holders import DeadHolder
-from memchat.types import CuePlan, Job, Progress, Scope, checked_timeout
+from memchat.types import CuePlan, Job, OnProgress, Scope, checked_timeout
 
 if TYPE_CHECKING:
     from memchat.jobs.backfill import BackfillResult
@@ -124,9 +124,7 @@ class Jobs:
             return Changed(0)
         return Changed(self._assembly.parts().worker.run(kinds=("embed",)).done)
 
-    def backfill(
-        self, *, batch: int = 100, progress: Callable[[Progress], None] | None = None
-    ) -> BackfillResult:
+    def backfill(self, *, batch: int = 100, progress: OnProgress | None = None) -> BackfillResult:
         """Make the vector of every fact, message, summary and chunk of a note that has none.
 
         It asks the embedding service for ``batch`` texts at a time. Raises ConfigError where no

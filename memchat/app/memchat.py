@@ -15,7 +15,7 @@ from memchat.app.jobs import Jobs
 from memchat.app.services import Services
 from memchat.app.user import User
 from memchat.assembly import Assembly
-from memchat.types import Progress, Scope
+from memchat.types import OnProgress, Scope
 
 if TYPE_CHECKING:
     from memchat.doctor import Check
@@ -86,9 +86,7 @@ class MemChat:
         needed."""
         return self._assembly.database.backup
 
-    def doctor(
-        self, *, probe: bool = False, progress: Callable[[Progress], None] | None = None
-    ) -> list[Check]:
+    def doctor(self, *, probe: bool = False, progress: OnProgress | None = None) -> list[Check]:
         """What is in use and why, and what is wrong, each with its remedy.
 
         With ``probe`` each model is asked one word over the network, and what came back is one

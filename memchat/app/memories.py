@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Unpack, cast
@@ -45,7 +45,7 @@ from memchat.types import (
     MemoryChanges,
     MemoryOrigin,
     MemoryType,
-    Progress,
+    OnProgress,
     Wanted,
     clean_tags,
 )
@@ -207,11 +207,7 @@ class Memories(Room):
         return Deleted(1)
 
     def delete_many(
-        self,
-        memory_ids: Iterable[int],
-        *,
-        hold: float = 0.0,
-        progress: Callable[[Progress], None] | None = None,
+        self, memory_ids: Iterable[int], *, hold: float = 0.0, progress: OnProgress | None = None
     ) -> Deleted:
         """Forget many memories, as ``delete`` forgets one. Unknown ones are left out.
 
@@ -245,10 +241,7 @@ class Memories(Room):
             return self._by_hand(tx).restore(self._found_memory(tx, memory_id))
 
     def restore_many(
-        self,
-        memory_ids: Iterable[int],
-        *,
-        progress: Callable[[Progress], None] | None = None,
+        self, memory_ids: Iterable[int], *, progress: OnProgress | None = None
     ) -> Changed:
         """Undo the deletion of many memories while it is held; how many came back.
 

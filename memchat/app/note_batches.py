@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memchat.app.note_writing import NoteWriting
 from memchat.assembly import Assembly
 from memchat.errors import InputError
-from memchat.types import NewNote, NotesAdded, Progress
+from memchat.types import NewNote, NotesAdded, OnProgress, Progress
 
 if TYPE_CHECKING:
     from memchat.jobs.embedding_run import EmbeddingResult
@@ -20,13 +20,11 @@ BATCH = 20
 TOGETHER = 500
 """Notes that are stored before their vectors are made."""
 
-Tell = Callable[[Progress], None]
-
 
 class NoteBatches:
     """Runs over many notes of one scope."""
 
-    def __init__(self, assembly: Assembly, writing: NoteWriting, tell: Tell | None) -> None:
+    def __init__(self, assembly: Assembly, writing: NoteWriting, tell: OnProgress | None) -> None:
         """``tell`` is told how many notes are done."""
         self._assembly = assembly
         self._writing = writing

@@ -20,7 +20,7 @@ from memchat.notes.files import folder, formats
 from memchat.notes.files.document import Document, short_title
 from memchat.notes.index import has_words
 from memchat.store import note_files, notes, usage
-from memchat.types import Note, Progress, Scope, clean_text
+from memchat.types import Note, OnProgress, Progress, Scope, clean_text
 from memchat.types.note import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ NO_TRANSCRIBER = (
     "audio needs a model that writes it down: set MEMCHAT_TRANSCRIBE_MODEL, "
     "for example to openai/whisper-1"
 )
-OnProgress = Callable[[Progress], None]
 TOGETHER = 100
 """Files that are read before their vectors are made."""
 UNREADABLE = (InputError, ConfigError, ProviderError)

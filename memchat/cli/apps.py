@@ -96,11 +96,9 @@ def delete(
         person = mc.user(user, app=chosen)
         found = other_mentions.of_app(person)
         deleted = person.apps.delete(chosen)
-        if as_json:
-            counts = {"memories": deleted.memories, "sessions": deleted.sessions}
-            tables.print_json({"app": chosen, **counts, "notes": deleted.notes})
-        else:
-            print(deleted.memories)
+        counts = {"memories": deleted.memories, "sessions": deleted.sessions}
+        record = {"app": chosen, **counts, "notes": deleted.notes}
+        tables.print_result(record, deleted.memories, as_json)
         if found is not None:  # all but the memories for every app went with the app
             left = tuple(place for place in found.places if place.kind == "memory")
             other_mentions.tell_of_app(mc, replace(found, places=left))
@@ -110,8 +108,6 @@ def delete(
 def _switch(memory_on: bool, user: str, app: str | None, as_json: bool) -> None:
     with open_store() as mc:
         mc.user(user, app=app or "default").set_memory(memory_on, all_apps=app is None)
-        if as_json:
-            tables.print_json({"app": app, "memory": memory_on})
-            return
-        where = f"the app {tables.plain(app)}" if app is not None else "every app"
-        print(f"memory is {'on' if memory_on else 'off'} for {tables.plain(user)} in {where}")
+        where = f"the app {app}" if app is not None else "every app"
+        said = f"memory is {'on' if memory_on else 'off'} for {user} in {where}"
+        tables.print_result({"app": app, "memory": memory_on}, said, as_json)

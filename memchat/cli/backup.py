@@ -207,8 +207,7 @@ def _confirm_wipe(*, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         confirm("", yes=False)
-    print("Type wipe to delete all of this for good: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != "wipe":
+    if tables.answer("Type wipe to delete all of this for good:") != "wipe":
         tables.error("nothing was done")
         raise typer.Exit(2)
 

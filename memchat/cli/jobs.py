@@ -112,19 +112,12 @@ def retry(
         count = mc.jobs.retry(user=user, job_id=job_id, failed_only=failed).count
     if job_id is not None and count == 0:
         raise NotFound(f"there is nothing to retry in job {job_id}; see memchat jobs status")
-    _print_count("retried", count, as_json)
+    tables.print_result({"retried": count}, count, as_json)
 
 
 @app.command()
 def clear(user: User, app: AnyApp = None, as_json: Json = False) -> None:
     """Take completed work off the list and print how much that was; what it did stays."""
     with open_store() as mc:
-        _print_count("removed", mc.jobs.clear(user=user).count, as_json)
-
-
-def _print_count(what: str, count: int, as_json: bool) -> None:
-    """How many jobs a command changed."""
-    if as_json:
-        tables.print_json({what: count})
-    else:
-        print(count)
+        count = mc.jobs.clear(user=user).count
+        tables.print_result({"removed": count}, count, as_json)

@@ -37,10 +37,8 @@ def put(context: typer.Context, name: Name, as_json: Json = False) -> None:
     set_to = settings()
     keys.set_key(set_to.home, variable, _asked(variable))
     file = set_to.home / keys.FILE
-    if as_json:
-        tables.print_json({"key": variable, "file": str(file), "kept": True})
-    else:
-        print(f"{variable} is kept in {file}")
+    record = {"key": variable, "file": str(file), "kept": True}
+    tables.print_result(record, f"{variable} is kept in {file}", as_json)
     origin = set_to.keys.origin(variable)
     if origin not in (None, keys.FILE):
         tables.notice(f"the one of the {origin} comes before it, as long as it is set there")
@@ -72,10 +70,8 @@ def remove(name: Name, as_json: Json = False) -> None:
     set_to = settings()
     variable = keys.remove_key(set_to.home, name)
     file = set_to.home / keys.FILE
-    if as_json:
-        tables.print_json({"key": variable, "file": str(file), "kept": False})
-    else:
-        print(f"{variable} is removed from {file}")
+    record = {"key": variable, "file": str(file), "kept": False}
+    tables.print_result(record, f"{variable} is removed from {file}", as_json)
 
 
 def _asked(variable: str) -> str:

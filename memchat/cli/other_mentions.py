@@ -36,10 +36,10 @@ def ask(mc: MemChat, found: Elsewhere | None, *, yes: bool) -> Elsewhere | None:
         print("Blanking forgets a memory and drops a proposal as a whole.", file=sys.stderr)
     if found.notes:
         print("A note stays as it is, unless you choose its number.", file=sys.stderr)
-    said = _answer("Blank these too? [y/N/show]")
+    said = tables.answer("Blank these too? [y/N/show]").lower()
     if said in ("s", "show"):
         _list(mc, found, len(found.places))
-        said = _answer("Blank which of them? [all/none, or their numbers]")
+        said = tables.answer("Blank which of them? [all/none, or their numbers]").lower()
     if said in ("y", "yes", "a", "all"):
         return found.without_notes if found.without_notes.places else None
     places = _numbered(found, said)
@@ -95,11 +95,6 @@ def tell_of_app(mc: MemChat, found: Elsewhere | None) -> None:
     ways += ["sessions delete"] if kinds & {"message", "reply", "title", "summary"} else []
     if ways:
         tables.notice(f"to forget these as well: {', '.join(f'memchat {way}' for way in ways)}")
-
-
-def _answer(question: str) -> str:
-    print(f"{question} ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower()
 
 
 def _numbered(found: Elsewhere, said: str) -> tuple[Place, ...]:

@@ -156,10 +156,8 @@ def remove(
     """
     with open_store() as mc:
         removed = mc.services.remove(name, force=force).count
-    if as_json:
-        tables.print_json({"service": name, "removed": removed})
-    else:
-        print(tables.plain(f"{name} is removed, with {counted(removed, 'vector')}"))
+    said = f"{name} is removed, with {counted(removed, 'vector')}"
+    tables.print_result({"service": name, "removed": removed}, said, as_json)
 
 
 def _say(done: MigrationResult) -> None:

@@ -129,10 +129,8 @@ def end(session_id: Id, user: User, app: App = "default", as_json: Json = False)
     """
     with open_store() as mc:
         session = mc.user(user, app=app).sessions.end(session_id)
-        if as_json:
-            tables.print_json(to_json(session))
-        else:
-            print(f"session {session.id} is {session.status}")
+        said = f"session {session.id} is {session.status}"
+        tables.print_result(to_json(session), said, as_json)
 
 
 @app.command()
@@ -185,10 +183,8 @@ def rename(
     """Give a conversation a title of your own, which stays when it is read again."""
     with open_store() as mc:
         session = mc.user(user, app=app).sessions.rename(session_id, title)
-        if as_json:
-            tables.print_json(to_json(session))
-        else:
-            print(tables.plain(f"session {session.id} is now called “{session.title}”"))
+        said = f"session {session.id} is now called “{session.title}”"
+        tables.print_result(to_json(session), said, as_json)
 
 
 @app.command()
@@ -214,10 +210,7 @@ def copy(
     """
     with open_store() as mc:
         session = mc.user(user, app=app).sessions.copy(session_id, before=before)
-        if as_json:
-            tables.print_json(to_json(session))
-        else:
-            print(session.id)
+        tables.print_result(to_json(session), session.id, as_json)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from memchat.types import (
     Memory,
     Recalled,
     Refusal,
+    Usage,
     UsageTotal,
     to_json,
 )
@@ -59,6 +60,12 @@ def notice(message: str) -> None:
     """Print a remark on standard error; grey and wrapped if that is a terminal."""
     sys.stdout.flush()
     print(dim(_wrapped(plain(message), sys.stderr)), file=sys.stderr, flush=True)
+
+
+def answer(question: str) -> str:
+    """What the person types after a question on standard error; empty at the end of the input."""
+    print(f"{question} ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
 
 
 def print_text(text: str, *, indent: str = "") -> None:
@@ -212,12 +219,17 @@ def _in_json(c: str) -> str:
     return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
 
 
+def print_result(record: Any, said: object, as_json: bool) -> None:
+    """Print what a command did: the record as JSON, or else one line in words."""
+    if as_json:
+        print_json(record)
+    else:
+        print(plain(str(said)))
+
+
 def print_written(memory: Memory, as_json: bool) -> None:
     """Print the memory that a command wrote: its id, or all of it."""
-    if as_json:
-        print_json(memory.to_json())
-    else:
-        print(memory.id)
+    print_result(memory.to_json(), memory.id, as_json)
 
 
 def print_records(records: Iterable[Any]) -> None:
@@ -351,12 +363,15 @@ def failed(job: Job) -> str:
 def used(total: UsageTotal) -> str:
     """Calls, tokens, time and cost of one purpose and model."""
     calls = "1 call" if total.calls == 1 else f"{total.calls} calls"
-    dollars = f"{total.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
-    cost = "unknown" if total.cost_usd is None else f"${dollars}"
-    return (
-        f"{total.purpose}, {total.model}: {calls}, {total.prompt_tokens} tokens in, "
-        f"{total.completion_tokens} out, {total.seconds:.1f} s, cost {cost}"
-    )
+    return f"{total.purpose}, {total.model}: {calls}, {spent(total, 'cost ')}"
+
+
+def spent(use: UsageTotal | Usage, cost: str = "") -> str:
+    """Tokens, time and cost; ``cost`` comes before a known cost."""
+    dollars = f"{use.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
+    price = "cost unknown" if use.cost_usd is None else f"{cost}${dollars}"
+    tokens = f"{use.prompt_tokens} tokens in, {use.completion_tokens} out"
+    return f"{tokens}, {use.seconds:.1f} s, {price}"
 
 
 def _change(change: Change) -> str:

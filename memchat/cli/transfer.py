@@ -51,10 +51,8 @@ def export(
         done = person.export_file(
             file, format=format.value, all_apps=app is None, progress=line.update
         )
-    if as_json:
-        tables.print_json(to_json(done) | {"file": str(done.file)})
-        return
-    print(tables.plain(f"{counted_records(done.records)} of {user} written to {done.file}"))
+    said = f"{counted_records(done.records)} of {user} written to {done.file}"
+    tables.print_result(to_json(done) | {"file": str(done.file)}, said, as_json)
 
 
 def import_(

@@ -10,7 +10,7 @@ import typer
 from memchat.cli import tables
 from memchat.cli.options import App, Json, User, open_store
 from memchat.cli.text_width import shorten
-from memchat.types import Given, Usage, Why, to_json
+from memchat.types import Given, Why, to_json
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -94,7 +94,7 @@ def _explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
     ]
     if found.degraded:
         lines.append(f"search  {found.degraded}")
-    lines += [f"model   {_used(call)}" for call in found.calls]
+    lines += [f"model   {call.model}: {tables.spent(call)}" for call in found.calls]
     if not found.by_model:
         lines.append("model   none was asked: memory answered by itself")
     for line in found.lines:
@@ -165,15 +165,6 @@ def _how(line: Given) -> str:
         parts.append(f"the days asked about {hit.dated:.2f}")
     named = f"{hit.channel}: " if hit.channel in ("both", "conversation") else ""
     return f"{named}{' + '.join(parts) or hit.channel}, score {hit.score:.2f}"
-
-
-def _used(call: Usage) -> str:
-    dollars = f"{call.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
-    cost = "cost unknown" if call.cost_usd is None else f"${dollars}"
-    return (
-        f"{call.model}: {call.prompt_tokens} tokens in, {call.completion_tokens} out, "
-        f"{call.seconds:.1f} s, {cost}"
-    )
 
 
 def _sent(found: Why) -> list[str]:

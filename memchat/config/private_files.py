@@ -97,9 +97,8 @@ def write_text(path: Path, text: str) -> None:
         os.replace(new, path)
         _sync(path.parent)
     except OSError as error:
-        if disk.has_no_room(error):
-            raise disk.full(str(path.parent), error) from error
-        raise StoreError(f"{path} cannot be written ({error.strerror})") from error
+        otherwise = StoreError(f"{path} cannot be written ({error.strerror})")
+        raise disk.failure(error, str(path.parent), otherwise) from error
     finally:
         new.unlink(missing_ok=True)
 
@@ -113,9 +112,8 @@ def changing(folder: Path) -> Iterator[None]:
         disk.make_folder(folder)
         handle = _locked(path)
     except OSError as error:
-        if disk.has_no_room(error):
-            raise disk.full(str(folder), error) from error
-        raise StoreError(f"the folder {folder} cannot be used ({error.strerror})") from error
+        otherwise = StoreError(f"the folder {folder} cannot be used ({error.strerror})")
+        raise disk.failure(error, str(folder), otherwise) from error
     try:
         yield
     finally:

@@ -22,7 +22,7 @@ from memchat.jobs.embedding_run import (
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.store import job_lists, unembedded
 from memchat.store.database import Database
-from memchat.types import Job, Progress
+from memchat.types import Job, OnProgress, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Backfill:
     wait: Callable[[float], bool]
     """Waits a number of seconds; true where the wait was interrupted."""
 
-    def run(self, batch: int, on_progress: Callable[[Progress], None]) -> BackfillResult:
+    def run(self, batch: int, on_progress: OnProgress) -> BackfillResult:
         """Embed every text without a vector, by ``batch`` texts; each is tried once."""
         began, started = self.clock(), time.monotonic()
         with self.database.write() as tx:

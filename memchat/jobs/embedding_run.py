@@ -342,13 +342,8 @@ class EmbeddingRun:
         result.failed += before.failed
         result.embedded += before.embedded
         result.faulty += before.faulty
-        log.info(
-            "%s: jobs done %s; failed %s; texts %d",
-            self.kind,
-            _ids(before.done),
-            _ids(before.failed),
-            before.embedded,
-        )
+        said = "%s: jobs done %s; failed %s; texts %d"
+        log.info(said, self.kind, _ids(before.done), _ids(before.failed), before.embedded)
         for note_id, length in before.lengths.items():
             log.info("Indexed memo %d: %d characters", note_id, length)
         self._log_failures(before)

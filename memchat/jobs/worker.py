@@ -50,7 +50,7 @@ from memchat.store import (
 )
 from memchat.store.database import Database
 from memchat.store.jobs import Claim, ClaimRequest
-from memchat.types import Learned, Progress
+from memchat.types import Learned, OnProgress
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ class Worker:
         return bool(due) or left
 
     def backfill(
-        self, batch: int = BATCH, on_progress: Callable[[Progress], None] = lambda _: None
+        self, batch: int = BATCH, on_progress: OnProgress = lambda _: None
     ) -> BackfillResult:
         """Embed every text that has no vector yet, by ``batch`` texts.
 
@@ -193,22 +193,11 @@ class Worker:
     ) -> list[Claim]:
         if self.stopping.is_set():
             return []
+        lease = jobs.LEASE_SECONDS
+        request = ClaimRequest(kind, self._owner, lease, limit, batch, user, target_id, due_by)
 
         def claimed() -> list[Claim]:
-            return jobs.claim(
-                tx,
-                ClaimRequest(
-                    kind,
-                    self._owner,
-                    jobs.LEASE_SECONDS,
-                    limit=limit,
-                    batch=batch,
-                    user=user,
-                    target_id=target_id,
-                    due_by=due_by,
-                ),
-                self._clock(),
-            )
+            return jobs.claim(tx, request, self._clock())
 
         # With nothing to claim, look for jobs of a process that ended in the meantime.
         return claimed() or (claimed() if job_holders.release_dead(tx, kind) else [])
@@ -318,25 +307,18 @@ class Worker:
         """Do a part of a job that may teach something; whether more of it is to be done."""
         try:
             learned = work()
-        except MemChatError as error:
-            self._failed([claimed], error, done)
-            return False
         except Exception as error:  # noqa: BLE001
-            # A bug: recorded with the job, so that the session is tried again.
-            log.error("job %s failed: %s", claimed.id, origin(error))
+            if not isinstance(error, MemChatError):
+                # A bug: recorded with the job, so that the session is tried again.
+                log.error("job %s failed: %s", claimed.id, origin(error))
             self._failed([claimed], error, done)
             return False
         if learned is None:
             return True
         done.learned.append(learned)
         done.done += 1
-        log.info(
-            "%s: job %d done, session %d: %d changes",
-            name,
-            claimed.id,
-            claimed.target_id,
-            len(learned.changes),
-        )
+        said = "%s: job %d done, session %d: %d changes"
+        log.info(said, name, claimed.id, claimed.target_id, len(learned.changes))
         return False
 
     def _embed(

@@ -124,19 +124,19 @@ def find(text: str) -> Iterator[Place]:
         yield from _drawn_places(text)
         return
     locks = [match.span() for match in _any("coded", "lock").finditer(text)]
-    yield from (span for span in _figures(text) if _opens(text, span, locks))
+    yield from (span for span in _spans(_FIGURE, text) if _opens(text, span, locks))
     if locks:
-        yield from (span for span in _turns(text) if _beside(locks, span))
+        yield from (span for span in _spans(_turned(), text) if _beside(locks, span))
     yield from _drawn_places(text)
+
+
+def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Place]:
+    return (match.span() for match in pattern.finditer(text))
 
 
 def _drawn_places(text: str) -> Iterator[Place]:
     if screens := [match.span() for match in _any("screen").finditer(text)]:
-        yield from (span for span in _places(text) if _is_drawn(text, span, screens))
-
-
-def _figures(text: str) -> Iterator[Place]:
-    return (match.span() for match in _FIGURE.finditer(text))
+        yield from (span for span in _spans(_drawn(), text) if _is_drawn(text, span, screens))
 
 
 def _beside(locks: list[Place], span: Place) -> bool:
@@ -258,19 +258,11 @@ def _turned() -> re.Pattern[str]:
     return re.compile(rf"{first}(?:{gap}{first}){{1,6}}|{last}(?:{gap}{last}){{1,6}}")
 
 
-def _turns(text: str) -> Iterator[Place]:
-    return (match.span() for match in _turned().finditer(text))
-
-
 @cache
 def _drawn() -> re.Pattern[str]:
     place = rf"(?:{_alternatives('turn')})"
     gap = r"[\s,;>、，-]{0,3}(?:[^\W\d]{1,8}[ ,]{1,2}){0,4}"
     return re.compile(rf"{place}(?:{gap}{place}){{2,12}}(?: (?:one|two|once|twice))?")
-
-
-def _places(text: str) -> Iterator[Place]:
-    return (match.span() for match in _drawn().finditer(text))
 
 
 def _is_drawn(text: str, span: Place, screens: list[Place]) -> bool:

@@ -9,7 +9,7 @@ them: "locker code is 7741" is a secret, "locker is number 12" is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -280,41 +280,13 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
             yield "password", *span
     for span in wallet_words.find(text):
         yield "password", *span
-    for match in _NAMED_KEY.finditer(text):
-        yield "key", *match.span("secret")
-    for pattern in (_EMAIL, _EMAIL_SAID):
+    for kind, pattern, holds in _FORMS:
         for match in pattern.finditer(text):
-            yield "e-mail", *match.span()
-    for match in _LOGIN.finditer(text):
-        if "@" in text[max(0, match.start() - 64) : match.start()].split()[-1:][0]:
-            yield "password", *match.span("secret")
-    for match in _PAIR_SAID.finditer(text):
-        yield "password", *match.span(match.lastgroup or 0)
-    for match in _STRONG.finditer(text):
-        yield "password", *match.span()
-    for match in _CARD.finditer(text):
-        if _luhn(re.sub(r"\D", "", match[0])):
-            yield "card", *match.span()
-    for match in _CARD_SAID.finditer(text):
-        yield "card", *match.span("secret")
-    for match in _IBAN.finditer(text):
-        if end := _iban_end(match[0]):
-            yield "bank account", match.start(), match.start() + end
-    for match in _PHONE.finditer(text):
-        if not re.fullmatch(r"\d{4}[ .-]\d{2}[ .-]\d{2}", match[0]):
-            yield "phone", *match.span()
-    for match in _PHONE_SAID.finditer(text):
-        yield "phone", *match.span("secret")
-    for match in _SSN.finditer(text):
-        yield "id number", *match.span()
-    for match in _ID_SAID.finditer(text):
-        yield "id number", *match.span("secret")
-    for match in _DNI.finditer(text):
-        if "trwagmyfpdxbnjzsqvhlcke"[int(match[1]) % 23] == match[2]:
-            yield "id number", *match.span()
-    for match in _LONG_ID.finditer(text):
-        if _checked_id(match[0]):
-            yield "id number", *match.span()
+            start, end = match.span(match.lastgroup or 0)
+            if pattern is _IBAN:
+                end = start + _iban_end(match[0])
+            if end > start and (holds is None or holds(match)):
+                yield kind, start, end
 
 
 def _is_harmless(text: str, name: int, start: int, end: int) -> bool:
@@ -393,3 +365,37 @@ def _verhoeff(digits: list[int]) -> bool:
             digit = turn[digit]
         check = times(check, digit)
     return check == 0
+
+
+def _follows_address(match: re.Match[str]) -> bool:
+    """Whether the word before is an e-mail address, so that this is its password."""
+    return "@" in match.string[max(0, match.start() - 64) : match.start()].split()[-1:][0]
+
+
+def _is_no_date(match: re.Match[str]) -> bool:
+    return re.fullmatch(r"\d{4}[ .-]\d{2}[ .-]\d{2}", match[0]) is None
+
+
+def _is_dni(match: re.Match[str]) -> bool:
+    return "trwagmyfpdxbnjzsqvhlcke"[int(match[1]) % 23] == match[2]
+
+
+_FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool] | None], ...] = (
+    ("key", _NAMED_KEY, None),
+    ("e-mail", _EMAIL, None),
+    ("e-mail", _EMAIL_SAID, None),
+    ("password", _LOGIN, _follows_address),
+    ("password", _PAIR_SAID, None),
+    ("password", _STRONG, None),
+    ("card", _CARD, lambda match: _luhn(re.sub(r"\D", "", match[0]))),
+    ("card", _CARD_SAID, None),
+    ("bank account", _IBAN, None),
+    ("phone", _PHONE, _is_no_date),
+    ("phone", _PHONE_SAID, None),
+    ("id number", _SSN, None),
+    ("id number", _ID_SAID, None),
+    ("id number", _DNI, _is_dni),
+    ("id number", _LONG_ID, lambda match: _checked_id(match[0])),
+)
+"""Kinds of secrets by their form: the last group of a pattern, or all it matches, is the secret if
+the check holds."""

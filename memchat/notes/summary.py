@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,7 +23,7 @@ from memchat.notes.notes_answer import NotesAnswer
 from memchat.notes.passages import sources
 from memchat.notes.relevant import Relevant, speaks
 from memchat.tokens import estimate_tokens
-from memchat.types import Note, NoteHit, NoteSource, Progress, ReadingPlan, counted
+from memchat.types import Note, NoteHit, NoteSource, OnProgress, Progress, ReadingPlan, counted
 
 UNSURE_TOKENS = 8_000
 """Notes that are not sure to have to do with the subject are read up to so many tokens, also where
@@ -33,7 +33,6 @@ BEST = 3
 AT_ONCE = 4
 """Calls that run at the same time."""
 Part = list[NoteSource]
-OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)

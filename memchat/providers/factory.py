@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from memchat.config.names import ADDRESSES, KEYS, provider_of
 from memchat.errors import ConfigError, ServiceError
 from memchat.providers.model_choice import HASH, no_provider_message
 from memchat.providers.model_folder import FASTEMBED, bare_name, model_folder
-from memchat.types import Progress, Service
+from memchat.types import OnProgress, Service
 
 if TYPE_CHECKING:
     from memchat.providers import ChatModel, Embedder, Transcriber
@@ -129,9 +128,7 @@ def _address(settings: Settings, provider: str) -> str | None:
     return url.rstrip("/").removesuffix(GEMINI_VERSION) if provider == "gemini" else url
 
 
-def download(
-    settings: Settings, model: str, on_progress: Callable[[Progress], None]
-) -> tuple[Path, int]:
+def download(settings: Settings, model: str, on_progress: OnProgress) -> tuple[Path, int]:
     """Download the files of MiniLM or of a fastembed model: their folder, and how many bytes were
     received, 0 where they were there."""
     if embedding_name(model) == MINILM:

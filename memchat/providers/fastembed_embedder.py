@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
+from memchat.providers.batch_embedder import BatchEmbedder
 from memchat.providers.embedding_batches import unit_vectors
 from memchat.providers.provider_errors import plugin_errors
 from memchat.types import Service, Usage, clean_text
@@ -68,7 +69,7 @@ def missing_files(folder: Path) -> list[str]:
     return gone if _weights(folder) is not None else ["an ONNX or safetensors file", *gone]
 
 
-class FastembedEmbedder:
+class FastembedEmbedder(BatchEmbedder):
     """An ``Embedder`` over fastembed. Safe in several threads.
 
     A text longer than the model reads is embedded in windows, and its vector is the direction of
@@ -108,11 +109,6 @@ class FastembedEmbedder:
         self._service = Service(PACKAGE, model, length, most, version, local=True)
         self._lock = threading.Lock()
 
-    @property
-    def service(self) -> Service:
-        """fastembed/…, on this machine."""
-        return self._service
-
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
@@ -120,11 +116,6 @@ class FastembedEmbedder:
         loaded or run.
         """
         return self._embed(texts, self._before_text, "passage_embed")
-
-    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
-        vectors, usage = self.embed_queries([text])
-        return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """``embed_query`` for many questions, shape (n, dimensions)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memchat.config.keys import Keys
 from memchat.providers.api_keys import find_key
+from memchat.providers.batch_embedder import BatchEmbedder
 from memchat.providers.embedding_batches import embed_in_batches
 from memchat.providers.provider_errors import CallContext, translate
 from memchat.providers.rate_limiter import PER_MINUTE, shared_limiter
@@ -32,7 +33,7 @@ _KNOWN: dict[str, tuple[int, float]] = {
 """Tokens a model reads, and US dollars a million of them."""
 
 
-class GeminiEmbedder:
+class GeminiEmbedder(BatchEmbedder):
     """An ``Embedder`` over Gemini's API. Safe to use from several threads.
 
     ``timeout`` is in seconds; ``base_url`` is Gemini's address without a version; ``per_minute``
@@ -57,14 +58,10 @@ class GeminiEmbedder:
         self._by_task = self._model.endswith("-001")
         known = _KNOWN.get(self._model)
         self._max_tokens = known[0] if known else 2048
+        # The version says how questions differ from documents.
+        version = f"{'task-type' if self._by_task else 'prefix-1'},{DIMENSIONS}"
+        self._service = Service("gemini", self._model, DIMENSIONS, self._max_tokens, version)
         self._price = known[1] if known else None
-
-    @property
-    def service(self) -> Service:
-        """gemini/…, at 768 dimensions; the version says how questions differ from documents."""
-        scheme = "task-type" if self._by_task else "prefix-1"
-        version = f"{scheme},{DIMENSIONS}"
-        return Service("gemini", self._model, DIMENSIONS, self._max_tokens, version)
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, shape (n, 768); batches of at most 100.
@@ -72,11 +69,6 @@ class GeminiEmbedder:
         Raises ProviderError, ConfigError for a missing key, InputError for an empty text.
         """
         return self._embed(texts, "RETRIEVAL_DOCUMENT", "title: none | text: ")
-
-    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (768,). Raises as ``embed_documents`` does."""
-        vectors, usage = self.embed_queries([text])
-        return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """``embed_query`` for many questions, shape (n, dimensions)."""

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memchat.errors import InputError
+from memchat.providers.batch_embedder import BatchEmbedder
 from memchat.types import Service, Usage, clean_text
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SERVICE = Service(
 )
 
 
-class HashEmbedder:
+class HashEmbedder(BatchEmbedder):
     """A bag of casefolded words, each hashed to one dimension; the same on every run.
 
     Models of other names are other spaces, of as many dimensions as the name ends with:
@@ -45,11 +46,6 @@ class HashEmbedder:
         self._service = replace(SERVICE, model=model, dimensions=dimensions)
         self._salt = blake2b(model.encode()).digest()[:16]
 
-    @property
-    def service(self) -> Service:
-        """hash/words: 64 dimensions, on this machine."""
-        return self._service
-
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, in order. Raises InputError for an empty text."""
         import numpy as np
@@ -65,13 +61,9 @@ class HashEmbedder:
         return vectors, Usage("embed", self.service.name, sum(map(len, words)), 0, 0.0, spent)
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (dimensions,)."""
+        """The question's unit vector; one that inherits from this may treat many otherwise."""
         vectors, usage = self.embed_documents([text])
         return vectors[0], usage
-
-    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """``embed_query`` for many questions, shape (n, dimensions)."""
-        return self.embed_documents(texts)
 
     def _place(self, word: str) -> int:
         digest = blake2b(word.encode(), digest_size=8, salt=self._salt).digest()

@@ -19,6 +19,7 @@ from memchat.providers.litellm_setup import (
     gemini_client,
     litellm,
     register_stand_in,
+    request_options,
 )
 from memchat.providers.litellm_stream import LiteLLMStream
 from memchat.providers.litellm_usage import chat_usage
@@ -154,18 +155,9 @@ class LiteLLMChat:
     def _options(self, messages: Sequence[ChatMessage]) -> dict[str, Any]:
         if self.stand_in:
             register_stand_in()
-        options: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": m.role, "content": m.content} for m in messages],
-            "timeout": self._timeout,
-            "num_retries": 0,  # litellm and the SDK below it both have retries
-            "max_retries": 0,
-            "drop_params": True,
-        }
-        if key := find_key(self._model, self._keys, REMEDY):
-            options["api_key"] = key
-        if self._api_base:
-            options["api_base"] = self._api_base
+        key = find_key(self._model, self._keys, REMEDY)
+        options = request_options(self._model, self._timeout, key, self._api_base)
+        options["messages"] = [{"role": m.role, "content": m.content} for m in messages]
         provider = provider_of(self._model)
         if provider == "gemini":
             options["client"] = gemini_client(self._timeout)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from memchat.config.keys import Keys
 from memchat.config.names import provider_of
 from memchat.providers.api_keys import find_key
+from memchat.providers.batch_embedder import BatchEmbedder
 from memchat.providers.embedding_batches import embed_in_batches
 from memchat.providers.known_models import model_sizes
-from memchat.providers.litellm_setup import LOCAL, call_errors, litellm
+from memchat.providers.litellm_setup import LOCAL, call_errors, litellm, request_options
 from memchat.providers.litellm_usage import cost_usd
 from memchat.providers.provider_errors import CallContext, translate, unusable_answer
 from memchat.providers.rate_limiter import PER_MINUTE, shared_limiter
@@ -29,7 +30,7 @@ _BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
 """Texts a request, where a provider takes fewer than OpenAI."""
 
 
-class LiteLLMEmbedder:
+class LiteLLMEmbedder(BatchEmbedder):
     """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
 
     ``timeout`` is in seconds, ``api_base`` the provider's address where it is not the usual one,
@@ -59,11 +60,6 @@ class LiteLLMEmbedder:
         name = model.removeprefix(f"{provider}/")
         self._service = Service(provider, name, length, reads, local=local)
 
-    @property
-    def service(self) -> Service:
-        """The model's service: by the table of known models, or by the sizes that were given."""
-        return self._service
-
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
@@ -84,32 +80,13 @@ class LiteLLMEmbedder:
         cost = cost_usd(self._model, tokens, 0)
         return vectors, Usage("embed", self._model, tokens, 0, cost, time.perf_counter() - started)
 
-    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
-        vectors, usage = self.embed_documents([text])
-        return vectors[0], usage
-
-    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """``embed_query`` for many questions, shape (n, dimensions)."""
-        return self.embed_documents(texts)
-
     def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
         key = find_key(self._model, self._keys, REMEDY)
-        options = {"api_key": key} if key else {}
-        if self._api_base:
-            options["api_base"] = self._api_base
+        options = request_options(self._model, self._timeout, key, self._api_base)
         if self._limiter is not None:
             self._limiter.take()
         try:
-            answer = litellm().embedding(
-                model=self._model,
-                input=texts,
-                timeout=self._timeout,
-                num_retries=0,
-                max_retries=0,
-                drop_params=True,
-                **options,
-            )
+            answer = litellm().embedding(input=texts, **options)
         except call_errors() as error:
             failure = translate(error, CallContext(self._model, self._timeout, self._keys))
             if self._limiter is not None:

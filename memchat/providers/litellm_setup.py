@@ -47,6 +47,21 @@ def _load() -> Any:
     return module
 
 
+def request_options(
+    model: str, timeout: float, key: str | None, api_base: str | None
+) -> dict[str, Any]:
+    """The options of a request beside its content; ``timeout`` is in seconds."""
+    options: dict[str, Any] = {
+        "model": model,
+        "timeout": timeout,
+        "num_retries": 0,  # litellm and the SDK below it both have retries
+        "max_retries": 0,
+        "drop_params": True,
+    }
+    given = {"api_key": key, "api_base": api_base}
+    return options | {name: value for name, value in given.items() if value}
+
+
 @functools.cache
 def register_stand_in() -> None:
     """Make the offline stand-in callable through litellm."""

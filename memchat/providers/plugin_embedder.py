@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from memchat.errors import ConfigError, ProviderError
+from memchat.providers.batch_embedder import BatchEmbedder
 from memchat.providers.embedding_batches import embed_in_batches
 from memchat.providers.plugins import package_of
 from memchat.providers.provider_errors import plugin_errors
@@ -21,7 +22,7 @@ BATCH = 100
 """Texts in one call, where the plug-in does not say."""
 
 
-class PluginEmbedder:
+class PluginEmbedder(BatchEmbedder):
     """An ``Embedder`` over another package's provider. Safe in several threads, where it is."""
 
     def __init__(self, point: EntryPoint, model: str) -> None:
@@ -41,22 +42,12 @@ class PluginEmbedder:
                 local=bool(getattr(made, "local", False)),
             )
 
-    @property
-    def service(self) -> Service:
-        """The provider's name and the model's, with the sizes that it tells."""
-        return self._service
-
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
         Raises ProviderError, naming the package, InputError for an empty text.
         """
         return self._embed(texts, question=False)
-
-    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
-        vectors, usage = self.embed_queries([text])
-        return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """``embed_query`` for many questions, shape (n, dimensions)."""

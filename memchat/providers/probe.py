@@ -13,7 +13,7 @@ from memchat.providers.api_keys import redact
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.providers.litellm_setup import litellm
-from memchat.types import ChatMessage, Progress
+from memchat.types import ChatMessage, OnProgress, Progress
 
 QUESTION = "Answer with one word: hello"
 LONGEST = 40
@@ -35,7 +35,7 @@ def ask_models(
     chat: ChatModel,
     extract: ChatModel,
     embedder: Embedder | None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> list[Probe]:
     """Ask each model once; one that has two uses is asked for both together.
 

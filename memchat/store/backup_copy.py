@@ -100,11 +100,10 @@ def translated(store: Path, target: Path) -> Iterator[None]:
     except MemChatError:
         raise
     except OSError as error:
-        if disk.has_no_room(error):
-            raise disk.full(str(target), error) from error
-        raise StoreError(
+        otherwise = StoreError(
             f"{target} cannot be written ({error.strerror}); nothing was changed"
-        ) from error
+        )
+        raise disk.failure(error, str(target), otherwise) from error
     except sqlite3.Error as error:
         if refused := disk.no_room_in(target.parent):
             raise disk.full(str(target), refused) from error

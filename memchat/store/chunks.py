@@ -163,11 +163,8 @@ def set_counts(tx: Connection, note_id: int, counts: Mapping[str, Sequence[int]]
 
 def count_matches(tx: Connection, ids: Iterable[int]) -> None:
     """Count that these were among the results of a search."""
-    raw_sql.rows(
-        tx,
-        f"UPDATE chunks SET match_count = match_count + 1 WHERE id {_IN}",
-        raw_sql.json_list(ids),
-    )
+    sql = f"UPDATE chunks SET match_count = match_count + 1 WHERE id {_IN}"
+    raw_sql.rows(tx, sql, raw_sql.json_list(ids))
 
 
 def count_reads(tx: Connection, app_ids: Sequence[int], ids: Iterable[int]) -> int:

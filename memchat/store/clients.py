@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from memchat.store import raw_sql
+from memchat.store.records import from_text
 from memchat.store.schema import utc_text
 from memchat.types import Client, ClientMode, ClientWrite, WriteKind
 
@@ -103,7 +104,7 @@ def writes(
     )
     after = None if since is None else utc_text(since)
     rows = raw_sql.rows(tx, sql, client_id, kind, after)
-    return [ClientWrite(row[0], row[1], raw_sql.parse_time(row[2])) for row in rows]
+    return [from_text(ClientWrite, row) for row in rows]
 
 
 def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, str]:
@@ -154,15 +155,5 @@ def remove_writes(tx: Connection, client_id: int, *, but_notes: Sequence[int] = 
 def listed(tx: Connection, app_ids: Sequence[int]) -> list[Client]:
     """The programs that called for these scope rows, the last one first."""
     found = [row for one in app_ids for row in raw_sql.rows(tx, _LISTED, one)]
-    clients = [
-        Client(
-            row[0],
-            row[1],
-            row[2],
-            raw_sql.parse_time(row[3]),
-            raw_sql.parse_time(row[4]),
-            *row[5:],
-        )
-        for row in found
-    ]
+    clients = [from_text(Client, row) for row in found]
     return sorted(clients, key=lambda client: client.last_call_at, reverse=True)

@@ -57,12 +57,11 @@ class Database:
                 # Only the owner of the file may read it.
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            if disk.has_no_room(error):
-                raise disk.full(str(home), error) from error
-            raise StoreError(
+            otherwise = StoreError(
                 f"the data folder {home} cannot be used ({error.strerror}); "
                 "make it writable or set MEMCHAT_HOME to another"
-            ) from error
+            )
+            raise disk.failure(error, str(home), otherwise) from error
         self._engine = _engine(self.path)
         # SQLAlchemy's pool takes longer to give out a connection than most reads take.
         self._idle = _none_idle()

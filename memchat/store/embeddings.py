@@ -50,12 +50,14 @@ _OF_MEMORIES = """
     LEFT JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
     WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
 """
-_REMOVE_UNUSED = """
-    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?))
-        AND NOT EXISTS (SELECT 1 FROM memories WHERE text_hash = embeddings.hash)
-        AND NOT EXISTS (SELECT 1 FROM messages WHERE text_hash = embeddings.hash)
-        AND NOT EXISTS (SELECT 1 FROM sessions WHERE summary_hash = embeddings.hash)
-        AND NOT EXISTS (SELECT 1 FROM chunks WHERE hash = embeddings.hash)
+_UNUSED = """
+    NOT EXISTS (SELECT 1 FROM memories WHERE text_hash = embeddings.hash)
+    AND NOT EXISTS (SELECT 1 FROM messages WHERE text_hash = embeddings.hash)
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE summary_hash = embeddings.hash)
+    AND NOT EXISTS (SELECT 1 FROM chunks WHERE hash = embeddings.hash)
+"""
+_REMOVE_UNUSED = f"""
+    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?)) AND {_UNUSED}
 """
 _OF_CHUNKS = """
     SELECT c.id, e.embedding FROM sources s JOIN chunks c ON c.source_id = s.id
@@ -231,6 +233,12 @@ def missing(
         .where(_m.id.in_(memory_ids), _e.hash.is_(None))
     )
     return [(row[0], row[1], row[2], row[3]) for row in tx.execute(query)]
+
+
+def unused_hashes(tx: Connection) -> list[str]:
+    """The hashes of vectors that no fact, message, summary or chunk has."""
+    sql = f"SELECT DISTINCT hash FROM embeddings WHERE {_UNUSED}"
+    return [row[0] for row in raw_sql.rows(tx, sql)]
 
 
 def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:

@@ -15,6 +15,8 @@ from memchat.store.records import from_row, from_text
 from memchat.store.schema import UtcTime, memory_events
 from memchat.types import Event
 
+_e = memory_events.c
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -84,9 +86,8 @@ def of_memory(tx: Connection, memory_id: int) -> list[Event]:
 
 def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
     """The events of all memories that these messages caused, in order."""
-    e = memory_events.c
-    query = select(memory_events).where(e.message_id.in_(list(message_ids)))
-    return [from_row(Event, row) for row in tx.execute(query.order_by(e.id))]
+    query = select(memory_events).where(_e.message_id.in_(list(message_ids)))
+    return [from_row(Event, row) for row in tx.execute(query.order_by(_e.id))]
 
 
 def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
@@ -114,8 +115,7 @@ def former_wordings(tx: Connection, app_id: int) -> list[tuple[int, dict[str, An
 
 def of_session(tx: Connection, session_id: int) -> list[Event]:
     """The events of all memories that a conversation caused, in order."""
-    e = memory_events.c
-    query = select(memory_events).where(e.session_id == session_id).order_by(e.id)
+    query = select(memory_events).where(_e.session_id == session_id).order_by(_e.id)
     return [from_row(Event, row) for row in tx.execute(query)]
 
 
@@ -127,8 +127,7 @@ def latest(tx: Connection, app_id: int) -> int:
 
 def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
     """The ids of the scope's memories that have an event newer than ``event_id``."""
-    e = memory_events.c
-    query = select(e.memory_id).where(e.app_id == app_id, e.id > event_id).distinct()
+    query = select(_e.memory_id).where(_e.app_id == app_id, _e.id > event_id).distinct()
     return list(tx.execute(query).scalars())
 
 
@@ -144,8 +143,7 @@ def app_ids_of(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
     """Move a memory's history to another scope. The old scope gets a ``move`` event, so that its
     index drops the memory."""
-    e = memory_events.c
-    mine = update(memory_events).where(e.memory_id == memory_id, e.kind != "move")
+    mine = update(memory_events).where(_e.memory_id == memory_id, _e.kind != "move")
     tx.execute(mine.values(app_id=after))
     record(tx, memory_id, before, "move", cause)
 
@@ -155,29 +153,25 @@ def fingerprint(tx: Connection, event_id: int) -> str:
 
     After a backup was restored another event may have the same id, but not the same fingerprint.
     """
-    e = memory_events.c
-    row = tx.execute(select(e.memory_id, e.at).where(e.id == event_id)).first()
+    row = tx.execute(select(_e.memory_id, _e.at).where(_e.id == event_id)).first()
     return "" if row is None else f"{row.memory_id}@{row.at.isoformat()}"
 
 
 def set_cause(tx: Connection, event_id: int, cause: str) -> None:
     """Replace the cause of a past event, e.g. by why it no longer counts."""
-    e = memory_events.c
-    tx.execute(update(memory_events).where(e.id == event_id).values(cause=cause))
+    tx.execute(update(memory_events).where(_e.id == event_id).values(cause=cause))
 
 
 def set_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
     """Replace the old values of a past event."""
-    e = memory_events.c
-    tx.execute(update(memory_events).where(e.id == event_id).values(old=_dump(old)))
+    tx.execute(update(memory_events).where(_e.id == event_id).values(old=_dump(old)))
 
 
 def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
     """Remove values, causes and details from these memories' events; the events stay."""
-    e = memory_events.c
     tx.execute(
         update(memory_events)
-        .where(e.memory_id.in_(list(memory_ids)))
+        .where(_e.memory_id.in_(list(memory_ids)))
         .values(old=None, new=None, cause="", detail=None)
     )
 
@@ -186,14 +180,14 @@ def detach_session(tx: Connection, session_id: int) -> None:
     """Remove references to a deleted conversation and its messages from the events."""
     tx.execute(
         update(memory_events)
-        .where(memory_events.c.session_id == session_id)
+        .where(_e.session_id == session_id)
         .values(session_id=None, message_id=None)
     )
 
 
 def remove_app(tx: Connection, app_id: int) -> None:
     """Delete all events of a deleted app."""
-    tx.execute(delete(memory_events).where(memory_events.c.app_id == app_id))
+    tx.execute(delete(memory_events).where(_e.app_id == app_id))
 
 
 def _dump(value: dict[str, Any] | None) -> str | None:

@@ -70,5 +70,5 @@ def finish_unheld(tx: Connection, kind: str, target_ids: Sequence[int], now: dat
         if processes.has_ended(owner):
             jobs.release_owner(tx, owner)
     done = {"status": 0, "processed_at": now, "error_message": None}
-    free = {"lease_owner": None, "lease_until": None}
-    tx.execute(update(table).where(*theirs, jobs.is_free(now)).values(**done, **free))
+    free = update(table).where(*theirs, jobs.is_free(now))
+    tx.execute(free.values(**done, **jobs.NOT_LEASED))

@@ -25,6 +25,7 @@ LEASE_SECONDS = 600.0
 FULL_TRIES = 2
 """Tries in batches of the full size. After them each batch is a quarter of the one before."""
 _j = jobs.c
+NOT_LEASED: dict[str, None] = {"lease_owner": None, "lease_until": None}
 UNFINISHED = -1
 """The status of a job that waits or runs."""
 unfinished = _j.status == literal_column(str(UNFINISHED))
@@ -145,19 +146,9 @@ def finish(tx: Connection, claimed: Claim, now: datetime) -> bool:
 def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[Claim]:
     """Mark the jobs as done whose claims are still valid; returns these claims."""
     done = update(jobs).values(
-        status=0,
-        processed_at=now,
-        error_message=None,
-        lease_owner=None,
-        lease_until=None,
-        text=None,
+        status=0, processed_at=now, error_message=None, text=None, **NOT_LEASED
     )
-    ids = {
-        row.id
-        for some in _by_holder(claims)
-        for row in tx.execute(done.where(*_fences(some)).returning(_j.id))
-    }
-    return [claimed for claimed in claims if claimed.id in ids]
+    return _matched(tx, claims, done.returning(_j.id))
 
 
 def is_held(tx: Connection, claimed: Claim) -> bool:
@@ -167,12 +158,7 @@ def is_held(tx: Connection, claimed: Claim) -> bool:
 
 def still_held(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
     """Those of these claims that are still valid."""
-    ids = {
-        row.id
-        for some in _by_holder(claims)
-        for row in tx.execute(select(_j.id).where(*_fences(some)))
-    }
-    return [claimed for claimed in claims if claimed.id in ids]
+    return _matched(tx, claims, select(_j.id))
 
 
 def fail(
@@ -187,7 +173,7 @@ def fail(
 ) -> None:
     """Store the error and the time of the next try; after the last one the job has failed for
     good."""
-    values: dict[str, Any] = {"error_message": reason, "lease_owner": None, "lease_until": None}
+    values: dict[str, Any] = {"error_message": reason, **NOT_LEASED}
     if claimed.attempt <= len(retry_minutes):
         wait = max(retry_minutes[claimed.attempt - 1] * 60, retry_after or 0)
         values["run_at"] = now + timedelta(seconds=wait)
@@ -206,16 +192,15 @@ def fail_crashing_jobs(
         .values(
             status=1,
             processed_at=now,
-            lease_owner=None,
-            lease_until=None,
             error_message="every worker that took it ended before it was done",
+            **NOT_LEASED,
         )
     )
 
 
 def release(tx: Connection, claims: Sequence[Claim]) -> None:
     """Free the jobs that a stopping worker holds, without counting the attempt."""
-    back = update(jobs).values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
+    back = update(jobs).values(attempts=_j.attempts - 1, **NOT_LEASED)
     for some in _by_holder(claims):
         tx.execute(back.where(*_fences(some)))
 
@@ -269,11 +254,8 @@ def lease_owners(tx: Connection) -> list[str]:
 
 def release_owner(tx: Connection, owner: str) -> None:
     """Free the jobs of a worker that ended; the attempt counts."""
-    tx.execute(
-        update(jobs)
-        .where(unfinished, _j.lease_owner == owner)
-        .values(lease_owner=None, lease_until=None)
-    )
+    theirs = update(jobs).where(unfinished, _j.lease_owner == owner)
+    tx.execute(theirs.values(**NOT_LEASED))
 
 
 def retry(
@@ -326,6 +308,13 @@ def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
         unfinished,
         _j.lease_owner == claims[0].holder,
     )
+
+
+def _matched(tx: Connection, claims: Sequence[Claim], statement: Any) -> list[Claim]:
+    """The claims that still hold their job, for which a statement was run that tells their ids."""
+    found = (tx.execute(statement.where(*_fences(some))) for some in _by_holder(claims))
+    ids = {row.id for rows in found for row in rows}
+    return [claimed for claimed in claims if claimed.id in ids]
 
 
 def _by_holder(claims: Sequence[Claim]) -> list[list[Claim]]:

@@ -21,6 +21,7 @@ from memchat.store import (
     tombstones,
 )
 from memchat.store.chunks import NoteOf
+from memchat.store.records import from_text
 from memchat.store.schema import utc_text
 from memchat.store.tombstones import Mark
 from memchat.types.note import ExternalId, NewNote, Note, NoteHit
@@ -122,7 +123,7 @@ def get(tx: Connection, app_ids: Sequence[int], note_id: int) -> Note | None:
     """A note of these scope rows."""
     sql = f"{_NOTE.format(content='s.content')} WHERE s.id = ? AND s.app_id {_IN}"
     found = raw_sql.rows(tx, sql, note_id, raw_sql.json_list(app_ids))
-    return _note(found[0]) if found else None
+    return from_text(Note, found[0]) if found else None
 
 
 def by_external_id(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> Note | None:
@@ -132,7 +133,7 @@ def by_external_id(tx: Connection, app_id: int, type: str, external_id: External
         " WHERE s.app_id = ? AND s.type = ? AND s.external_id = ?"
     )
     found = raw_sql.rows(tx, sql, app_id, type, json.dumps(external_id))
-    return _note(found[0]) if found else None
+    return from_text(Note, found[0]) if found else None
 
 
 def listed(
@@ -145,25 +146,13 @@ def listed(
 ) -> list[Note]:
     """Notes of this type and period without their text, the newest first; ``before`` has date and
     id of the last one that is known."""
-    where: list[str] = [f"s.app_id {_IN}"]
-    values: list[Any] = [raw_sql.json_list(app_ids)]
-    conditions = {
-        "s.type = ?": wanted.type,
-        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
-        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
-    }
-    for condition, value in conditions.items():
-        if value is not None:
-            where.append(condition)
-            values.append(value)
+    where, values = _where(app_ids, wanted)
     if before is not None:
-        where.append("(s.created_at, s.id) < (?, ?)")
+        where += " AND (s.created_at, s.id) < (?, ?)"
         values += [utc_text(before[0]), before[1]]
-    sql = (
-        f"{_NOTE.format(content=repr(''))} WHERE {' AND '.join(where)}"
-        " ORDER BY s.created_at DESC, s.id DESC LIMIT ?"
-    )
-    return [_note(row) for row in raw_sql.rows(tx, sql, *values, limit)]
+    order = "ORDER BY s.created_at DESC, s.id DESC LIMIT ?"
+    sql = f"{_NOTE.format(content=repr(''))} {where} {order}"
+    return [from_text(Note, row) for row in raw_sql.rows(tx, sql, *values, limit)]
 
 
 def ids(tx: Connection, app_ids: Sequence[int]) -> list[int]:
@@ -261,23 +250,8 @@ def app_id_of(tx: Connection, note_id: int) -> int | None:
 
 def chunk_ids(tx: Connection, app_ids: Sequence[int], wanted: Filter) -> list[int]:
     """The chunks of these scope rows that a filter lets through."""
-    where, values = [f"s.app_id {_IN}"], [raw_sql.json_list(app_ids)]
-    conditions: dict[str, Any] = {
-        "s.type = ?": wanted.type,
-        "c.pair_id = ?": wanted.pair_id,
-        "c.parent_id = ?": wanted.parent_id,
-        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
-        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
-        f"s.id {_IN}": None if wanted.note_ids is None else raw_sql.json_list(wanted.note_ids),
-    }
-    for condition, value in conditions.items():
-        if value is not None:
-            where.append(condition)
-            values.append(value)
-    sql = (
-        "SELECT c.id FROM sources s JOIN chunks c ON c.source_id = s.id"
-        f" WHERE {' AND '.join(where)}"
-    )
+    where, values = _where(app_ids, wanted)
+    sql = f"SELECT c.id FROM sources s JOIN chunks c ON c.source_id = s.id {where}"
     return [row[0] for row in raw_sql.rows(tx, sql, *values)]
 
 
@@ -287,41 +261,25 @@ def hits(tx: Connection, scores: dict[int, dict[str, Any]], *, with_text: bool) 
     return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
 
 
+def _where(app_ids: Sequence[int], wanted: Filter) -> tuple[str, list[Any]]:
+    """The conditions of a filter on the notes of these scope rows, and the values in them."""
+    conditions = {
+        f"s.app_id {_IN}": raw_sql.json_list(app_ids),
+        "s.type = ?": wanted.type,
+        "c.pair_id = ?": wanted.pair_id,
+        "c.parent_id = ?": wanted.parent_id,
+        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
+        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
+        f"s.id {_IN}": None if wanted.note_ids is None else raw_sql.json_list(wanted.note_ids),
+    }
+    given = {condition: value for condition, value in conditions.items() if value is not None}
+    return f"WHERE {' AND '.join(given)}", [*given.values()]
+
+
 def _mark(type: str, external_id: ExternalId) -> Mark:
     return "note", f"{type}\n{json.dumps(external_id)}"
 
 
 def _hit(row: Any, parts: dict[str, Any], with_text: bool) -> NoteHit:
-    return NoteHit(
-        chunk_id=row[0],
-        note_id=row[1],
-        hash=row[2],
-        source_type=row[3],
-        source_id=json.loads(row[4]),
-        pair_id=row[5],
-        parent_id=row[6],
-        offset=row[7],
-        size=row[8],
-        match_count=row[9],
-        read_count=row[10],
-        title=row[11],
-        created_at=raw_sql.parse_time(row[12]),
-        text=row[13] if with_text else None,
-        **parts,
-    )
-
-
-def _note(row: Any) -> Note:
-    return Note(
-        id=row[0],
-        app=row[1],
-        type=row[2],
-        external_id=json.loads(row[3]),
-        title=row[4],
-        created_at=raw_sql.parse_time(row[5]),
-        updated_at=raw_sql.parse_time(row[6]) if row[6] else None,
-        profile=row[7],
-        text=row[8],
-        missing=bool(row[9]),
-        chunks=row[10],
-    )
+    scored = (parts[name] for name in ("score", "cosine", "bm25", "confident"))
+    return from_text(NoteHit, (*row[:11], *scored, *row[11:13], row[13] if with_text else None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Hashable, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,6 +21,10 @@ def _words(value: str | None) -> tuple[str, ...]:
     return tuple(value.split()) if value else ()
 
 
+def _time(value: str | None) -> datetime | None:
+    return None if value is None else raw_sql.parse_time(value)
+
+
 def _object(value: str | None) -> Any:
     return None if value is None else json.loads(value)
 
@@ -31,6 +36,8 @@ _READERS: dict[str, Reader] = {
 }
 _TEXT_READERS: dict[str, Reader] = _READERS | {
     "datetime": raw_sql.parse_time,
+    "datetime | None": _time,
+    "ExternalId": json.loads,
     "date | None": raw_sql.parse_day,
 }
 """The same for rows of plain SQL, whose times and days are text."""

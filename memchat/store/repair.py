@@ -3,10 +3,10 @@ store, and repairs it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, literal, or_, select
+from sqlalchemy import Connection, Select, delete, func, literal, select
 
 from memchat.store import chunks, keywords, messages, raw_sql
 from memchat.store import embeddings as vectors
@@ -68,19 +68,6 @@ def remove_malformed_vectors(tx: Connection) -> int:
     of_service = select(services.c.dimensions * 4).where(services.c.id == _e.service_id)
     broken = func.length(_e.embedding) != of_service.scalar_subquery()
     return int(tx.execute(delete(embeddings).where(broken)).rowcount)
-
-
-def unused_hashes(tx: Connection, questions: Collection[str]) -> list[str]:
-    """The hashes of vectors that no fact, message, summary or chunk has, and none of these
-    queries."""
-    in_use = or_(
-        select(_m.id).where(_m.text_hash == _e.hash).exists(),
-        select(_t.id).where(_t.text_hash == _e.hash).exists(),
-        select(_s.id).where(_s.summary_hash == _e.hash).exists(),
-        select(_c.id).where(_c.hash == _e.hash).exists(),
-    )
-    found = tx.execute(select(_e.hash).where(~in_use).distinct()).scalars()
-    return [hashed for hashed in found if hashed not in questions]
 
 
 def user_texts(tx: Connection) -> list[str]:

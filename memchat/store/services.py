@@ -42,7 +42,7 @@ def register(tx: Connection, service: Service, now: datetime) -> int:
     return new_id
 
 
-def get(tx: Connection, service_id: int) -> Service | None:
+def get(tx: Connection, service_id: int | None) -> Service | None:
     """A registered service, or None. Its floor and whether it is local are not stored; the adapter
     has them."""
     row = tx.execute(select(services).where(_s.id == service_id)).first()

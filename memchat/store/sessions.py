@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Row,
     Select,
@@ -47,6 +48,7 @@ _SELECT: Select[Any] = (
 )
 
 
+_open = _s.ended_at.is_(None)
 _of_client = select(clients.c.id).where(clients.c.session_id == _s.id).exists()
 
 
@@ -73,53 +75,34 @@ def reopen(tx: Connection, session_id: int, owner: str, until: datetime, now: da
         "started_at": func.min(_s.started_at, said),
         "last_activity_at": func.max(_s.last_activity_at, said),
     }
-    tx.execute(
-        update(sessions)
-        .where(_s.id == session_id)
-        .values(ended_at=None, lease_owner=owner, lease_until=until, **times)
-    )
+    _set(tx, session_id, ended_at=None, lease_owner=owner, lease_until=until, **times)
 
 
 def renew(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
     """Extend the lease; False if another process ended or reopened the session."""
-    done = tx.execute(
-        update(sessions)
-        .where(_s.id == session_id, _s.lease_owner == owner, _s.ended_at.is_(None))
-        .values(lease_until=until)
-    )
-    return bool(done.rowcount)
+    return _set(tx, session_id, _open, _s.lease_owner == owner, lease_until=until)
 
 
 def hand_over(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
     """Give the lease of an open session to another owner; False if the session has ended."""
-    done = tx.execute(
-        update(sessions)
-        .where(_s.id == session_id, _s.ended_at.is_(None))
-        .values(lease_owner=owner, lease_until=until)
-    )
-    return bool(done.rowcount)
+    return _set(tx, session_id, _open, lease_owner=owner, lease_until=until)
 
 
 def touch(tx: Connection, session_id: int, now: datetime) -> None:
     """Store the time of the latest message."""
-    tx.execute(update(sessions).where(_s.id == session_id).values(last_activity_at=now))
+    _set(tx, session_id, last_activity_at=now)
 
 
 def end(tx: Connection, session_id: int, now: datetime) -> bool:
     """End the session; False if it was ended already."""
-    done = tx.execute(
-        update(sessions)
-        .where(_s.id == session_id, _s.ended_at.is_(None))
-        .values(ended_at=now, lease_owner=None, lease_until=None)
-    )
-    return bool(done.rowcount)
+    return _set(tx, session_id, _open, ended_at=now, lease_owner=None, lease_until=None)
 
 
 def open_sessions(
     tx: Connection, user: str | None = None
 ) -> list[tuple[Session, str | None, datetime | None]]:
     """All open sessions, of a user or of all, with their leases: (session, owner, until)."""
-    query = _SELECT.where(_s.ended_at.is_(None))
+    query = _SELECT.where(_open)
     if user is not None:
         query = query.where(apps.c.user == user)
     return [(_session(row), row.lease_owner, row.lease_until) for row in tx.execute(query)]
@@ -133,7 +116,7 @@ def lease(tx: Connection, session_id: int) -> tuple[str | None, datetime | None]
 
 def lease_owners(tx: Connection) -> list[str]:
     """The owners of the leases of all open sessions."""
-    query = select(_s.lease_owner).where(_s.ended_at.is_(None), _s.lease_owner.is_not(None))
+    query = select(_s.lease_owner).where(_open, _s.lease_owner.is_not(None))
     return list(tx.execute(query).scalars())
 
 
@@ -145,27 +128,26 @@ def mark_extracted(
     values: dict[str, Any] = {"extracted_to": func.max(_s.extracted_to, message_id)}
     if title:
         values["title"] = func.coalesce(_s.title, title)
-    tx.execute(update(sessions).where(_s.id == session_id).values(**values))
+    _set(tx, session_id, **values)
     if summary:
         _summarise(tx, session_id, summary)
 
 
 def mark_unread(tx: Connection, session_id: int, message_id: int) -> None:
     """Store that a message and those after it are to be read, also if they were read before."""
-    before = func.min(_s.extracted_to, message_id - 1)
-    tx.execute(update(sessions).where(_s.id == session_id).values(extracted_to=before))
+    _set(tx, session_id, extracted_to=func.min(_s.extracted_to, message_id - 1))
 
 
 def rename(tx: Connection, session_id: int, title: str) -> None:
     """Set the title, as a person gave it."""
-    tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
+    _set(tx, session_id, title=title)
 
 
 def set_description(
     tx: Connection, session_id: int, title: str | None, summary: str | None
 ) -> None:
     """Set title and summary."""
-    tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
+    _set(tx, session_id, title=title)
     _summarise(tx, session_id, summary)
 
 
@@ -176,8 +158,7 @@ def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
     ).one()
     if before.summary == summary:
         return
-    values = {"summary": summary, "summary_hash": None}
-    tx.execute(update(sessions).where(_s.id == session_id).values(**values))
+    _set(tx, session_id, summary=summary, summary_hash=None)
     keywords.remove(tx, "sessions", [session_id])
     if summary:
         keywords.write(tx, "sessions", session_id, before.app_id, summary)
@@ -188,8 +169,7 @@ def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
 
 def set_summary_hash(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
     """Store the hash under which the vector of a session's summary is kept."""
-    set_it = update(sessions).where(_s.id == session_id).values(summary_hash=text_hash)
-    tx.execute(set_it)
+    _set(tx, session_id, summary_hash=text_hash)
     index_changes.record(tx, app_id, "sessions", [session_id])
 
 
@@ -213,7 +193,7 @@ def by_id(tx: Connection, session_id: int) -> tuple[Session, int] | None:
 def ended_with_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
     """The user's ended sessions with messages that no extraction has read, and their scope rows."""
     unread = select(messages.c.id).where(messages.c.session_id == _s.id, unread_messages).exists()
-    query = _SELECT.where(apps.c.user == user, _s.ended_at.is_not(None), unread)
+    query = _SELECT.where(apps.c.user == user, ~_open, unread)
     return [(_session(row), row.app_id) for row in tx.execute(query)]
 
 
@@ -241,8 +221,7 @@ def starts(tx: Connection, app_id: int) -> list[tuple[int, datetime]]:
 
 def set_read_to(tx: Connection, session_id: int, message_id: int) -> None:
     """Store up to which message a session was read, 0 for none."""
-    read = update(sessions).where(_s.id == session_id).values(extracted_to=message_id)
-    tx.execute(read)
+    _set(tx, session_id, extracted_to=message_id)
 
 
 def ids_in_app(tx: Connection, app_id: int, session_ids: Sequence[int]) -> list[int]:
@@ -300,6 +279,12 @@ def has_unread_messages(tx: Connection, session_id: int) -> bool:
     query = select(messages.c.id).join(sessions, _s.id == messages.c.session_id)
     query = query.where(_s.id == session_id, unread_messages)
     return tx.execute(query.limit(1)).first() is not None
+
+
+def _set(tx: Connection, session_id: int, *only: ColumnElement[bool], **values: Any) -> bool:
+    """Set columns of a session for which these conditions hold; False if there is none."""
+    mine = update(sessions).where(_s.id == session_id, *only)
+    return bool(tx.execute(mine.values(**values)).rowcount)
 
 
 def _session(row: Row[Any]) -> Session:

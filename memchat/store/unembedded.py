@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from memchat.store import chunks
-from memchat.store.jobs import UNFINISHED, is_free, unfinished
+from memchat.store.jobs import NOT_LEASED, UNFINISHED, is_free, unfinished
 from memchat.store.schema import (
     UtcTime,
     embeddings,
@@ -144,9 +144,8 @@ def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> No
         # A job whose worker ends at every try must fail for good, however often this is called.
         "attempts": case((unfinished, _j.attempts), else_=0),
         "error_message": None,
-        "lease_owner": None,
-        "lease_until": None,
         "processed_at": None,
+        **NOT_LEASED,
     }
     tx.execute(
         upsert(jobs)

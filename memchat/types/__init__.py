@@ -45,7 +45,7 @@ from memchat.types.note import (
     NoteUse,
 )
 from memchat.types.note_source import NotePassage, NoteSource
-from memchat.types.progress import Progress
+from memchat.types.progress import OnProgress, Progress
 from memchat.types.question import Question
 from memchat.types.reading_plan import ReadingPlan
 from memchat.types.record import to_json

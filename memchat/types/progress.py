@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -37,3 +38,7 @@ class Progress:
     def left(self) -> float | None:
         """Seconds until the end at this rate, or None if that cannot be told yet."""
         return (self.total - self.past) / self.rate if self.rate > 0 else None
+
+
+OnProgress = Callable[[Progress], None]
+"""Told now and then how far a task has come."""

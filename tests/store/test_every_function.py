@@ -450,7 +450,7 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     unembedded.enqueue_all(tx, used, NOON)
     assert embedding_states.unfinished_jobs(tx, [porto], NOON)[porto].status == "pending"
     assert embedding_states.of_memories(tx, [lisbon])[lisbon].status == "completed"
-    assert embeddings.query_hash("q") in repair.unused_hashes(tx, [])
+    assert embeddings.query_hash("q") in embeddings.unused_hashes(tx)
     assert repair.remove_malformed_vectors(tx) == 0
     embeddings.remove_unused(tx, [embeddings.query_hash("q")])
     coming = services.register(tx, Service("test", "other", 4, 100), NOON)

@@ -25,24 +25,25 @@ class Confirmation:
     rest: str = ""
 
 
-_YES = frozenset(
+def _phrases(listed: str) -> frozenset[str]:
+    """Phrases with a bar between them, on several lines."""
+    return frozenset("".join(line.strip() for line in listed.split("\n")).split("|"))
+
+
+_YES = _phrases(
     """yes|y|yes please|yes do|yes do it|yes forget it|yes forget them|yeah|yep|yup|do it|go ahead
     |please do|sure|confirm|forget them|ja|ja bitte|ja gerne|jawohl|klar|oui|oui s il te plaît
     |d accord|vas y|sí|si|sí por favor|si por favor|claro|sì|sì grazie|certo|sim|sim por favor
     |ja graag|ja alsjeblieft|да|так|tak|evet|ano|igen|kyllä|ναι|はい|是|是的|好|好的|네|예|نعم|हाँ|हां
-    |ใช่|vâng|có|ya""".replace("\n", "")
-    .replace("    ", "")
-    .split("|")
+    |ใช่|vâng|có|ya"""
 )
-_ALL = frozenset(
+_ALL = _phrases(
     """all|all of them|both|both of them|everything|yes all|yes all of them|yes both|alle|alles
     |beide|ja alle|ja beide|tous|toutes|tous les deux|toutes les deux|oui tous|todos|todas
     |ambos|los dos|las dos|tutti|tutte|entrambi|entrambe|as duas|os dois|allemaal|allebei
-    |全部|すべて|모두""".replace("\n", "")
-    .replace("    ", "")
-    .split("|")
+    |全部|すべて|모두"""
 )
-_NO = frozenset(
+_NO = _phrases(
     """no|n|no thanks|no thank you|nope|nah|don t|don t do it|do not|cancel|stop|never mind
     |nevermind|none|none of them|neither|keep it|keep them|leave it|leave them|let it be|nein
     |nein danke|keine|keins|abbrechen|lass es|lass sie|lass das|behalte es|behalte sie|laisse
@@ -50,9 +51,7 @@ _NO = frozenset(
     |lasciala|deixa|deixa estar|laat maar|laat het|оставь|zostaw
     |non|non merci|aucun|annule|ninguno|ninguna|cancela|no gracias|no grazie|nessuno|annulla|não
     |não obrigado|não obrigada|nenhum|nee|nee bedankt|geen|нет|nie|hayır|いいえ|不|不要|不用|아니요
-    |아니|لا|नहीं|ไม่|không|tidak""".replace("\n", "")
-    .replace("    ", "")
-    .split("|")
+    |아니|لا|नहीं|ไม่|không|tidak"""
 )
 _ORDINALS = {
     word: place

@@ -30,7 +30,7 @@ from memchat.memory.recall import turn_texts
 from memchat.store import embeddings, messages, services, sessions, unembedded
 from memchat.store.database import Database
 from memchat.store.unembedded import KINDS, Kind, UnembeddedText
-from memchat.types import Progress, Usage
+from memchat.types import OnProgress, Progress, Usage
 
 if TYPE_CHECKING:
     from memchat.providers import Embedder
@@ -112,7 +112,7 @@ class Migration:
             before = services.get(tx, in_use) if in_use not in (None, service_id) else None
         self._done = MigrationResult(embedder.service.name, before.name if before else None)
 
-    def run(self, tell: Callable[[Progress], None]) -> MigrationResult:
+    def run(self, tell: OnProgress) -> MigrationResult:
         """Embed what lacks a vector, again and again until nothing does, then change the service.
 
         Raises StoreError where another process runs or cancelled it, and the service's error where
@@ -154,7 +154,7 @@ class Migration:
                 ctx = Context(tx, WHOLE_STORE, self._clock(), self._settings.zone)
                 turn_texts.write(ctx, session_id, None, {})
 
-    def _pass(self, tell: Callable[[Progress], None]) -> None:
+    def _pass(self, tell: OnProgress) -> None:
         """One pass over everything that lacks a vector."""
         with self._database.read() as tx:
             total = unembedded.total(tx)

@@ -60,7 +60,7 @@ class Repair:
         """Vectors of texts that are gone."""
         with self._database.write() as tx:
             queries = {embeddings.query_hash(shortened(words)) for words in repair.user_texts(tx)}
-            idle = repair.unused_hashes(tx, queries)
+            idle = [key for key in embeddings.unused_hashes(tx) if key not in queries]
             embeddings.remove_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 
@@ -87,7 +87,7 @@ class Repair:
         """Saved shards that hold other vectors than the rows."""
         with self._database.read() as tx:
             store_id, in_use = meta.get(tx, "store_id"), services.in_use(tx)
-            service = services.get(tx, in_use) if in_use is not None else None
+            service = services.get(tx, in_use)
             if store_id is None or in_use is None or service is None:
                 return None
             fresh = VectorIndex(self._database.home, store_id, in_use, service)

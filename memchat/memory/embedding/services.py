@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -14,10 +13,10 @@ from memchat.config import Settings
 from memchat.config.model_defaults import embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
 from memchat.memory.embedding.migration import FitsNotes, Migration, MigrationResult
-from memchat.providers import factory, plugins
+from memchat.providers import factory
 from memchat.store import apps, embeddings, meta, services, unembedded
 from memchat.store.database import Database
-from memchat.types import PluginInfo, Progress, ServiceInfo
+from memchat.types import OnProgress, ServiceInfo
 from memchat.vectors import vector_index
 
 if TYPE_CHECKING:
@@ -54,10 +53,6 @@ class EmbeddingServices:
                 tx, {i: unembedded.count(tx, i) for i in services.all_services(tx)}
             )
 
-    def plugins(self) -> list[PluginInfo]:
-        """The providers that other packages bring, by name."""
-        return plugins.listed()
-
     def use(self, name: str, *, force: bool) -> int:
         """Search a service's vectors from now on, in one transaction; how many texts lack one.
 
@@ -77,17 +72,13 @@ class EmbeddingServices:
             services.use(tx, service_id)
         return lacking
 
-    def fetch(self, name: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
-        """Download the files of a model that fastembed runs; see ``fetch``."""
-        return factory.download(self._settings, name, tell)
-
     def migrate(
         self,
         name: str | None,
         *,
         dimensions: int | None,
         max_tokens: int | None,
-        tell: Callable[[Progress], None],
+        tell: OnProgress,
         sleep: Callable[[float], None] = time.sleep,
     ) -> MigrationResult:
         """Make a service's vectors beside those in use, then change to it. See ``Migration``.
@@ -162,8 +153,7 @@ class EmbeddingServices:
         """What makes the vectors of the named service; without a name of the one that is coming,
         else of the one that the settings name."""
         with self._database.read() as tx:
-            coming = services.coming(tx)
-            stored = services.get(tx, coming) if coming is not None and name is None else None
+            stored = services.get(tx, services.coming(tx)) if name is None else None
             if name is not None and name.isdecimal():
                 stored = services.get(tx, self._find(tx, name))
         given = self._given
@@ -185,8 +175,7 @@ class EmbeddingServices:
         """What makes the vectors of the service in use; None where there is none, or it cannot be
         asked."""
         with self._database.read() as tx:
-            in_use = services.in_use(tx)
-            stored = services.get(tx, in_use) if in_use is not None else None
+            stored = services.get(tx, services.in_use(tx))
         if stored is None:
             return None
         if self._given is not None and self._given.service.same_space(stored):

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from memchat.errors import ExtractionError
+from memchat.memory.extraction.json_schema import list_schema, object_schema
 from memchat.types import MEMORY_TYPES, MemoryType, clean_text
 
 log = logging.getLogger(__name__)
@@ -216,18 +217,7 @@ def parse(text: str) -> ExtractionAnswer:
 
 def json_schema() -> dict[str, Any]:
     """The schema of the answer for strict modes: every field required, absent ones null."""
-
-    def record(**fields: Any) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": fields,
-            "required": list(fields),
-            "additionalProperties": False,
-        }
-
-    def many(items: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "array", "items": items}
-
+    record, many = object_schema, list_schema
     text = {"type": "string"}
     maybe = {"type": ["string", "null"]}
     fact = {

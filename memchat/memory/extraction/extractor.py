@@ -10,14 +10,13 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
 
-from memchat.errors import ExtractionError
 from memchat.memory.extraction import candidate
 from memchat.memory.extraction.candidate import MAX_FACTS, ExtractionAnswer
+from memchat.memory.extraction.json_call import JsonCall
 from memchat.memory.gate import quoted_text
 from memchat.memory.gate.types import KnownFact
 from memchat.prompts import Prompts
@@ -33,7 +32,6 @@ KEYS_LIMIT = 1_000
 MORE_ROUNDS = 3
 """How often a full answer is asked for the rest."""
 ASK_FOR_MORE = "Now the facts after these that are still missing, if any."
-_BAD_ANSWER_SHOWN = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +56,20 @@ class Window:
     context: tuple[TranscriptLine, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Extraction:
     """The answers of a call and its follow-ups, and their usage."""
 
-    answers: list[ExtractionAnswer] = field(default_factory=list)
-    usage: list[Usage] = field(default_factory=list)
+    answers: list[ExtractionAnswer]
+    usage: list[Usage]
 
 
 class Extractor:
     """The extraction call for one model and set of prompts."""
 
-    def __init__(self, model: ChatModel, prompts: Prompts, zone: ZoneInfo) -> None:
-        self.model = model
+    def __init__(self, model: ChatModel, prompts: Prompts) -> None:
+        self._model = model
         self.instructions = prompts.render("extract", limit=str(MAX_FACTS))
-        self._schema = candidate.json_schema()
-        self._zone = zone
 
     def read(
         self, window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]
@@ -83,48 +79,19 @@ class Extractor:
         Raises ProviderError when the provider fails, ExtractionError when its answer is of no use
         even after one repair.
         """
-        done = Extraction()
+        call = JsonCall(self._model, "extract", self.instructions, candidate.json_schema())
+        answers: list[ExtractionAnswer] = []
         seen: set[str] = set()
-        chat = [
-            ChatMessage("system", self._system()),
-            ChatMessage("user", render_data(window, known, keys)),
-        ]
+        chat = [ChatMessage("user", render_data(window, known, keys))]
         for _ in range(1 + MORE_ROUNDS):
-            answer, reply = self._ask(chat, done)
+            answer, reply = call.ask(chat, _parsed)
             new = [item for item in answer.facts if item.model_dump_json() not in seen]
             seen |= {item.model_dump_json() for item in new}
-            done.answers.append(answer.model_copy(update={"facts": tuple(new)}))
+            answers.append(answer.model_copy(update={"facts": tuple(new)}))
             if not new or not (answer.more or len(answer.facts) >= MAX_FACTS):
                 break
             chat += [ChatMessage("assistant", reply), ChatMessage("user", ASK_FOR_MORE)]
-        return done
-
-    def _system(self) -> str:
-        if self.model.schema_mode:
-            return self.instructions
-        shape = json.dumps(self._schema, separators=(",", ":"))
-        return f"{self.instructions}\nIts JSON schema: {shape}\n"
-
-    def _ask(self, chat: list[ChatMessage], done: Extraction) -> tuple[ExtractionAnswer, str]:
-        reply = self._complete(chat, done)
-        try:
-            return _parsed(reply), reply
-        except ExtractionError as error:
-            reason = str(error)
-        repair = [
-            *chat,
-            ChatMessage("assistant", reply[:_BAD_ANSWER_SHOWN] or "(nothing)"),
-            ChatMessage(
-                "user", f"That could not be used: {reason} Answer with the JSON object alone."
-            ),
-        ]
-        reply = self._complete(repair, done)
-        return _parsed(reply), reply
-
-    def _complete(self, chat: Sequence[ChatMessage], done: Extraction) -> str:
-        completion = self.model.complete(chat, purpose="extract", schema=self._schema)
-        done.usage.append(completion.usage)
-        return completion.text
+        return Extraction(answers, call.usage)
 
 
 def _parsed(reply: str) -> ExtractionAnswer:

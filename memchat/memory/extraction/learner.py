@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -88,7 +88,7 @@ class Learner:
         if reading is None:
             return self._skip(claim, why_not)
         model = self._model()
-        extractor = Extractor(model, self._prompts, self._settings.zone)
+        extractor = Extractor(model, self._prompts)
         try:
             for number, window in enumerate(self._windows(reading, model)):
                 if number and number % WINDOWS_AT_ONCE == 0:
@@ -319,6 +319,3 @@ class Learner:
                 return
             for spent in reading.usage:
                 usage.add(tx, reading.app_id, reading.session.id, spent, self._clock())
-
-    def _today(self) -> date:
-        return self._clock().astimezone(self._settings.zone).date()

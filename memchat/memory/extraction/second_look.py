@@ -7,16 +7,18 @@ user may decide, is not sent.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from memchat.errors import ExtractionError
 from memchat.language.secrets import Secret, find_secrets, mask
 from memchat.memory.extraction.candidate import find_object
 from memchat.memory.extraction.extractor import fenced
+from memchat.memory.extraction.json_call import JsonCall
+from memchat.memory.extraction.json_schema import list_schema, object_schema
 from memchat.memory.gate.quoted_text import mark_quoted
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -29,7 +31,6 @@ WHOLE_CONVERSATION_LIMIT = 2_400
 """Characters up to which a conversation is sent whole; of a longer one only the parts near the
 quotes are sent."""
 _NEAR = 500
-_BAD_ANSWER_SHOWN = 2_000
 Answer = Literal["holds", "not", "unclear"]
 
 REFUSAL_REASONS = {
@@ -99,43 +100,26 @@ class SecondLook:
         """An answer for each request, in order. Raises ProviderError where the provider fails."""
         if self.masks:
             requests, messages = mask_requests(requests, messages)
+        call = JsonCall(self.model, "verify", self.prompts.render("verify"), json_schema())
         found: list[LookAnswer] = []
-        for start in range(0, len(requests), BATCH_SIZE):
-            found += self._batch(requests[start : start + BATCH_SIZE], messages)
+        try:
+            for start in range(0, len(requests), BATCH_SIZE):
+                found += _batch(call, requests[start : start + BATCH_SIZE], messages)
+        finally:
+            self.usage += call.usage
         return found
 
-    def _batch(
-        self, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
-    ) -> list[LookAnswer]:
-        chat = [
-            ChatMessage("system", self._system()),
-            ChatMessage("user", fenced(_data(requests, messages))),
-        ]
-        ids = [f"c{number}" for number in range(1, len(requests) + 1)]
-        reply = self._complete(chat)
-        try:
-            return parse_answers(reply, ids)
-        except ExtractionError as error:
-            again = f"That could not be used: {error} Answer with the JSON object alone."
-        shown = reply[:_BAD_ANSWER_SHOWN] or "(nothing)"
-        chat += [ChatMessage("assistant", shown), ChatMessage("user", again)]
-        try:
-            return parse_answers(self._complete(chat), ids)
-        except ExtractionError as error:
-            log.warning("a second look could not be read: %s", error)
-            return [UNCLEAR] * len(requests)
 
-    def _system(self) -> str:
-        instructions = self.prompts.render("verify")
-        if self.model.schema_mode:
-            return instructions
-        shape = json.dumps(json_schema(), separators=(",", ":"))
-        return f"{instructions}\nIts JSON schema: {shape}\n"
-
-    def _complete(self, chat: Sequence[ChatMessage]) -> str:
-        completion = self.model.complete(chat, purpose="verify", schema=json_schema())
-        self.usage.append(completion.usage)
-        return completion.text
+def _batch(
+    call: JsonCall, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
+) -> list[LookAnswer]:
+    chat = [ChatMessage("user", fenced(_data(requests, messages)))]
+    ids = [f"c{number}" for number in range(1, len(requests) + 1)]
+    try:
+        return call.ask(chat, partial(parse_answers, ids=ids))[0]
+    except ExtractionError as error:
+        log.warning("a second look could not be read: %s", error)
+        return [UNCLEAR] * len(requests)
 
 
 def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
@@ -183,25 +167,13 @@ def _moved(found: Sequence[Secret], start: int, end: int) -> tuple[int, int]:
 
 def json_schema() -> dict[str, Any]:
     """The schema of the answer for strict modes."""
-    maybe = {"type": ["string", "null"]}
-    fields: dict[str, Any] = {
-        "id": {"type": "string"},
-        "answer": {"type": "string", "enum": ["holds", "not", "unclear"]},
-        "why": {"type": ["string", "null"], "enum": [*REFUSAL_REASONS, None]},
-        "now": maybe,
-    }
-    one = {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"verdicts": {"type": "array", "items": one}},
-        "required": ["verdicts"],
-        "additionalProperties": False,
-    }
+    one = object_schema(
+        id={"type": "string"},
+        answer={"type": "string", "enum": ["holds", "not", "unclear"]},
+        why={"type": ["string", "null"], "enum": [*REFUSAL_REASONS, None]},
+        now={"type": ["string", "null"]},
+    )
+    return object_schema(verdicts=list_schema(one))
 
 
 def _answer(item: dict[str, Any]) -> LookAnswer:

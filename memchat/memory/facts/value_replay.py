@@ -10,7 +10,7 @@ from memchat.memory.context import Context
 from memchat.memory.facts.in_force import drop_replacement_question, said_order
 from memchat.store import events, memory_changes, messages, values_in_force
 from memchat.store.events import Cause
-from memchat.types import Event, Memory
+from memchat.types import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,9 @@ class ValueReplay:
         turns = messages.by_ids(self.ctx.tx, sorted({e.message_id for e in past if e.message_id}))
         found = sorted((e for e in past if e.message_id in turns), key=lambda e: e.id)
         return [
-            Statement(e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start(e))
+            Statement(
+                e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start_of(e.new)
+            )
             for e in found
             if e.message_id is not None
         ]
@@ -156,10 +158,6 @@ class ValueReplay:
 
 def _takes_part(memory: Memory) -> bool:
     return memory.active or memory.inactive_reason == "superseded"
-
-
-def _start(event: Event) -> date | None:
-    return _start_of(event.new)
 
 
 def _start_of(state: dict[str, object] | None) -> date | None:

@@ -39,13 +39,13 @@ _RANKS = _groups("ordinals")
 def difference(one: str, other: str) -> str | None:
     """What keeps two values apart: "number", "unit", "name", "person", "side or time" or
     "negation"; None where they may mean the same."""
-    if numbers(one) != numbers(other) or _ranks(one) != _ranks(other):
+    if numbers(one) != numbers(other) or _held(_RANKS, one) != _held(_RANKS, other):
         return "number"
     if _other_units(one, other):
         return "unit"
     if _has_unshared_name(one, other) or _has_unshared_name(other, one) or _other_order(one, other):
         return "name"
-    if _people(one) != _people(other):
+    if _held(_PERSONS, one) != _held(_PERSONS, other):
         return "person"
     a, b = fold(one).text, fold(other).text
     if any(_are_opposites(sides, a, b) for sides in _OPPOSITE_SIDES):
@@ -184,15 +184,8 @@ def _named(value: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", folded) is not None
 
 
-def _people(value: str) -> frozenset[int]:
-    return _held(_PERSONS, fold(value).text)
-
-
-def _ranks(value: str) -> frozenset[int]:
-    return _held(_RANKS, fold(value).text)
-
-
-def _held(groups: list[list[re.Pattern[str]]], folded: str) -> frozenset[int]:
+def _held(groups: list[list[re.Pattern[str]]], value: str) -> frozenset[int]:
+    folded = fold(value).text
     return frozenset(
         i for i, words in enumerate(groups) if any(word.search(folded) for word in words)
     )

@@ -28,6 +28,7 @@ from memchat.store import (
     apps,
     clients,
     inbox,
+    memories,
     new_memory,
     record_kinds,
     record_rows,
@@ -261,7 +262,7 @@ class ImportRun:
         sha1 = new_memory.sha1_of(values["memory_type"], values["key"], values["value"])
         found = self._memories.find(app_id, sha1)
         if found is None and app_id in self._old_apps:
-            moved = self._memories.find_moved(self._homes, sha1, values["created_at"])
+            moved = memories.made_at(self.ctx.tx, self._homes, sha1, values["created_at"])
             found = None if moved is None or moved in self._new["memory"] else (moved, False)
         if found is not None:
             memory_id, deleted = found

@@ -29,11 +29,6 @@ class KnownMemories:
         edited = self._former(app_id).get(sha1)
         return None if edited is None else (edited, False)
 
-    def find_moved(self, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
-        """The id of the memory that says this in one of these scope rows and was made at this time:
-        it was moved there, from one app to all or back."""
-        return memories.made_at(self.tx, app_ids, sha1, created_at)
-
     def is_forgotten(self, app_ids: Sequence[int], key: str, value: str, said_at: datetime) -> bool:
         """Whether this fact was forgotten after it was said. Others that share words with a
         forgotten one are not."""

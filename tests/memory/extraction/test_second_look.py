@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memchat.memory.extraction import second_look
+from memchat.memory.extraction import json_call, second_look
 from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.memory.extraction.second_look_verdicts import UNCLEAR
 from memchat.testing import Request, ScriptedModel
@@ -71,7 +71,7 @@ def test_broken_json_is_repaired_once(mc, extract_model) -> None:
     extract_model.second_look = look
     extract_model.replies.append(answer(OWL))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(second_look, "_BAD_ANSWER_SHOWN", 3)
+        patch.setattr(json_call, "_BAD_ANSWER_SHOWN", 3)
         talk(mc, SAID)
     assert values(mc) == {"an owl"}
     _, again = looks(extract_model)

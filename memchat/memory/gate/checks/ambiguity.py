@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memchat.language import markers
+from memchat.language.markers import find_markers, languages_of, opens_with
 from memchat.language.sentences import Span, next_sentence, sentence_around
 from memchat.language.text import fold, holds_word
 from memchat.memory.gate import quoted_text
@@ -61,7 +61,7 @@ def has_marker_nearby(case: Case) -> bool:
     texts += [t.text[:_NEAR] for turn in case.quoted_turns() for t in _later(case, turn)[:1]]
     for text in dict.fromkeys(texts):
         languages = languages_in(text, 0, len(text)) or case.languages
-        if "?" in text or any(_marked(kind, fold(text).text, languages) for kind in _BESIDE):
+        if "?" in text or any(find_markers(kind, fold(text).text, languages) for kind in _BESIDE):
             return True
     return NO_WORD_OF_CHANGE in case.signals
 
@@ -69,7 +69,7 @@ def has_marker_nearby(case: Case) -> bool:
 def languages_in(text: str, start: int, end: int) -> tuple[str, ...]:
     """The languages of the words around a span, likeliest first; empty where no list is known."""
     window = text[max(0, start - _AROUND) : end + _AROUND]
-    found = markers.languages_of(fold(window).text)
+    found = languages_of(fold(window).text)
     # "I adore jazz." holds no other function word, and folding takes the capital away.
     return found or (("en",) if _ENGLISH_I.search(window) else ())
 
@@ -94,14 +94,18 @@ def _in_words(case: Case, place: QuotePlace, value: str) -> Iterator[str]:
     """Signals in the clause and the sentence of the quote."""
     if case.candidate.relation != "ends":
         yield from _denial(case, place, value)
-    if _marked("supposition", place.sentence, place.languages) and not _marked(
+    if find_markers("supposition", place.sentence, place.languages) and not find_markers(
         "supposition", value, place.languages
     ):
         yield "it may be an if, a wish or a guess"
-    if place.sentence.rstrip(" \"')*_").endswith(("?", "؟")) or _opens("question", place):
+    if place.sentence.rstrip(" \"')*_").endswith(("?", "؟")) or opens_with(
+        "question", place.sentence, place.languages
+    ):
         yield "it stands in a question"
     for kind in ("reported", "somebody_else"):
-        people = [w for m in _marked(kind, place.sentence, place.languages) for w in m[0].split()]
+        people = [
+            w for m in find_markers(kind, place.sentence, place.languages) for w in m[0].split()
+        ]
         if people and not any(holds_word(value, word) for word in people):
             yield "it may be about somebody else, or what they say"
             break
@@ -112,13 +116,13 @@ def _in_words(case: Case, place: QuotePlace, value: str) -> Iterator[str]:
 
 
 def _denial(case: Case, place: QuotePlace, value: str) -> Iterator[str]:
-    denied = bool(_marked("negation", place.clause, place.languages))
-    carried = bool(_marked("negation", value, place.languages)) or _DENYING_SLOT.search(value)
+    denied = bool(find_markers("negation", place.clause, place.languages))
+    carried = bool(find_markers("negation", value, place.languages)) or _DENYING_SLOT.search(value)
     if denied and not carried:
         yield "a “not” stands beside it, which may belong to it"
-    elif _marked("negation", fold(case.candidate.value).text, place.languages) and not _marked(
-        "negation", place.sentence, place.languages
-    ):
+    elif find_markers(
+        "negation", fold(case.candidate.value).text, place.languages
+    ) and not find_markers("negation", place.sentence, place.languages):
         yield "it denies something, and your words do not"
 
 
@@ -132,11 +136,11 @@ def _in_surroundings(case: Case, place: QuotePlace) -> Iterator[str]:
         yield "it stands in quotation marks"
     upto = fold(text[: place.span.end]).text
     played = [upto, *(fold(t.text).text for t in case.turns if _before(t, place.turn))]
-    if any(_marked("fiction", said, place.languages) for said in played):
+    if any(find_markers("fiction", said, place.languages) for said in played):
         yield "it may be part of a game or of a text to be written"
     following = [place.next, *(fold(t.text).text for t in _later(case, place.turn)[:1])]
-    if any(_opens_text("withdrawn", said, place.languages) for said in following) or (
-        _marked("withdrawn", place.sentence, place.languages)
+    if any(opens_with("withdrawn", said, place.languages) for said in following) or (
+        find_markers("withdrawn", place.sentence, place.languages)
     ):
         yield "what follows may take it back"
     if quoted_text.mentions_a_text(text) or any(
@@ -158,8 +162,8 @@ def _answers(case: Case, place: QuotePlace) -> bool:
         before
         and before[0].role == "assistant"
         and "?" in fold(before[0].text).text
-        and _opens("acceptance", place)
-        and not _marked("first_person", place.sentence, place.languages)
+        and opens_with("acceptance", place.sentence, place.languages)
+        and not find_markers("first_person", place.sentence, place.languages)
     )
 
 
@@ -174,15 +178,3 @@ def _before(turn: Turn, other: Turn) -> bool:
 
 def _later(case: Case, turn: Turn) -> list[Turn]:
     return [t for t in case.turns if t.role == "user" and t.message_id > turn.message_id]
-
-
-def _marked(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
-    return markers.find_markers(kind, folded, languages)
-
-
-def _opens(kind: str, place: QuotePlace) -> bool:
-    return _opens_text(kind, place.sentence, place.languages)
-
-
-def _opens_text(kind: str, folded: str, languages: tuple[str, ...]) -> bool:
-    return markers.opens_with(kind, folded, languages)

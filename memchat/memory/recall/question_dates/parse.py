@@ -63,6 +63,8 @@ def date_range(text: str, now: datetime, zone: ZoneInfo) -> DateRange | None:
     return None
 
 
+Resolve = Callable[[re.Match[str], date, Kind | None], DateRange | None]
+"""Finds the days that a match names, on a day and in the tense of its sentence."""
 _READ, _OWN_WORDS = 2_000, 6
 _NEAR = {"d": 0, "w": 3, "m": 15, "y": 90}
 """Days around "two weeks ago" that it may mean as well."""
@@ -122,7 +124,7 @@ def _days(start: date, end: date, today: date, tense: Kind | None) -> DateRange:
     return DateRange(start if tense is None else max(start, today), end, "future")
 
 
-def _offset(days: int) -> Callable[[re.Match[str], date, Kind | None], DateRange | None]:
+def _offset(days: int) -> Resolve:
     def resolve(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
         day = today + timedelta(days=days)
         return _days(day, day, today, tense)
@@ -289,17 +291,15 @@ def _for_named(match: re.Match[str], today: date, tense: Kind | None) -> DateRan
     return _named(match, today, tense or "future")
 
 
-def _words(*alternatives: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b")
+def _words(*alternatives: str) -> str:
+    return rf"\b(?:{'|'.join(alternatives)})\b"
 
 
 _LED_NAME = "|".join(
     sorted([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS, _WEEKEND], key=len, reverse=True)
 )
 _DATE_LED = r"(?<![\d.])" + _NO_VERB + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
-_READERS: tuple[
-    tuple[re.Pattern[str], Callable[[re.Match[str], date, Kind | None], DateRange | None]], ...
-] = (
+_PATTERNS: tuple[tuple[str, Resolve], ...] = (
     (
         _words("day before yesterday|vorgestern|avant[- ]hier|anteayer|antier|antes de ayer"),
         _offset(-2),
@@ -318,10 +318,7 @@ _READERS: tuple[
         ),
         _this_part_of_day,
     ),
-    (
-        _words("today|tonight|this evening|heute|aujourd'hui|ce soir|hoy|esta noche"),
-        _offset(0),
-    ),
+    (_words("today|tonight|this evening|heute|aujourd'hui|ce soir|hoy|esta noche"), _offset(0)),
     (
         _words(
             "tomorrow|demain|(?<!la )(?<!esta )(?<!una )manana",
@@ -329,71 +326,49 @@ _READERS: tuple[
         ),
         _offset(1),
     ),
-    (re.compile(rf"\b{_COUNT}\s+(?:ago|zuvor)\b"), _ago),
-    (re.compile(rf"\b(?:vor|il y a|hace)\s+{_COUNT}\b"), _ago),
+    (rf"\b{_COUNT}\s+(?:ago|zuvor)\b", _ago),
+    (rf"\b(?:vor|il y a|hace)\s+{_COUNT}\b", _ago),
+    (rf"\b(?:last|past|previous|letzten|vergangenen|ultim[oa]s)\s+{_COUNT}\b", _counted_last),
+    (rf"\b(?P<n>{_NUMBER})\s+(?:dernier(?:e)?s|ultim[oa]s)\s+(?P<unit>{_UNIT})\b", _counted_last),
+    (rf"\b(?:next|coming|nachsten|kommenden|proxim[oa]s)\s+{_COUNT}\b", _counted_next),
+    (rf"\b(?P<n>{_NUMBER})\s+(?:prochain(?:e)?s|proxim[oa]s)\s+(?P<unit>{_UNIT})\b", _counted_next),
+    (rf"\b(?:in|dans|en|dentro de)\s+{_COUNT}\b", _ahead),
+    (r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b", _iso),
+    (rf"{_DATE_LED}(?P<month>{_MONTH})\b(?:,?\s+(?:de\s+)?{_YEAR})?", _dated),
     (
-        re.compile(rf"\b(?:last|past|previous|letzten|vergangenen|ultim[oa]s)\s+{_COUNT}\b"),
-        _counted_last,
-    ),
-    (
-        re.compile(rf"\b(?P<n>{_NUMBER})\s+(?:dernier(?:e)?s|ultim[oa]s)\s+(?P<unit>{_UNIT})\b"),
-        _counted_last,
-    ),
-    (re.compile(rf"\b(?:next|coming|nachsten|kommenden|proxim[oa]s)\s+{_COUNT}\b"), _counted_next),
-    (
-        re.compile(rf"\b(?P<n>{_NUMBER})\s+(?:prochain(?:e)?s|proxim[oa]s)\s+(?P<unit>{_UNIT})\b"),
-        _counted_next,
-    ),
-    (re.compile(rf"\b(?:in|dans|en|dentro de)\s+{_COUNT}\b"), _ahead),
-    (re.compile(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b"), _iso),
-    (re.compile(rf"{_DATE_LED}(?P<month>{_MONTH})\b(?:,?\s+(?:de\s+)?{_YEAR})?"), _dated),
-    (
-        re.compile(
-            rf"\b{_NO_VERB}(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?"
-        ),
+        rf"\b{_NO_VERB}(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?",
         _dated,
     ),
     (
-        re.compile(
-            r"(?<![\d.])(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.(?:\s?(?P<year>(?:19|20)\d{2}))?(?!\d)"
-        ),
+        r"(?<![\d.])(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.(?:\s?(?P<year>(?:19|20)\d{2}))?(?!\d)",
         _dated,
     ),
-    (re.compile(rf"\b(?P<month>{_MONTH})\s+(?:de\s+)?{_YEAR}\b"), _of_year),
-    (re.compile(rf"\b{_LAST}\s+{_NAME}\b"), _named),
-    (re.compile(rf"\b{_NEXT}\s+{_NAME}\b"), _named),
-    (re.compile(rf"\b{_NAME}\s+{_TRAILING}\b"), _named),
-    (re.compile(rf"\b{_THIS}\s+{_NO_VERB}{_NAME}\b"), _named),
+    (rf"\b(?P<month>{_MONTH})\s+(?:de\s+)?{_YEAR}\b", _of_year),
+    (rf"\b{_LAST}\s+{_NAME}\b", _named),
+    (rf"\b{_NEXT}\s+{_NAME}\b", _named),
+    (rf"\b{_NAME}\s+{_TRAILING}\b", _named),
+    (rf"\b{_THIS}\s+{_NO_VERB}{_NAME}\b", _named),
     (
-        re.compile(
-            rf"\b(?:in|en|during|im jahre?|in the year|durant|durante|desde|seit|since|depuis)\s+{_YEAR}\b"
-        ),
+        rf"\b(?:in|en|during|im jahre?|in the year|durant|durante|desde|seit|since|depuis)\s+{_YEAR}\b",
         _of_year,
     ),
     (
-        re.compile(
-            rf"\b(?:in|on|during|over|at|since|im|am|ubers?|seit|wahrend|en|au|le|l'|depuis|el|los|durante|desde)(?:\s+(?:the|des|dem|der|la|le|el|early|late))?(?:\s+|(?<='))(?P<name>{_LED_NAME})\b(?!')"
-        ),
+        rf"\b(?:in|on|during|over|at|since|im|am|ubers?|seit|wahrend|en|au|le|l'|depuis|el|los|durante|desde)(?:\s+(?:the|des|dem|der|la|le|el|early|late))?(?:\s+|(?<='))(?P<name>{_LED_NAME})\b(?!')",
         _named,
     ),
     (
-        re.compile(
-            rf"\b(?:for|furs?|pour|para)(?:\s+(?:the|das|den|le|la|el))?\s+(?P<name>{'|'.join(_DAY_NAMES)}|{_WEEKEND})\b"
-        ),
+        rf"\b(?:for|furs?|pour|para)(?:\s+(?:the|das|den|le|la|el))?\s+(?P<name>{'|'.join(_DAY_NAMES)}|{_WEEKEND})\b",
         _for_named,
     ),
     (
-        re.compile(
-            r"\bon the (?P<day>\d{1,2})(?:st|nd|rd|th)(?=\s*(?:$|[?!.,;:]|(?:about|at|with)\b))"
-        ),
+        r"\bon the (?P<day>\d{1,2})(?:st|nd|rd|th)(?=\s*(?:$|[?!.,;:]|(?:about|at|with)\b))",
         _day_of_month,
     ),
     (
-        re.compile(
-            r"(?<!chaque )(?<!every )(?<!each )(?<!other )\b(?P<name>(?:lun|mar|mercre|jeu|vendre|same)di(?! gras)"
-            r"|dimanche|(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=\W*$))\b"
-        ),
+        r"(?<!chaque )(?<!every )(?<!each )(?<!other )\b(?P<name>(?:lun|mar|mercre|jeu|vendre|same)di(?! gras)"
+        r"|dimanche|(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=\W*$))\b",
         _named,
     ),
 )
 """In this order: a longer phrase before a shorter one in it; those of ``_OWN_WORDS`` first."""
+_READERS = tuple((re.compile(pattern), resolve) for pattern, resolve in _PATTERNS)
