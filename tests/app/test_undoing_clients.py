@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memchat.errors import InputError, StoreError
+from tests.support.answers import answer, fact
 from tests.support.leftovers import rows_with
 from tests.support.store import NOON
 
@@ -192,3 +193,14 @@ def test_forgetting_leaves_the_questions_of_a_program_whose_name_has_the_word(an
     program.remember("fact", "trip", "Porto in May")
     ana.memories.delete(ana.memories.add("profile", "city", "Porto").id)
     assert waiting(ana) == ["a dog", None]
+
+
+def test_a_deleted_conversation_takes_along_what_a_program_asked_to_forget_of_it(
+    mc, ana, trusted, extract_model
+) -> None:
+    said = "I live in Portosanto"
+    extract_model.replies.append(answer(fact(said, "city", "Portosanto")))
+    session_id = ana.add(said).session_id
+    trusted.forget(ana.memories.list()[0].id)
+    assert [one.value for one in ana.sessions.delete(session_id).gone] == ["Portosanto"]
+    assert ana.inbox.list() == [] and not rows_with(mc, "Portosanto")
