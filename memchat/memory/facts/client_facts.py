@@ -10,20 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.memory.context import Context
 from memchat.memory.extraction.candidate import Candidate, Quote, Relation
 from memchat.memory.extraction.quoted_proposal import QuotedProposal
-from memchat.memory.facts import cues
-from memchat.memory.facts.fact import Fact, inbox_entry, search_text
+from memchat.memory.facts.client_fact import checked_fact_of_client, is_order
+from memchat.memory.facts.fact import Fact, inbox_entry
 from memchat.memory.facts.ingest import Ingested, Source, ingest, queue_embedding
-from memchat.memory.facts.manual import checked_fact, checked_tags, is_secret
 from memchat.memory.forgetting import purge
-from memchat.memory.gate import keys
-from memchat.memory.gate.checks.instructions import reads_as_instruction
 from memchat.prompts import Prompts
 from memchat.store import clients, inbox, memories, memory_changes, messages, new_memory, sessions
 from memchat.store.events import Cause
@@ -78,7 +75,9 @@ class ClientFacts:
     ) -> Written:
         """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
         SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
-        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        fact = checked_fact_of_client(
+            self.ctx, memory_type, key, value, expires_at, starts_at, tags
+        )
         if quote is None:
             return self._take(fact)
         done = self._take_quoted(fact, quote)
@@ -100,7 +99,9 @@ class ClientFacts:
         if not memory.active:
             now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
             raise InputError(f"memory {memory.id} is not in use{now}")
-        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        fact = checked_fact_of_client(
+            self.ctx, memory_type, key, value, expires_at, starts_at, tags
+        )
         same = (fact.key, fact.value, fact.starts_at) == (
             memory.key,
             memory.value,
@@ -129,19 +130,6 @@ class ClientFacts:
         if done.status == "known" and now.tags != memory.tags:
             done = replace(done, status="stored")
         return replace(done, last_day_gone=memory.expires_at if now.expires_at is None else None)
-
-    def _checked(
-        self,
-        memory_type: str,
-        key: str,
-        value: str,
-        expires_at: date | None,
-        starts_at: date | None,
-        tags: Iterable[str],
-    ) -> Fact:
-        kind, name, words = checked_fact(memory_type, key, value)
-        fact = self._fact(kind, name, words, expires_at, starts_at)
-        return replace(fact, tags=checked_tags(tags))
 
     def forget(self, memory: Memory) -> tuple[Written, set[int]]:
         """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
@@ -173,7 +161,7 @@ class ClientFacts:
         return self._asked(item, "the person is asked first", memory)
 
     def _take(self, fact: Fact) -> Written:
-        if _is_order(fact):
+        if is_order(fact):
             return self._ask(fact, f"{self.name} sent it, and {_ORDER}")
         if self.mode == "ask":
             return self._ask(fact, self._wish(fact))
@@ -342,38 +330,6 @@ class ClientFacts:
             self._note("inbox", item)
         return Written("waiting", memory, item, reason)
 
-    def _fact(
-        self,
-        kind: str,
-        name: str,
-        words: str,
-        expires_at: date | None,
-        starts_at: date | None,
-    ) -> Fact:
-        is_secret(name, words, False)
-        self._check_days(expires_at, starts_at)
-        given = cues.of_key(name)
-        text = search_text(name, words, self.ctx.now, self.ctx.zone, cues=given)
-        return Fact(
-            memory_type=kind,  # type: ignore[arg-type]
-            key=name,
-            value=words,
-            said_at=self.ctx.now,
-            search_text=text,
-            created_by="mcp",
-            many=keys.cardinality(name) != "one",
-            expires_at=expires_at,
-            starts_at=starts_at,
-            cues=given,
-        )
-
-    def _check_days(self, expires_at: date | None, starts_at: date | None) -> None:
-        if any(isinstance(day, datetime) for day in (expires_at, starts_at)):
-            raise InputError("a day is a date without a time")
-        if expires_at is not None and expires_at < self.ctx.today:
-            over, today = expires_at.isoformat(), self.ctx.today.isoformat()
-            raise InputError(f"{over} is over; give today, {today}, or a later day")
-
     def _note(self, kind: WriteKind, target_id: int) -> None:
         clients.record_write(self.ctx.tx, self._client(), kind, target_id, self.ctx.now)
 
@@ -399,8 +355,3 @@ class ClientFacts:
     def _own(self) -> int:
         assert self.ctx.scope.own is not None
         return self.ctx.scope.own
-
-
-def _is_order(fact: Fact) -> bool:
-    said = "\n".join(tag.replace("-", " ") for tag in fact.tags)
-    return any(map(reads_as_instruction, (fact.value, fact.key, said)))
