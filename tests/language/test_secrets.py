@@ -310,6 +310,24 @@ def test_a_pinch_of_salt_and_a_temperature_are_no_pin() -> None:
     assert mask(spun) == spun
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lives in Pine Street, number 104",
+        "Pine Avenue 2041",
+        "oak and pine boards, 104 of them",
+        "a table of pine: 2041 euros",
+    ],
+)
+def test_pine_is_a_tree_and_no_turkish_pin(text) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize("text", ["PIN'e 4821 gir", "kart pinine 4821 yaz", "pinim 4821"])
+def test_a_turkish_pin_is_found_in_its_other_cases(text) -> None:
+    assert "4821" not in mask(text)
+
+
 def test_a_made_up_word_behind_a_password_word_is_found_in_languages_with_few_words_listed() -> (
     None
 ):
