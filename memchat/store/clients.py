@@ -28,13 +28,12 @@ _ASKED_ALONE = """
     JOIN inbox i ON i.id = w.target_id AND i.app_id = c.app_id
     WHERE w.client_id = ? AND w.kind = 'inbox' AND i.status = 'pending' AND i.created_at = w.at
     AND NOT EXISTS (SELECT 1 FROM client_writes o WHERE o.client_id <> w.client_id
-        AND o.kind = 'inbox' AND o.target_id = i.id AND o.at >= i.created_at)
+        AND o.kind = 'inbox' AND o.target_id = i.id)
 """
-"""The id of an answered item may be given to a new one, which is younger than what was written."""
+"""What was asked later than the item is old was there before the program asked."""
 _WAITING = """
     SELECT count(DISTINCT i.id) FROM client_writes w JOIN inbox i ON i.id = w.target_id
     WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'
-    AND i.created_at <= w.at
 """
 _LISTED = f"""
     SELECT c.name, c.mode, c.calls, c.first_call_at, c.last_call_at, c.session_id,

@@ -108,11 +108,10 @@ def _written(*kinds: str) -> Any:
 
 
 def _asked_item() -> Any:
-    """The inbox item that a program asked for. An item that has the number of one that was answered
-    is younger than what the program wrote."""
+    """The inbox item that a program asked for, where it was not answered."""
     write, item = schema.client_writes.c, schema.inbox.c
-    asked = select(item.id).where(item.id == write.target_id, item.created_at <= write.at)
-    return asked.where(write.kind.in_(ASKING)).scalar_subquery()
+    asked = select(item.id).where(item.id == write.target_id, write.kind.in_(ASKING))
+    return asked.scalar_subquery()
 
 
 _visible_ids = select(schema.memories.c.id).where(visible).scalar_subquery()

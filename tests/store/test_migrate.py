@@ -409,6 +409,32 @@ def test_an_upgrade_marks_what_is_sensitive_by_its_key_and_by_why_it_was_asked(
         assert not ana.inbox.accept(hobby.id).sensitive
 
 
+def test_numbers_of_the_inbox_that_programs_were_told_before_the_upgrade_are_not_given_again(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "store"
+    home.mkdir()
+    _make_at(home / FILE, "0015")
+    early, late = ("2026-01-01T00:00:00.000000Z", "2026-02-01T00:00:00.000000Z")
+    with closing(sqlite3.connect(home / FILE)) as db, db:
+        db.execute("INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')")
+        db.execute("INSERT INTO clients (id, app_id, name, mode) VALUES (1, 1, 'Desk', 'ask')")
+        db.execute(
+            "INSERT INTO inbox (id, app_id, reason, memory_type, key, value, created_at)"
+            " VALUES (3, 1, 'r', 'fact', 'pet', 'a dog', ?)",
+            (late,),
+        )
+        db.executemany(
+            "INSERT INTO client_writes (client_id, kind, target_id, at) VALUES (1, 'inbox', ?, ?)",
+            [(3, early), (9, late)],  # 3 was answered, and another item got its number
+        )
+    with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
+        ana = mc.user("ana")
+        assert [item.id for item in ana.inbox.list()] == [3]
+        assert [one.waiting for one in ana.clients.list()] == [0]
+        assert ana.client("Desk").remember("fact", "car", "a red van").inbox_id == 10
+
+
 def _make_at(path: Path, revision: str) -> None:
     """A store as the version of that revision made it."""
     engine = create_engine(f"sqlite:///{path}")

@@ -38,6 +38,7 @@ LANDED = {
     "0013_notes.py": "56378f121970cbea",
     "0014_clients.py": "9d2a96a19110cadf",
     "0015_tags.py": "fee392635fc22d86",
+    "0016_inbox_ids.py": "40263fe2e2ae1c2a",
 }
 """The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
 that stands here is never edited: stores have been made by it."""
@@ -51,6 +52,7 @@ def layout(path: Path) -> dict[str, object]:
             f"{kind} {name}": (
                 sorted(row[1:6] for row in db.execute(f"PRAGMA table_info({name})")),
                 sorted(row[2:] for row in db.execute(f"PRAGMA foreign_key_list({name})")),
+                "AUTOINCREMENT" in (sql or "").upper(),
                 re.findall(r"CHECK ?\(.*?\)(?=,|\s*\n|\))", sql or ""),
             )
             if kind == "table"

@@ -34,5 +34,5 @@ from memchat.store.schema.memories import (
 )
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0015"
+HEAD = "0016"
 """The revision this code reads and writes. A test compares it with the newest migration."""

@@ -156,6 +156,7 @@ inbox = Table(
     Index("ix_inbox_message_id", "message_id"),
     Index("ix_inbox_memory_id", "memory_id"),
     Index("ix_inbox_related_id", "related_id"),
+    sqlite_autoincrement=True,
 )
 refusals = Table(
     "refusals",
