@@ -33,7 +33,7 @@ def main(folder: Path, wanted: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as work:
         home = Path(work)
         seed(home / "store")
-        env = {"MEMCHAT_HOME": "store", "MEMCHAT_EMBED_MODEL": "minilm"}
+        env = {"MEMCHAT_EMBED_MODEL": "minilm"}
         with Server(home, **env) as server, chromium() as browser:
             for width, height in SIZES.items():
                 for theme in ("light", "dark"):

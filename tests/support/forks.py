@@ -34,8 +34,9 @@ from memchat.providers import litellm_setup
 from tests.support.paths import ROOT
 
 MEMCHAT = "import sys; from memchat.cli import main; sys.exit(main(sys.argv[1:]))"
-_LONGEST = 1 << 20
-"""Bytes of a request; an environment is the most of it."""
+_PIECE = 1 << 16
+"""Bytes that are read of a request at a time."""
+_ASKING = threading.Lock()
 
 
 class Forked:
@@ -58,10 +59,16 @@ class Forked:
         self.returncode: int | None = None
         self._told, tell = os.pipe()
         asked = {"code": code, "args": list(args), "env": env, "cwd": str(cwd)}
-        request = json.dumps(asked | {"terminal": terminal}).encode()
-        socket.send_fds(_template()[0], [request], [*stdio, tell])
-        os.close(tell)
-        self.pid = int(os.read(self._told, 20))
+        request = json.dumps(asked | {"terminal": terminal}).encode() + b"\n"
+        with _ASKING:  # the requests of two threads must not mix
+            line, process = _template()
+            sent = socket.send_fds(line, [request], [*stdio, tell])
+            line.sendall(request[sent:])
+            os.close(tell)
+            pid = os.read(self._told, 20)
+        if not pid:
+            raise ChildProcessError(f"what forks the programs has ended with {process.poll()}")
+        self.pid = int(pid)
 
     def poll(self) -> int | None:
         """How it ended, as ``Popen.returncode`` tells it, or None."""
@@ -111,9 +118,11 @@ class Piped(Forked):
 @functools.cache
 def _template() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     """The process that the programs are forked from, and the line to it; it ends with this one."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for end in (ours, theirs):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LONGEST)
+    if not hasattr(os, "fork"):
+        import pytest  # not among what the programs find imported
+
+        pytest.skip("this system cannot fork a process")
+    ours, theirs = socket.socketpair()
     command = [sys.executable, "-m", "tests.support.forks", str(theirs.fileno())]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     # What a test has set is for its own program, which is given it.
@@ -138,7 +147,10 @@ def _serve(line: socket.socket) -> None:
     """Fork a program for each request, until the other side closes the line."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait for programs
     while True:
-        asked, files, *_ = socket.recv_fds(line, _LONGEST, 4)
+        asked, files, *_ = socket.recv_fds(line, _PIECE, 4)
+        while asked and not asked.endswith(b"\n"):
+            more = line.recv(_PIECE)
+            asked = asked + more if more else b""
         if not asked:
             return
         if os.fork() == 0:
@@ -149,18 +161,31 @@ def _serve(line: socket.socket) -> None:
 
 
 def _begin(asked: dict[str, Any], files: list[int]) -> NoReturn:
-    """Run the program in a process of its own, and tell its number and how it ended."""
+    """Run the program in a process of its own, and tell its number and how it ended. It is killed
+    when nobody is left to be told, as after a test run that was killed."""
     *stdio, tell = files
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    changed, change = os.pipe()
+    os.set_blocking(change, False)
+    signal.set_wakeup_fd(change)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     pid = os.fork()
     if pid == 0:
-        os.close(tell)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for file in (tell, changed, change):
+            os.close(file)
         _run(asked, stdio)
     for file in stdio:
         os.close(file)
-    os.write(tell, str(pid).encode())
+    with contextlib.suppress(BrokenPipeError):
+        os.write(tell, str(pid).encode())
+    news = select.poll()
+    news.register(changed, select.POLLIN)
+    news.register(tell, 0)  # tells of its other end alone
+    if changed not in dict(news.poll()):
+        os.kill(pid, signal.SIGKILL)
     ended = os.waitpid(pid, 0)[1]
-    with contextlib.suppress(BrokenPipeError):  # the test is over
+    with contextlib.suppress(BrokenPipeError):
         os.write(tell, str(os.waitstatus_to_exitcode(ended)).encode())
     os._exit(0)
 

@@ -103,7 +103,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        empty_store.place(Path(self._env["MEMCHAT_HOME"]))
+        empty_store.place(self.home / self._env["MEMCHAT_HOME"])
         self._process = process = self._begin()
         end = time.monotonic() + 60
         while time.monotonic() < end:
