@@ -137,7 +137,7 @@ class Tools:
         ] = None,
         replaces: Annotated[
             int | None,
-            Field(description="The id of a memory that no longer holds because of this one"),
+            Field(description="The id of a memory that no longer holds; this one takes its place"),
         ] = None,
         tags: Tags = (),
     ) -> WrittenResult:
@@ -167,8 +167,8 @@ class Tools:
             str | None,
             Field(
                 min_length=1,
-                description="The subject, and words that such a memory would have, rather than the "
-                "person's question; left out, the newest memories",
+                description="The subject in English, as the keys are, and in the person's language "
+                "words of such a memory, not their question; left out, the newest memories",
             ),
         ] = None,
         tags: AllTags = (),
@@ -178,10 +178,10 @@ class Tools:
         max_chars: Chars = MOST_CHARS,
     ) -> RecallResult:
         """Search what is remembered about the person, and their past conversations, by meaning and
-        words, best first. Call this before you answer whenever something about the person, their
-        plans or what they said earlier could make the answer better. Results that are not confident
-        may have nothing to do with the question. With tags only memories that have all of them;
-        without a query the newest ones."""
+        words, confident ones first. Call this before you answer whenever something about the
+        person, their plans or what they said earlier could make the answer better. Results that are
+        not confident may have nothing to do with the question. With tags only memories that have
+        all of them; without a query the newest ones."""
         access = self._who(call)
         with _plain_errors():
             access.require_memory()
@@ -232,7 +232,7 @@ class Tools:
         call: Call,
         memory_id: MemoryId,
         value: Annotated[
-            str | None, Field(description="What holds now, in a few words; left out, it stays")
+            str | None, Field(description="All that holds now, in a few words; left out, it stays")
         ] = None,
         expires_at: Annotated[
             date | None,

@@ -13,15 +13,17 @@ GAP = "…"
 """Stands where a sentence had to be cut."""
 
 
-def excerpt(text: str, question: str, most_tokens: int) -> str:
+def excerpt(text: str, question: str, most_tokens: int, title: str = "") -> str:
     """The sentences of a text that fit a question best and their neighbours, as many as have no
-    more than ``most_tokens`` (estimated). Only a sentence that alone has more is cut, between words
-    or, without a space, anywhere."""
+    more than ``most_tokens`` (estimated). Words of the question that the note's ``title`` holds
+    count only where there are no others: they say which note is meant, not where in it. Only a
+    sentence that alone has more is cut, between words or, without a space, anywhere."""
     if estimate_tokens(text) <= most_tokens:
         return text
     cuts = [*sorted(sentence_boundaries(text)), len(text)]
     sentences = [text[start:end].strip() for start, end in pairwise(cuts)]
-    best = _best(sentences, content_words(question))
+    words = content_words(question)
+    best = _best(sentences, [w for w in words if not holds_word(title, w)] or words)
     if estimate_tokens(sentences[best]) > most_tokens:
         return _cut(sentences[best], most_tokens)
     first, after = best, best + 1

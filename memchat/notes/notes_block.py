@@ -99,7 +99,7 @@ class NotesBlock:
         title = " ".join(mask(hit.title or "Untitled").split())
         head = f"“{title}”, {render.day(hit.created_at, self.settings.zone)}: "
         room = most - estimate_tokens(render.escaped(f"- {head}")) - 1
-        words = " ".join(excerpt(hit.text or "", question, room).split())
+        words = " ".join(excerpt(hit.text or "", question, room, title).split())
         if room < 1 or not words:
             return None
         text = render.escaped(f"{head}{words}")

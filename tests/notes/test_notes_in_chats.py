@@ -137,6 +137,14 @@ def test_a_long_chunk_is_shown_as_the_whole_sentences_around_the_best(mc, chat_m
     assert "Thing 39" in words and "Matter 0" in words and "Thing 3 " not in words
 
 
+def test_a_word_of_the_title_does_not_choose_the_sentences_of_a_long_note(mc, chat_model) -> None:
+    steps = " ".join(f"Step {n} stirs the pot for a while and tastes the broth." for n in range(40))
+    said = f"This is the blanquette for ninety. {steps} At the end four litres of cream go in."
+    mc.user("ana").notes.add(said, title="Blanquette for ninety", profile="document")
+    reply_to(mc, "How much cream goes into the blanquette for ninety?")
+    assert "four litres of cream" in block(chat_model)
+
+
 def test_the_question_is_embedded_once_for_facts_and_notes(mc: MemChat, open_store) -> None:
     embedder = private.meaning(mc)[0].embedder
     asked: list[str] = []
