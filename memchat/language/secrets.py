@@ -33,8 +33,8 @@ _WINDOW = 128_000
 MARGIN = 4_000
 """Characters: a long text is searched in windows, each with this much before and after it, so that
 it takes little memory. The longest secrets, key files, are shorter than the margin."""
-_CACHED = 32_000
-"""The most characters of a text whose secrets are cached."""
+_LONG = 32_000
+"""Characters from which on the secrets of only a few texts are cached, as a cache holds its texts."""
 _ASKED = 80
 _ANSWER = 60
 _BARE = 3
@@ -163,7 +163,7 @@ _LONG_ID = re.compile(
 
 def find_secrets(text: str) -> list[Secret]:
     """The secrets of a text in order, none overlapping another."""
-    return list(_found(text)) if len(text) <= _CACHED else find_in_document(text)
+    return list(_found(text) if len(text) <= _LONG else _found_in_long(text))
 
 
 def find_in_document(text: str) -> list[Secret]:
@@ -181,6 +181,11 @@ def find_in_document(text: str) -> list[Secret]:
 def _found(text: str) -> tuple[Secret, ...]:
     """The same, cached: each proposal from a conversation asks about all of its messages."""
     return tuple(_search(text, fold(text)))
+
+
+@lru_cache(maxsize=32)
+def _found_in_long(text: str) -> tuple[Secret, ...]:
+    return tuple(find_in_document(text))
 
 
 def _search(text: str, folded: Folded) -> list[Secret]:

@@ -72,7 +72,7 @@ def together(home: Path, body: str, count: int = 2) -> list:
             break  # the exit code and what it wrote are shown below
         pause.wait(0.01)
     (home.parent / "go").touch()
-    ended = [process.communicate() for process in running]
+    ended = [process.communicate(timeout=120) for process in running]
     assert [(p.returncode, err) for p, (_, err) in zip(running, ended, strict=True)] == [
         (0, "")
     ] * count
@@ -187,13 +187,13 @@ if name == "p0":
     with database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), NOON)
         ids = [memory_changes.add(tx, own, fact(v), cause) for v in ("Lisbon", "Porto")]
-        memory_changes.deactivate(tx, memories.get(tx, [own], ids[1]), own, "ended", cause)
+        memory_changes.deactivate(tx, memories.get(tx, [own], ids[1]), "ended", cause)
     (home / "filled").touch()
     for n in range(100):
         with database.write() as tx:
             old, new = (memories.get(tx, [own], i) for i in (ids[n % 2], ids[1 - n % 2]))
-            memory_changes.deactivate(tx, old, own, "ended", cause)
-            memory_changes.reactivate(tx, new, own, cause)
+            memory_changes.deactivate(tx, old, "ended", cause)
+            memory_changes.reactivate(tx, new, cause)
     (home / "done").touch()
 else:
     from memchat.store import keywords

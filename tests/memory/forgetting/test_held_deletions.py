@@ -87,7 +87,7 @@ def test_a_process_killed_before_the_purge_leaves_it_to_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
-        now.setattr("memchat.jobs.worker.Worker._forget", killed)
+        now.setattr("memchat.jobs.worker.Worker._purge_memories", killed)
         ana.memories.delete(memory_id)
     assert [m.value for m in ana.memories.list(status="all")] == ["keep bees"]
     other = open_store()
