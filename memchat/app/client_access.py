@@ -45,9 +45,6 @@ log = logging.getLogger(__name__)
 
 SIMILAR_MOST = 3
 """Memories that ``remember`` names as similar."""
-SIMILAR_SECONDS = 10.0
-"""How long ``remember`` waits for the vector with which it looks for them: a model that is still
-being loaded may take seconds."""
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
@@ -239,10 +236,11 @@ class ClientAccess(Room):
             ) from None
 
     def _similar(self, key: str, value: str, stored: Memory | None) -> tuple[Hit, ...]:
-        """Other memories in use that may be about the same, the nearest first."""
+        """Other memories in use that may be about the same, the nearest first. An embedding service
+        is waited for as a reply waits for it; after that only words are searched."""
         patience = self._assembly.query_timeout()
         said = patience.start(f"{key.replace('_', ' ')}: {value}")
-        question = patience.wait(said, SIMILAR_SECONDS)
+        question = patience.wait(said)
         hits = self._assembly.recall().search(self._scope, question, SIMILAR_MOST + 1).hits
         others = (hit for hit in hits if stored is None or hit.id != stored.id)
         return tuple(others)[:SIMILAR_MOST]

@@ -44,7 +44,8 @@ def test_what_a_trusted_program_remembers_is_stored_and_marked_as_its_own(ana, t
 
 def test_what_any_other_program_remembers_waits_in_the_inbox(ana) -> None:
     done = ana.client("Stranger").remember("profile", "pet", "a dog")
-    assert done.status == "waiting" and values(ana) == []
+    assert (done.status, done.reason) == ("waiting", "the person is asked first")
+    assert values(ana) == []
     (item,) = ana.inbox.list()
     assert item.id == done.inbox_id and "Stranger" in item.reason
     assert ana.inbox.accept(item.id).value == "a dog"

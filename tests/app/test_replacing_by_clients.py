@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
+from threading import Event
 
 import pytest
 
 from memchat.errors import InputError, NotFound
+from memchat.providers.hash_embedder import HashEmbedder
 
 COFFEE = ("fact", "coffee_habit", "drinks four cups of coffee a day")
 TEA = ("preference", "drinks_now", "green tea and no coffee a day")
@@ -20,6 +22,18 @@ def ana(mc):
 @pytest.fixture
 def desk(ana):
     return ana.client("Desk", "trust")
+
+
+class Stuck(HashEmbedder):
+    """Answers a question only after it was told to, or after some seconds in vain."""
+
+    def __init__(self) -> None:
+        self.go = Event()
+        self.waited_in_vain = False
+
+    def embed_query(self, text: str):
+        self.waited_in_vain |= not self.go.wait(5)
+        return super().embed_query(text)
 
 
 def in_use(user) -> set[tuple[str, str]]:
@@ -40,6 +54,16 @@ def test_similar_memories_are_named_where_it_waits_and_none_where_nothing_is_new
     waiting = ana.client("Stranger").remember(*TEA)
     assert waiting.status == "waiting" and [hit.id for hit in waiting.similar] == [old.id]
     assert desk.remember(*COFFEE).similar == ()
+
+
+def test_a_stuck_embedding_service_holds_no_program_up(open_store) -> None:
+    stuck = Stuck()
+    desk = open_store(embedder=stuck, embed_patience=0.01).user("ana").client("Desk", "trust")
+    old = desk.remember(*COFFEE).memory
+    done = desk.remember(*TEA)
+    assert not stuck.waited_in_vain
+    assert [hit.id for hit in done.similar] == [old.id]  # by words alone
+    stuck.go.set()
 
 
 def test_a_fact_said_to_replace_another_takes_its_place_and_is_kept_once(ana, desk) -> None:

@@ -199,10 +199,10 @@ def test_the_current_value_is_served_and_the_old_one_only_behind_it(monkeypatch)
 
 
 def test_a_prompt_that_shows_the_old_value_first_is_counted() -> None:
-    good = "- #2 editor: Zed (said 2026-05-02; before: Vim, until 2026-05-02)"
+    good = "- #2 editor: Zed (said 2026-05-02; before: Vim, replaced 2026-05-02)"
     assert not stale.serves(good, "Zed", "Vim")
     assert stale.serves("- #1 editor: Vim (said 2026-05-01)\n" + good, "Zed", "Vim")
-    assert stale.serves("- #3 tool: Nano (before: Vim, until 2026-05-01)", "Zed", "Vim")
+    assert stale.serves("- #3 tool: Nano (before: Vim, replaced 2026-05-01)", "Zed", "Vim")
 
 
 def test_the_baseline_swallows_what_the_guards_keep_apart() -> None:

@@ -47,6 +47,7 @@ _FULL = (
 )
 REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact"
+_YES_FIRST = "the person is asked first"
 _TAGS_WAIT = "its tags wait in the person's inbox"
 _CHANGES_OWN = "it would change what the person entered or had forgotten"
 
@@ -158,13 +159,13 @@ class ClientFacts:
         if self._is_full():
             return Written("refused", memory, reason=_FULL)
         item = self._ask_about(memory, PROMOTE, f"{self.name} asks for it")
-        return self._asked(item, "the person is asked first", memory)
+        return self._asked(item, _YES_FIRST, memory)
 
     def _take(self, fact: Fact) -> Written:
         if is_order(fact):
-            return self._ask(fact, f"{self.name} sent it, and {_ORDER}")
+            return self._ask(fact, f"{self.name} sent it, and {_ORDER}", _ORDER)
         if self.mode == "ask":
-            return self._ask(fact, self._wish(fact))
+            return self._ask(fact, self._wish(fact), _YES_FIRST)
         return Written("refused", reason=REFUSED) if self._rejected(fact) else self._store(fact)
 
     def _take_quoted(self, fact: Fact, quote: SessionQuote) -> Written:
@@ -184,7 +185,8 @@ class ClientFacts:
         if said.outcome == "refuse":
             return Written("refused", reason=said.reason)
         if said.outcome == "review":
-            return self._queue(replace(said.inbox_entry(), tags=fact.tags))
+            entry = said.inbox_entry()
+            return self._queue(replace(entry, tags=fact.tags), entry.reason)
         if self._rejected(fact):
             return Written("refused", reason=REFUSED)
         if self._is_full():
@@ -260,12 +262,13 @@ class ClientFacts:
         cause = Cause(self.ctx.now, "client", self.name, message_id=message_id)
         memory_changes.deactivate(self.ctx.tx, copy, "merged", cause, replaced_by=kept.id)
 
-    def _ask(self, fact: Fact, reason: str) -> Written:
+    def _ask(self, fact: Fact, reason: str, told: str) -> Written:
+        """Ask the person for a reason; ``told`` is what the program is told of it."""
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
             fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
-        return self._queue(inbox_entry(fact, reason, target))
+        return self._queue(inbox_entry(fact, reason, target), told)
 
     def _withdraw(self, fact: Fact) -> tuple[str, ...]:
         """Take back the question that this program alone asked before it said what the fact
@@ -281,13 +284,13 @@ class ClientFacts:
         until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""
         return f"{self.name} asks to keep it{until}"
 
-    def _queue(self, entry: NewInboxItem) -> Written:
+    def _queue(self, entry: NewInboxItem, told: str) -> Written:
         if self._is_full():
             return Written("refused", reason=_FULL)
         status, item = self._add_item(entry)
         if status == "rejected":
             return Written("refused", reason=REFUSED)
-        return self._asked(item, entry.reason, None)
+        return self._asked(item, told, None)
 
     def _is_full(self) -> bool:
         """Whether as much as may wait does, by the wish of this program."""

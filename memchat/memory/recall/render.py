@@ -66,7 +66,7 @@ def said(memory: Memory, zone: ZoneInfo) -> str:
 
 
 def _replaced(before: Sequence[ReplacedValue], zone: ZoneInfo) -> str:
-    return "; ".join(f"{past.value}, until {day(past.until, zone)}" for past in before)
+    return "; ".join(f"{past.value}, replaced {day(past.until, zone)}" for past in before)
 
 
 def has_value(line: str, key: str, value: str) -> bool:

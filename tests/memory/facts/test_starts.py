@@ -48,7 +48,8 @@ def test_on_its_day_it_is_in_force_and_the_older_value_is_told_as_before(mc, clo
     if swept:
         mc.jobs.run()
     assert in_force(mc) == ["Porto"] and coming(mc) == []
-    line = f"[profile] city: Porto (said 2026-05-02; from {on(10)}; before: Leeds, until {on(10)})"
+    days = f"said 2026-05-02; from {on(10)}; before: Leeds, replaced {on(10)}"
+    line = f"[profile] city: Porto ({days})"
     assert lines(mc) == ["city: Porto"]
     assert [hit.text for hit in ana.search("Leeds").hits] == [line]
     (old,) = ana.memories.list(status="inactive")

@@ -15,7 +15,18 @@ def test_a_replaced_value_stands_behind_the_new_one_and_is_dated(mc, clock) -> N
     clock.advance(days=1)
     fill(mc, ("profile", "city", "Porto"))
     (hit,) = mc.user("ana").search("which city do I live in?").hits
-    assert hit.text == ("[profile] city: Porto (said 2026-05-02; before: Lisbon, until 2026-05-02)")
+    before = "before: Lisbon, replaced 2026-05-02"
+    assert hit.text == f"[profile] city: Porto (said 2026-05-02; {before})"
+
+
+def test_the_last_day_of_a_fact_is_not_taken_for_that_of_the_value_it_replaced(mc, clock) -> None:
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Faro to 20 November", expires_at=date(2026, 11, 20))
+    clock.advance(days=2)
+    ana.memories.add("profile", "city", "Faro to 19 November", expires_at=date(2026, 11, 19))
+    (hit,) = ana.search("Faro").hits
+    before = "before: Faro to 20 November, replaced 2026-05-03"
+    assert hit.text.endswith(f"; until 2026-11-19; {before})")
 
 
 def moved(mc, clock, *cities: str) -> None:
@@ -29,7 +40,7 @@ def test_a_replaced_value_is_found_behind_the_one_that_is_there_now(mc, clock) -
     mc.jobs.run()
     (hit,) = mc.user("ana").search("Zanzibar").hits
     assert hit.memory.value == "Faro"
-    assert hit.text.endswith("before: Porto, until 2026-06-30; Zanzibar, until 2026-05-31)")
+    assert hit.text.endswith("before: Porto, replaced 2026-06-30; Zanzibar, replaced 2026-05-31)")
 
 
 def test_however_often_a_value_was_replaced_its_place_is_taken_once(mc, clock) -> None:
