@@ -158,7 +158,7 @@ class Tools:
                 done = access.remember_instead(replaces, type, key, value, **days, tags=tags)
             else:
                 raise InputError("a quote shows what it replaces; give no replaces with it")
-            return WrittenResult.of(done)
+            return WrittenResult.of_remembered(done)
 
     def recall(
         self,

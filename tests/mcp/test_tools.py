@@ -189,6 +189,17 @@ def test_the_result_of_remember_shows_similar_memories_and_how_one_is_replaced(m
     assert [memory.value for memory in ana.memories.list()] == [new["value"]]
 
 
+def test_a_fact_that_replaces_another_asks_for_the_part_that_still_holds(mc, ana) -> None:
+    old = {"type": "fact", "key": "choir", "value": "alto in the choir of St Anne"}
+    number = call(mc, ana, "remember", **old).structured_content["memory"]["id"]
+    new = {"type": "fact", "key": "voice", "value": "tenor", "replaces": number}
+    done = call(mc, ana, "remember", **new).structured_content
+    assert "part" in done["hint"] and "update_memory" in done["hint"]
+    whole = {"memory_id": done["memory"]["id"], "value": "tenor in the choir of St Anne"}
+    assert "hint" not in call(mc, ana, "update_memory", **whole).structured_content
+    assert [memory.value for memory in ana.memories.list()] == [whole["value"]]
+
+
 def test_an_update_says_what_it_replaced_and_that_a_last_day_is_gone(mc, ana) -> None:
     days = {"starts_at": "2099-01-01", "expires_at": "2099-03-01"}
     trip = call(mc, ana, "remember", type="fact", key="stay", value="in Porto", **days)
