@@ -153,9 +153,13 @@ class MCPClient:
             raise ProviderError(f"the MCP server {self._server.name!r} refuses the token")
 
     def _failure(self, error: BaseException) -> Exception:
+        from mcp.shared.exceptions import MCPError
+
         if isinstance(error, MemChatError):
             return error
         said = f"cannot be reached ({type(error).__name__})"
+        if isinstance(error, MCPError):
+            said = "does not answer as an MCP server does; see its url in settings.toml"
         if self._server.command is not None:
             said = "ended without an answer; run its command in a terminal to see why"
             if isinstance(error, OSError):

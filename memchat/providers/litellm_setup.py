@@ -87,6 +87,7 @@ def preload() -> None:
 @functools.cache
 def call_errors() -> tuple[type[Exception], ...]:
     """The exceptions that a call through litellm may raise."""
+    litellm()  # whole, also where ``preload`` is importing it just now
     import httpx
     import openai
     from litellm.llms.base_llm.chat.transformation import BaseLLMException

@@ -52,6 +52,34 @@ def test_what_any_other_program_remembers_waits_in_the_inbox(ana) -> None:
     assert ana.memories.list()[0].created_by == "manual"  # the person's yes makes it theirs
 
 
+def test_the_person_is_not_asked_about_what_is_remembered_already(ana) -> None:
+    held = ana.memories.add("profile", "pet", "a dog", tags=["home"])
+    stranger = ana.client("Stranger")
+    done = stranger.remember("profile", "pet", "a dog", tags=["home"])
+    assert (done.status, done.memory.id) == ("known", held.id) and ana.inbox.list() == []
+    assert stranger.remember("profile", "pet", "a dog", tags=["new"]).status == "waiting"
+    longer = stranger.remember("profile", "pet", "a dog", expires_at=date(2026, 12, 31))
+    assert longer.status == "waiting"
+
+
+def test_a_question_that_waits_gets_the_days_that_the_program_gave_last(ana) -> None:
+    stranger = ana.client("Stranger")
+    stranger.remember("fact", "trip", "Oslo", expires_at=date(2026, 12, 1), tags=["north"])
+    told = stranger.remember("fact", "trip", "Oslo", expires_at=date(2026, 12, 5))
+    (item,) = ana.inbox.list()
+    assert (item.id, item.expires_at, item.tags) == (told.inbox_id, date(2026, 12, 5), ("north",))
+    assert stranger.remember("fact", "trip", "Oslo", expires_at=date(2026, 12, 5)) == told
+    assert [one.id for one in ana.inbox.list()] == [told.inbox_id]
+
+
+@pytest.mark.parametrize("mode", ["ask", "trust"])
+def test_nobody_is_asked_about_a_fact_that_ends_before_it_starts(ana, mode) -> None:
+    days = {"starts_at": date(2026, 12, 21), "expires_at": date(2026, 12, 1)}
+    done = ana.client(APP, mode).remember("fact", "trip", "Oslo", **days)
+    assert (done.status, done.reason) == ("refused", "it would end before it starts")
+    assert ana.inbox.list() == []
+
+
 def test_after_a_no_the_same_is_not_asked_again(ana) -> None:
     stranger = ana.client("Stranger")
     item = stranger.remember("profile", "pet", "a dog").inbox_id
@@ -95,7 +123,7 @@ def test_secrets_and_bad_values_are_refused_and_nothing_is_stored(ana, trusted) 
 def test_forgetting_hides_at_once_and_is_final_only_after_the_persons_yes(mc, ana, trusted) -> None:
     kept = ana.memories.add("profile", "city", "Portosanto")
     done = trusted.forget(kept.id)
-    assert done.status == "hidden" and values(ana) == []
+    assert (done.status, done.memory.active) == ("hidden", False) and values(ana) == []
     (item,) = ana.inbox.list()
     assert ana.inbox.question(item) == "Forget city: Portosanto for good?"
     mc.jobs.run()

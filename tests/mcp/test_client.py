@@ -6,6 +6,7 @@ import os
 import socketserver
 import sys
 import threading
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,32 @@ def test_a_server_that_goes_away_in_the_middle_of_an_answer_is_an_error() -> Non
             MCPClient(McpServer("web", url=url), timeout=30).tools()
         server.shutdown()
         thread.join()
+
+
+def test_a_web_page_is_no_mcp_server_and_the_error_says_so() -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            page = b"<html>private words</html>"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing is printed."""
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        says = "'web' does not answer as an MCP server does; see its url in settings.toml"
+        with pytest.raises(ProviderError, match=says) as error:
+            MCPClient(McpServer("web", url=url), timeout=30).tools()
+        server.shutdown()
+        thread.join()
+    assert "private" not in str(error.value)
 
 
 def write(home: Path, text: str) -> None:

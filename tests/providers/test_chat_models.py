@@ -121,3 +121,13 @@ def test_explaining_and_building_load_no_provider_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_error_while_litellm_is_being_imported_waits_until_it_is_whole() -> None:
+    code = (
+        "from memchat.providers import litellm_setup as setup\n"
+        "setup.preload()\n"
+        "assert setup.call_errors() and setup.litellm().exceptions"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,7 @@ from memchat.memory.context import Context
 from memchat.memory.extraction.candidate import Candidate, Quote, Relation
 from memchat.memory.extraction.quoted_proposal import QuotedProposal
 from memchat.memory.facts.client_fact import checked_fact_of_client, is_order
+from memchat.memory.facts.consolidation import ENDS_FIRST
 from memchat.memory.facts.fact import Fact, inbox_entry
 from memchat.memory.facts.ingest import Ingested, Source, ingest, queue_embedding
 from memchat.memory.forgetting import purge
@@ -145,6 +146,7 @@ class ClientFacts:
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
             stale = purge.hide(self.ctx, memory, hold=None)
+            memory = replace(memory, active=False)
         item = self._ask_about(memory, FORGET, f"{self.name} asks to forget it")
         self._note("forget", item or memory.id)
         why = "the person is asked whether it is forgotten for good"
@@ -162,9 +164,14 @@ class ClientFacts:
         return self._asked(item, _YES_FIRST, memory)
 
     def _take(self, fact: Fact) -> Written:
+        if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
+            return Written("refused", reason=ENDS_FIRST)
         if is_order(fact):
             return self._ask(fact, f"{self.name} sent it, and {_ORDER}", _ORDER)
         if self.mode == "ask":
+            known = self._known(fact)
+            if known is not None:
+                return Written("known", known)
             return self._ask(fact, self._wish(fact), _YES_FIRST)
         return Written("refused", reason=REFUSED) if self._rejected(fact) else self._store(fact)
 
@@ -245,6 +252,15 @@ class ClientFacts:
         known = change.kind == "repeated"
         return Written("known" if known else "stored", change.memory, replaced=change.before)
 
+    def _known(self, fact: Fact) -> Memory | None:
+        """The memory in use that says just this, so that nobody need be asked."""
+        sha1 = new_memory.sha1_of(fact.memory_type, fact.key, fact.value)
+        found = memories.by_sha1(self.ctx.tx, self.ctx.scope.ids, sha1)
+        if found is None or not found.active or fact.target_id not in (None, found.id):
+            return None
+        same_days = _days(fact) == _days(found)
+        return found if same_days and set(fact.tags) <= set(found.tags) else None
+
     def _stored_before(self, fact: Fact) -> Memory | None:
         """What a program stored under the key and with the value of a fact, before it said what
         the fact replaces."""
@@ -267,15 +283,18 @@ class ClientFacts:
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
-            fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
+        fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
         return self._queue(inbox_entry(fact, reason, target), told)
 
     def _withdraw(self, fact: Fact) -> tuple[str, ...]:
         """Take back the question that this program alone asked before it said what the fact
-        replaces; the tags that waited with it."""
+        replaces, or named other days; the tags that waited with it."""
         asked = clients.asked_alone(self.ctx.tx, self._client())
         for item in inbox.listed(self.ctx.tx, self._own, "pending"):
-            if item.id in asked and (item.key, item.value) == (fact.key, fact.value):
+            if item.id not in asked or (item.key, item.value) != (fact.key, fact.value):
+                continue
+            moved = item.target_id is None and _days(item) != _days(fact)
+            if moved or fact.target_id is not None:
                 inbox.remove(self.ctx.tx, [item.id])
                 return item.tags
         return ()
@@ -358,3 +377,7 @@ class ClientFacts:
     def _own(self) -> int:
         assert self.ctx.scope.own is not None
         return self.ctx.scope.own
+
+
+def _days(one: Fact | Memory | InboxItem) -> tuple[date | None, date | None]:
+    return one.starts_at, one.expires_at
