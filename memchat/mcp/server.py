@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.stdio import stdio_server
-from mcp.types import CallToolResult, InputRequiredResult, Tool
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 
 from memchat.errors import NotFound
@@ -78,7 +79,7 @@ class Server(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         """The result of a tool. Arguments that do not fit its schema are an error in one line."""
         try:
-            return await super().call_tool(name, arguments, context)
+            return _on_one_line(await super().call_tool(name, arguments, context))
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
                 raise ToolError(_misfits(name, error.__cause__)) from error
@@ -137,6 +138,18 @@ def _note_part(user: User, note_id: str, part: str) -> str:
     except NotFound as error:
         raise ResourceNotFoundError(str(error)) from error
     return found.model_dump_json(indent=2)
+
+
+def _on_one_line(
+    result: CallToolResult | InputRequiredResult,
+) -> CallToolResult | InputRequiredResult:
+    """A result whose text is the JSON of its structure, without the indentation that the SDK gives
+    it: that is a quarter of what a model would read."""
+    if isinstance(result, CallToolResult) and result.structured_content is not None:
+        for part in result.content:
+            if isinstance(part, TextContent) and part.text.startswith("{"):
+                part.text = json.dumps(result.structured_content, ensure_ascii=False)
+    return result
 
 
 def _misfits(tool: str, error: ValidationError) -> str:

@@ -326,7 +326,7 @@ class Tools:
             passages.append(Passage.of(hit, memo_id, ids[hit.chunk_id], room))
             room -= len(passages[-1].content)
         plain = [passage.model_dump(mode="json") for passage in passages]
-        text = TextContent(type="text", text=json.dumps(plain, indent=2, ensure_ascii=False))
+        text = TextContent(type="text", text=json.dumps(plain, ensure_ascii=False))
         return CallToolResult(content=[text], structured_content={"result": plain})
 
     async def ask(self, call: Call, question: Words, summary: bool = False) -> AnswerResult:

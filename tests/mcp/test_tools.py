@@ -68,6 +68,7 @@ def test_a_result_is_the_same_as_text_and_as_structure_and_fits_its_schema(mc, a
     }.items():
         result = call(mc, ana, name, **arguments)
         assert json.loads(text(result)) == result.structured_content
+        assert "\n" not in text(result), "a model reads no indentation"
         Draft202012Validator(schemas[name]).validate(result.structured_content)
 
 
