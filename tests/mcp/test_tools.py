@@ -46,6 +46,15 @@ def test_each_tool_says_when_to_call_it_and_what_it_does_to_the_store(mc, ana) -
         assert tool.annotations.open_world_hint is False
 
 
+def test_both_searches_say_what_a_result_that_is_not_confident_is_worth(mc, ana) -> None:
+    found = tools(mc, ana)
+    for name in ("recall", "query_memory"):
+        assert "not confident may have nothing to do with the question" in found[name].description
+    called = call(mc, ana, "remember", type="fact", key="pet", value="a dog").structured_content
+    (weak,) = call(mc, ana, "recall", query="zzz").structured_content["found"]
+    assert (weak["id"], weak["confident"]) == (called["memory"]["id"], False)
+
+
 def test_the_tools_of_the_seed_have_its_names_and_schemas(mc, ana) -> None:
     found = tools(mc, ana)
     memo, query = found["index_memo"].input_schema, found["query_memory"].input_schema
