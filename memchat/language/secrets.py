@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from memchat.language import (
+    check_digits,
     lock_codes,
     named_secrets,
     secret_words,
@@ -289,7 +290,7 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
         for match in pattern.finditer(text):
             start, end = match.span(match.lastgroup or 0)
             if pattern is _IBAN:
-                end = start + _iban_end(match[0])
+                end = start + check_digits.iban_end(match[0])
             if end > start and (holds is None or holds(match)):
                 yield kind, start, end
 
@@ -315,63 +316,6 @@ def _with_its_like(text: str, start: int, end: int) -> tuple[int, int]:
     return start, more.end() if more else end
 
 
-def _luhn(digits: str) -> bool:
-    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
-        return False
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        number = int(digit) * (1 + place % 2)
-        total += number - 9 if number > 9 else number
-    return total % 10 == 0
-
-
-def _iban_end(found: str) -> int:
-    """The length of the part of a match that is an IBAN by its check digits; 0 if there is none."""
-    for end in range(len(found), 14, -1):
-        compact = found[:end].replace(" ", "")
-        if found[end - 1] == " " or not 15 <= len(compact) <= 34:
-            continue
-        if end < len(found) and found[end] != " ":
-            continue
-        turned = compact[4:] + compact[:4]
-        if int("".join(str(int(c, 36)) for c in turned)) % 97 == 1:
-            return end
-    return 0
-
-
-def _checked_id(found: str) -> bool:
-    """Whether it is a CPF (Brazil), T.C. kimlik (Turkey) or Aadhaar number (India) by its check
-    digits."""
-    digits = [int(c) for c in found if c.isdigit()]
-    if len(set(digits)) < 3:
-        return False
-    if len(digits) == 12:
-        return digits[0] > 1 and _verhoeff(digits)
-    first = sum(n * w for n, w in zip(digits[:9], range(10, 1, -1), strict=True)) * 10 % 11 % 10
-    second = sum(n * w for n, w in zip(digits[:10], range(11, 1, -1), strict=True)) * 10 % 11 % 10
-    if digits[9:] == [first, second]:
-        return True
-    tenth = (7 * sum(digits[0:9:2]) - sum(digits[1:8:2])) % 10
-    return digits[0] > 0 and digits[9] == tenth and digits[10] == sum(digits[:10]) % 10
-
-
-def _verhoeff(digits: list[int]) -> bool:
-    def times(a: int, b: int) -> int:
-        if a < 5 and b < 5:
-            return (a + b) % 5
-        if a < 5:
-            return 5 + (a + b - 5) % 5
-        return 5 + (a - 5 - b) % 5 if b < 5 else (a - b) % 5
-
-    turn = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
-    check = 0
-    for place, digit in enumerate(reversed(digits)):
-        for _ in range(place % 8):
-            digit = turn[digit]
-        check = times(check, digit)
-    return check == 0
-
-
 def _follows_address(match: re.Match[str]) -> bool:
     """Whether the word before is an e-mail address, so that this is its password."""
     return "@" in match.string[max(0, match.start() - 64) : match.start()].split()[-1:][0]
@@ -381,10 +325,6 @@ def _is_no_date(match: re.Match[str]) -> bool:
     return re.fullmatch(r"\d{4}[ .-]\d{2}[ .-]\d{2}", match[0]) is None
 
 
-def _is_dni(match: re.Match[str]) -> bool:
-    return "trwagmyfpdxbnjzsqvhlcke"[int(match[1]) % 23] == match[2]
-
-
 _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool] | None], ...] = (
     ("key", _NAMED_KEY, None),
     ("e-mail", _EMAIL, None),
@@ -392,15 +332,15 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool] | None
     ("password", _LOGIN, _follows_address),
     ("password", _PAIR_SAID, None),
     ("password", _STRONG, None),
-    ("card", _CARD, lambda match: _luhn(re.sub(r"\D", "", match[0]))),
+    ("card", _CARD, lambda match: check_digits.is_card(re.sub(r"\D", "", match[0]))),
     ("card", _CARD_SAID, None),
     ("bank account", _IBAN, None),
     ("phone", _PHONE, _is_no_date),
     ("phone", _PHONE_SAID, None),
     ("id number", _SSN, None),
     ("id number", _ID_SAID, None),
-    ("id number", _DNI, _is_dni),
-    ("id number", _LONG_ID, lambda match: _checked_id(match[0])),
+    ("id number", _DNI, lambda match: check_digits.is_dni(match[1], match[2])),
+    ("id number", _LONG_ID, lambda match: check_digits.is_national_id(match[0])),
 )
 """Kinds of secrets by their form: the last group of a pattern, or all it matches, is the secret if
 the check holds."""

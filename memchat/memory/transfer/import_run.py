@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from memchat.errors import InputError, MemChatError
@@ -27,7 +26,6 @@ from memchat.memory.transfer.record_ids import RecordIds
 from memchat.store import (
     apps,
     clients,
-    inbox,
     memories,
     new_memory,
     record_kinds,
@@ -37,8 +35,6 @@ from memchat.store import (
 )
 from memchat.store.record_kinds import RecordKind
 from memchat.types import EVERY_APP, Imported, RefusedRecord, Scope
-
-_ITEM = ("created_at", "reason", "memory_type", "key", "value", "quote")
 
 
 class _LeftOut(Exception):
@@ -69,7 +65,7 @@ class ImportRun:
         self._homes = apps.ids_of_user(self.ctx.tx, self.user)
         self._shared = apps.shared_id(self.ctx.tx, self.user)
         self._ids = RecordIds(self.ctx.tx)
-        self._memories = KnownMemories(self.ctx.tx)
+        self._memories = KnownMemories(self.ctx.tx, self._homes, self._shared)
         self._sessions = KnownSessions(self.ctx.tx)
         self._usage_here = KnownUsage(self.ctx.tx)
         self._rows = ImportedRows(self.ctx, self.user)
@@ -270,7 +266,7 @@ class ImportRun:
             self._forgotten += deleted
             self._known["memory"] += not deleted
             return
-        forgotten = self._is_forgotten(app_id, values, values["said_at"])
+        forgotten = self._memories.is_forgotten(app_id, values, values["said_at"])
         self._forgotten += forgotten
         if forgotten and not (self._new["session"] or self._new["message"]):
             self._ids.put(record_kinds.MEMORY, values["id"], None)
@@ -282,12 +278,6 @@ class ImportRun:
         memory_id = self._add(record_kinds.MEMORY, columns, counted=not forgotten)
         tags.write(self.ctx.tx, memory_id, given)
         self._rows.add_memory(memory_id, app_id, replaced_by=replaced_by, forgotten=forgotten)
-
-    def _is_forgotten(self, app_id: int, values: Values, said_at: datetime) -> bool:
-        # What holds in every app may have been moved into one before it was forgotten.
-        shared = [] if self._shared is None else [self._shared]
-        scopes = self._homes if app_id in shared else [app_id, *shared]
-        return self._memories.is_forgotten(scopes, values["key"], values["value"], said_at)
 
     def _evidence(self, values: Values) -> None:
         memory_id = self._need("memory", values["memory_id"])
@@ -330,7 +320,7 @@ class ImportRun:
             if values[name] is not None:
                 self._need("memory", values[name])
         decided = message_id is not None and message_id not in self._new["message"]
-        if app_id in self._old_apps and (decided or self._is_answered(app_id, values)):
+        if app_id in self._old_apps and (decided or self._memories.answers(app_id, values)):
             self._ids.put(record_kinds.INBOX_ITEM, values["id"], None)
             self._known["inbox_item"] += 1
             return
@@ -342,16 +332,6 @@ class ImportRun:
         target_id = 0 if in_file is None else self._need(kind, in_file)
         added = self._clients.add_write(client_id, values, target_id, self._new["note"])
         (self._added if added else self._known)["client_write"] += 1
-
-    def _is_answered(self, app_id: int, values: Values) -> bool:
-        """Whether the same question was asked here before, or its answer is known."""
-        if inbox.holds(self.ctx.tx, app_id, {name: values[name] for name in _ITEM}):
-            return True
-        if values["key"] is None or values["value"] is None:
-            return False
-        sha1 = new_memory.sha1_of(values["memory_type"] or "", values["key"], values["value"])
-        known = values["relation"] != "ends" and self._memories.find(app_id, sha1) is not None
-        return known or self._is_forgotten(app_id, values, values["created_at"])
 
     def _refusal(self, values: Values) -> None:
         if self._ids.here("message", values["message_id"]) not in self._new["message"]:
