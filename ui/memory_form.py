@@ -113,12 +113,11 @@ def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool, li
     everywhere = right.checkbox(
         "In every space", value=bool(memory and not memory.app), key=f"everywhere-{number}"
     )
-    tags = st.multiselect(
-        "Tags",
-        sorted({*ui.person().memories.tags(), *(memory.tags if memory else ())}),
-        default=memory.tags if memory else None,
+    # A box with a list drops a word that was typed and not yet chosen with Enter.
+    tags = st.text_input(
+        "Tags (with commas between them)",
+        value=", ".join(memory.tags) if memory else "",
         key=f"tags-{number}",
         placeholder="Words to group it by",
-        accept_new_options=True,
     )
-    return kind, key, value, until, everywhere, tags
+    return kind, key, value, until, everywhere, [tags] if tags.strip() else []

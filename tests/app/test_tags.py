@@ -39,6 +39,14 @@ def test_a_tag_is_kept_in_lower_case_as_one_word_in_nfc(ana, city) -> None:
     assert ana.memories.tags() == {"café": 1, "due-diligence": 1, "home": 1}
 
 
+def test_a_comma_parts_two_tags(ana) -> None:
+    pet = ana.memories.add("fact", "pet", "a dog", tags=["Good Food, home,", "بيت، كلب", "猫、犬"])
+    assert pet.tags == ("good-food", "home", "بيت", "كلب", "犬", "猫")
+    assert values(ana, tags=["home, good food"]) == ["a dog"]
+    with pytest.raises(InputError, match="empty"):
+        ana.memories.update(pet.id, tags=[" , "])
+
+
 @pytest.mark.parametrize(
     ("tags", "reason"),
     [
