@@ -22,8 +22,9 @@ from tests.support.wire import OpenAIServer, Pieces, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 LEDGER = "The zanzibar ledger lies in the green box."
-SEEN = """(() => { const box = document.querySelector('[class*=-marked]').getBoundingClientRect();
-  return box.top >= 0 && box.top < innerHeight / 2; })()"""
+SEEN = """(() => {
+  const box = document.querySelector('[class*=-marked]')?.getBoundingClientRect();
+  return Boolean(box) && box.top >= 0 && box.top < innerHeight / 2; })()"""
 TEXT = "document.querySelector('[class*=st-key-draft-text-] textarea')?.value"
 TITLE = "document.querySelector('[class*=st-key-draft-title-] input')?.value"
 FOCUS = "document.activeElement.getAttribute('aria-label')"
@@ -83,12 +84,13 @@ def test_what_is_found_opens_lit_and_in_sight_and_back_leads_to_the_results(
     page.keyboard.type("ZANZIBAR ledger")
     hit = page.locator("[class*=st-key-row-hit-]")
     hit.locator(".stMarkdownColoredBackground").get_by_text("ledger").wait_for()
+    settled(page)
     assert page.evaluate(FOCUS) == "Search or ask your notes", "it is found while one types"
     hit.get_by_role("button").click()
     found = page.locator(".memchat-note mark b")
     found.get_by_text("ledger").wait_for()
     becomes(page, SEEN)
-    assert page.get_by_text("Paragraph 2.", exact=False).count() == 0
+    page.get_by_text("Paragraph 2.").first.wait_for(state="detached")
     page.reload()
     page.locator(".memchat-note mark").get_by_text(LEDGER).wait_for()
     becomes(page, SEEN)
