@@ -14,6 +14,7 @@ from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 
 from memchat.errors import NotFound
+from memchat.mcp.plain_errors import resource_errors
 from memchat.mcp.results import MemoryResult, NotePart
 from memchat.mcp.standard_input import StandardInput
 from memchat.mcp.tools import MEMORY_TOOLS, Tools, WhoAsks
@@ -99,10 +100,8 @@ class Server(MCPServer[Any]):
             switch = user.memory_switch()
             if not switch.on:
                 raise ResourceNotFoundError(switch.reason)
-            try:
+            with resource_errors():
                 found = user.memories.get(_number(memory_id))
-            except NotFound as error:
-                raise ResourceNotFoundError(str(error)) from error
             origin = user.memories.origins([found.id]).get(found.id)
             return MemoryResult.of(found, origin).model_dump_json(indent=2)
 
@@ -133,10 +132,8 @@ def _profile(user: User) -> str:
 
 
 def _note_part(user: User, note_id: str, part: str) -> str:
-    try:
+    with resource_errors():
         found = NotePart.of(user.notes.get(_number(note_id)), _number(part))
-    except NotFound as error:
-        raise ResourceNotFoundError(str(error)) from error
     return found.model_dump_json(indent=2)
 
 
@@ -161,5 +158,5 @@ def _misfits(tool: str, error: ValidationError) -> str:
 
 def _number(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise NotFound("an id is a number; see list_memories")
+        raise NotFound("an id is a number; recall, list_memories and query_memory give them")
     return int(text)

@@ -322,8 +322,9 @@ def test_a_resource_of_someone_else_is_not_there(mc, ana) -> None:
     for place in (f"memories/{foreign.id}", "memories/x", "notes/1", "memories/" + "9" * 40):
 
         async def read(client, place=place):
-            with pytest.raises(MCPError, match=r"no memory|no note|an id is a number"):
+            with pytest.raises(MCPError, match=r"no memory|no note|an id is a number") as failed:
                 await client.read_resource(f"memchat://{place}")
+            assert "memchat " not in str(failed.value), "a model has no terminal"
 
         ask(mc, ana, read)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat import MemChat
+from memchat import MemChat, NotFound
 from tests.support import notes
 from tests.support.leftovers import files_with, rows_with
 
@@ -65,6 +65,20 @@ def test_forgetting_leaves_the_note_and_blanking_takes_only_the_words(
     assert not any(hit.confident for hit in ana.notes.search("Quokkaland").hits)
     mc.user("ana", app="work").notes.delete(3)
     assert rows_with(mc, "quokkaland") == [] and files_with(mc, "quokkaland") == []
+
+
+def test_no_undo_of_a_deleted_note_brings_back_words_that_were_blanked_meanwhile(
+    mc: MemChat, number: int
+) -> None:
+    ana = mc.user("ana")
+    deleted = ana.notes.add(f"Again: {TEXT}", title="Another meeting")
+    ana.notes.delete(deleted.id, hold=10)
+    found = ana.mentions.find([number])
+    assert found is not None and [place.id for place in found.notes] == [1]
+    ana.memories.delete(number)
+    ana.mentions.blank(found)
+    with pytest.raises(NotFound):
+        ana.notes.restore(deleted.id)
 
 
 def test_only_the_chunks_that_held_a_word_are_embedded_anew(mc: MemChat, number: int) -> None:

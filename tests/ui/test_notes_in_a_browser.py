@@ -153,6 +153,18 @@ def test_what_is_written_stays_over_other_pages_and_a_reload_until_it_is_kept_or
     row(page, "Thoughts").wait_for(state="detached")
 
 
+def test_the_keyboard_goes_to_the_undo_of_a_deleted_note_and_to_the_note_it_brings_back(
+    page: Any, server: Server
+) -> None:
+    at_notes(page, server)
+    becomes(page, "window.memchatFocus")
+    row(page, "Gravel").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    becomes(page, "document.activeElement.closest('.st-key-undo-bar') !== null")
+    page.keyboard.press("Enter")
+    becomes(page, "document.activeElement.textContent.trim()", "Gravel")
+
+
 def test_of_a_draft_it_is_said_that_the_note_was_changed_since(
     page: Any, browser: Any, server: Server
 ) -> None:

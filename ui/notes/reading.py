@@ -78,7 +78,8 @@ def _delete(note: Note) -> None:
         return
     stays = " Its file stays." if note.type == "file" and not note.missing else ""
     words = f"Deleted: {ui.literal(ui.shorten(row.title_of(note), NAME_LENGTH))}.{stays}"
-    hold.keep(f"{words} {forgetting.GONE}", seconds, partial(_bring_back, note.id))
+    undo = partial(_bring_back, note.id)
+    hold.keep(f"{words} {forgetting.GONE}", seconds, undo, back=f"note-{note.id}")
     old_backups.look()
     search.forget_found()
     answer.leave()  # it may quote the note

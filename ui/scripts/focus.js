@@ -20,6 +20,7 @@
     [/st-key-forget-told-(\d+-\d+)/, key => `.st-key-untold-${key} button`],
     [/st-key-untold-(\d+-\d+)/, key => `.st-key-forget-told-${key} button`],
     [/st-key-(?:accept|reject)-(?:\d+|chosen|chat-\d+)(?![\w-])/, () => newUndo()],
+    [/st-key-delete-note/, () => newUndo()],
     [/st-key-decide-(\d+)/, id => `.st-key-decided-${id} input`],
     [/st-key-undo-\d+-([a-z]+-\d+)/, key => `.st-key-${key} button`],
     [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],

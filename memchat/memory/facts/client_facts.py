@@ -320,12 +320,6 @@ class ClientFacts:
         no = {"key": fact.key, "value": fact.value, "status": "rejected"}
         return inbox.holds(self.ctx.tx, self._own, no)
 
-    def _waiting(self, fact: Fact) -> int | None:
-        """The inbox item that asks for this."""
-        waiting = inbox.listed(self.ctx.tx, self._own, "pending")
-        same = [i.id for i in waiting if (i.key, i.value) == (fact.key, fact.value)]
-        return same[-1] if same else None
-
     def _was_refused(self, memory: Memory, relation: str) -> bool:
         """Whether the person said no when a program asked the same before."""
         asked = {"memory_id": memory.id, "relation": relation, "status": "rejected"}

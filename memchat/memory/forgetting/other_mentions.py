@@ -22,6 +22,7 @@ from memchat.memory.recall import turn_texts
 from memchat.store import (
     events,
     evidence,
+    held_notes,
     inbox,
     jobs,
     keywords,
@@ -203,6 +204,9 @@ def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
     stale = purge.forget(ctx, chosen_facts)
     _drop_proposals(tx, app_ids, chosen)
+    for related_id in app_ids:
+        # Nobody was asked about the words of deleted notes, and undoing would bring them back.
+        held_notes.purge_all(tx, related_id)
     for note_id in sorted(chosen.of_kind("note")):
         stale |= note_words.blank(ctx, app_ids, note_id, IdentifyingWords(chosen.words))
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
