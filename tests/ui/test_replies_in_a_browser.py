@@ -192,6 +192,7 @@ def test_a_reply_is_drawn_as_it_was_written_and_copied_whole(browser: Any, serve
     style = "(cell, name) => getComputedStyle(cell)[name]"
     cells = [reply.locator("td").nth(n).evaluate(style, "textAlign") for n in range(3)]
     assert cells == ["left", "center", "right"]
+    reply.locator("math").nth(1).wait_for()  # a script draws them
     assert reply.locator("math").count() == 2
     link = reply.get_by_role("link", name="link")
     assert link.get_attribute("rel") == "noopener noreferrer"
