@@ -98,7 +98,8 @@ class ClientAccess(Room):
         """
         with self._database.write() as tx:
             facts = self._facts(tx)
-            done = facts.remember(type, key, value, expires_at, starts_at, quote, tags)
+            fact = facts.fact(type, key, value, expires_at, starts_at, tags)
+            done = facts.remember(fact, quote)
         if done.status in ("stored", "waiting"):
             # Before a worker starts: the search makes the new fact's vector, which is kept.
             done = replace(done, similar=self._similar(key, value, done.memory))
@@ -121,7 +122,8 @@ class ClientAccess(Room):
         NotFound outside the scope."""
         with self._database.write() as tx:
             facts, memory = self._facts(tx), self._memory(tx, memory_id)
-            done = facts.remember_instead(memory, type, key, value, expires_at, starts_at, tags)
+            fact = facts.fact(type, key, value, expires_at, starts_at, tags)
+            done = facts.remember_instead(memory, fact)
         self._catch_up()
         return done
 

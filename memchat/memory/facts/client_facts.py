@@ -65,45 +65,36 @@ class ClientFacts:
     embeds: bool
     """Whether there is an embedding service; without one no embedding is queued."""
 
-    def remember(
+    def fact(
         self,
         memory_type: str,
         key: str,
         value: str,
         expires_at: date | None = None,
         starts_at: date | None = None,
-        quote: SessionQuote | None = None,
         tags: Iterable[str] = (),
-    ) -> Written:
-        """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
-        SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
-        fact = checked_fact_of_client(
+    ) -> Fact:
+        """What the program gave, checked. Raises InputError for what cannot be kept, SecretError
+        for a secret."""
+        return checked_fact_of_client(
             self.ctx, memory_type, key, value, expires_at, starts_at, tags
         )
+
+    def remember(self, fact: Fact, quote: SessionQuote | None = None) -> Written:
+        """Store a fact, or ask the person about it. Raises NotFound for a quote of a conversation
+        outside the scope."""
         if quote is None:
             return self._take(fact)
         done = self._take_quoted(fact, quote)
         tagged = done.memory is not None and done.memory.active and fact.tags
         return self._tag(done, fact.tags) if tagged else done
 
-    def remember_instead(
-        self,
-        memory: Memory,
-        memory_type: str,
-        key: str,
-        value: str,
-        expires_at: date | None = None,
-        starts_at: date | None = None,
-        tags: Iterable[str] = (),
-    ) -> Written:
-        """Store a fact in the place of a memory, under its key. Raises as ``remember``, and where
-        that is not in use."""
+    def remember_instead(self, memory: Memory, fact: Fact) -> Written:
+        """Store a fact in the place of a memory, under its key. Raises InputError where that is not
+        in use."""
         if not memory.active:
             now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
             raise InputError(f"memory {memory.id} is not in use{now}")
-        fact = checked_fact_of_client(
-            self.ctx, memory_type, key, value, expires_at, starts_at, tags
-        )
         same = (fact.key, fact.value, fact.starts_at) == (
             memory.key,
             memory.value,
@@ -121,11 +112,12 @@ class ClientFacts:
         tags: Iterable[str] = (),
     ) -> Written:
         """Replace the value and the last day of a memory, or with None keep them, and add tags. A
-        first day to come stays unless another is given. Raises as ``remember_instead``."""
+        first day to come stays unless another is given. Raises as ``fact`` and
+        ``remember_instead``."""
         said = memory.value if value is None else value
         starts = starts_at or memory.starts_at
-        kind, key = memory.memory_type, memory.key
-        done = self.remember_instead(memory, kind, key, said, expires_at, starts, tags)
+        fact = self.fact(memory.memory_type, memory.key, said, expires_at, starts, tags)
+        done = self.remember_instead(memory, fact)
         now = done.memory
         if now is None or done.status not in ("stored", "known"):
             return done
