@@ -261,7 +261,7 @@ def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
     chat = "make chat" if checkout() else "memchat chat"
     for command, what in (
         (chat, "start talking; then see `memchat memories list`"),
-        ("GEMINI_API_KEY=…", "set it (or another provider's key, or use Ollama) for a real model"),
+        ("memchat keys set gemini", "a real model (or another provider's key, or use Ollama)"),
         ("memchat doctor", "which models are in use and why, and what is wrong if something is"),
     ):
         screen.line(f"  {command:18}{what}")

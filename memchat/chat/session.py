@@ -23,7 +23,7 @@ from memchat.types import Learned, MemorySwitch, Message, Question, Scope, check
 INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."
 STAND_IN = (
     "No model is configured: the offline stand-in answers, with patterns instead of understanding. "
-    "Set GEMINI_API_KEY, or MEMCHAT_CHAT_MODEL for another; see memchat doctor."
+    "Run memchat keys set gemini, or set MEMCHAT_CHAT_MODEL for another; see memchat doctor."
 )
 _LEASE_THREAD_SECONDS = 5.0
 

@@ -27,6 +27,14 @@ def key_name(model: str, keys: Keys) -> str | None:
     return keys.first(names) or (names[0] if names else None)
 
 
+def how_to_set_key(model: str) -> str:
+    """What gives the model its key, or another one, as a command."""
+    provider = provider_of(model)
+    if provider not in KEYS:
+        return "set the provider's API key in the environment"
+    return f"run memchat keys set {provider}"
+
+
 def find_key(model: str, keys: Keys, remedy: str) -> str | None:
     """The model's key, or None where it needs none. Raises ConfigError where it is missing.
 
@@ -37,7 +45,8 @@ def find_key(model: str, keys: Keys, remedy: str) -> str | None:
         return None
     value = keys.value(name)
     if not value:
-        raise ConfigError(f"{model} needs a key: set {' or '.join(key_names(model))}, or {remedy}")
+        names = " or ".join(key_names(model))
+        raise ConfigError(f"{model} needs a key ({names}): {how_to_set_key(model)}, or {remedy}")
     _handed_out.add(value)
     return value
 

@@ -23,7 +23,7 @@ BATCH = 100
 DIMENSIONS = 768
 """Of the 3,072 that a model may give: a quarter of the space at nearly the same quality."""
 API_VERSION = "v1beta"
-REMEDY = "MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
+REMEDY = "set MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
 PREFIX_TOKENS = 16
 
 _KNOWN: dict[str, tuple[int, float]] = {

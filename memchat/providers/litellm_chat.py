@@ -34,9 +34,7 @@ from memchat.types import REPLY_LIMIT, ChatMessage, clean_text
 log = logging.getLogger(__name__)
 
 DEFAULT_WINDOW = 8192
-REMEDY = (
-    "MEMCHAT_CHAT_MODEL=ollama/llama3.2 for a local model, or unset it for the offline stand-in"
-)
+REMEDY = "name a model that needs none, such as ollama/llama3.2"
 
 
 class LiteLLMChat:

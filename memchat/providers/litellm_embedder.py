@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BATCH = 2048
 BATCH_TOKENS = 300_000
-REMEDY = "MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
+REMEDY = "set MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
 
 _BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
 """Texts a request, where a provider takes fewer than OpenAI."""

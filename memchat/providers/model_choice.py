@@ -13,7 +13,7 @@ from memchat.config.model_defaults import (
     embedding_name,
 )
 from memchat.config.names import provider_of
-from memchat.providers.api_keys import key_name, key_names
+from memchat.providers.api_keys import how_to_set_key, key_name, key_names
 from memchat.providers.model_folder import FASTEMBED, bare_name, model_folder
 
 HASH = "hash"
@@ -92,7 +92,8 @@ def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State
     """The note, the problem and the remedy of one model."""
     variable = f"MEMCHAT_{setting.upper()}"
     if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
-        return OFFLINE_NOTE, None, f"set GEMINI_API_KEY, another provider's key, or {variable}"
+        remedy = f"run memchat keys set gemini, or for another provider, or set {variable}"
+        return OFFLINE_NOTE, None, remedy
     if model == WORDS_ONLY:
         return WORDS_NOTE, None, "unset MEMCHAT_EMBED_MODEL to use the built-in model"
     if provider_of(embedding_name(model)) == HASH:
@@ -106,7 +107,7 @@ def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State
     names = key_names(model)
     if names and not key_set:
         local = "minilm" if setting == "embed_model" else "ollama/llama3.2"
-        remedy = f"set {' or '.join(names)}, or {variable}={local} to stay on this machine"
+        remedy = f"{how_to_set_key(model)}, or set {variable}={local} to stay on this machine"
         return None, f"{' or '.join(names)} is not set", remedy
     return None, None, None
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from memchat.config.keys import Keys
+from memchat.config.keys import FILE, Keys
 from memchat.errors import ConfigError, MemChatError, ProviderError, bounded_wait
-from memchat.providers.api_keys import key_name, redact
+from memchat.providers.api_keys import how_to_set_key, key_name, redact
 
 REASON_LIMIT = 140
 _OVERFLOW = re.compile(
@@ -89,8 +89,11 @@ def _from_status(status: int, wait: float | None, text: str, call: CallContext) 
     if status in (401, 403) or "API_KEY_INVALID" in text:
         name = key_name(model, call.keys)
         key = f"the key in {name}" if name else "its credentials"
+        # A key that is set elsewhere comes before the one that the command keeps.
+        elsewhere = name is not None and call.keys.origin(name) not in (None, FILE)
+        valid = "set a valid one there" if elsewhere else f"for a valid one {how_to_set_key(model)}"
         return ProviderError(
-            f"{model} refused {key} (status {status}); set a valid one, or name another model",
+            f"{model} refused {key} (status {status}); {valid}, or name another model",
             status=status,
         )
     if status == 413 or (status == 400 and _OVERFLOW.search(text)):
@@ -159,7 +162,7 @@ def _from_transport(chain: list[BaseException], text: str, call: CallContext) ->
             "ollama/llama3.2 or gemini/gemini-2.5-flash"
         )
     if "AuthenticationError" in names:
-        return ConfigError(f"{model} needs a key that is not set; set the provider's API key")
+        return ConfigError(f"{model} needs a key that is not set; {how_to_set_key(model)}")
     return ProviderError(
         f"{model} sent an answer that cannot be read; try again, or name another model",
         retryable=True,

@@ -16,8 +16,8 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.config import keys, load
-from memchat.config.names import without_secrets
-from memchat.errors import ConfigError, InputError, NotFound
+from memchat.config.names import KEYS, without_secrets
+from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.providers import litellm_setup
 from memchat.providers.factory import chat_model, embedder
 from memchat.providers.model_choice import explain
@@ -55,6 +55,46 @@ def test_a_key_is_kept_in_a_file_that_this_account_alone_can_read(home: Path) ->
     assert stat.S_IMODE((home / "keys.toml").stat().st_mode) == 0o600
     assert keys.read(home) == {"OPENAI_API_KEY": KEY}
     assert [path.name for path in home.iterdir()] == ["keys.toml"]
+
+
+@pytest.mark.parametrize("provider", sorted(KEYS))
+def test_where_a_key_is_missing_the_command_is_named_that_sets_it(
+    provider: str, home: Path
+) -> None:
+    command, name = f"memchat keys set {provider}", f"{provider}/some-model"
+    settings = load().with_(home=home, chat_model=name, extract_model=name, embed_model=name)
+    settings = settings.with_(embed_dimensions=8, embed_max_tokens=512)
+    assert all(command in (choice.remedy or "") for choice in explain(settings))
+    with pytest.raises(ConfigError, match=command):
+        chat_model(settings).complete(HELLO, purpose="extract")
+    found = embedder(settings)
+    assert found is not None
+    with pytest.raises(ConfigError, match=command):
+        found.embed_query("hello")
+    assert keys.set_key(home, provider, KEY) in KEYS[provider]  # and the command takes the name
+
+
+def test_without_any_key_the_command_is_named_too(home: Path) -> None:
+    assert "run memchat keys set gemini" in (explain(load())[0].remedy or "")
+    with MemChat(settings=load().with_(home=home, embed_model="none")) as mc:
+        assert "Run memchat keys set gemini" in (mc.user("ana").chat().notice())
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_key_that_is_refused_is_set_where_it_was_found(
+    home: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setenv("MEMCHAT_HOME", str(home))
+    if kept:
+        keys.set_key(home, "openai", KEY)
+    else:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with OpenAIServer(key="another") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+        with pytest.raises(ProviderError) as refused:
+            chat_model(load()).complete(HELLO, purpose="extract")
+    assert ("memchat keys set openai" in str(refused.value)) is kept
+    assert ("set a valid one there" in str(refused.value)) is not kept
 
 
 def test_keys_that_are_set_at_once_are_all_kept(home: Path) -> None:
