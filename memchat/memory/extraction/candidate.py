@@ -194,14 +194,17 @@ def parse(text: str) -> ExtractionAnswer:
     """
     data, cut = find_object(text, {"facts", "forget", "title", "summary"})
     if data is None:
-        raise ExtractionError(
-            "the answer holds no JSON object with a list 'facts'; send one such object and no prose"
-        )
+        raise ExtractionError("the answer holds no JSON object with a list 'facts'")
     broken: list[str] = []
-    facts_in, forget_in = _items(data.get("facts")), _items(data.get("forget"))
+    facts_in, forget_in = data.get("facts") or [], data.get("forget")
+    if _is_fact(facts_in):
+        facts_in = [facts_in]
+    if not isinstance(facts_in, list):
+        raise ExtractionError("its 'facts' are no list of facts")
     facts = list(_valid(Candidate, facts_in[:MAX_FACTS], "facts", broken))
     if facts_in and not facts:
         raise ExtractionError(f"no item of 'facts' could be used: {broken[0]}")
+    forget_in = forget_in if isinstance(forget_in, list) else []
     forget = list(_valid(Forget, forget_in[:MAX_FACTS], "forget", broken))
     if cut:
         broken.append("the answer was cut off")
@@ -268,10 +271,6 @@ def _line(value: Any) -> str | None:
     return (" ".join(clean_text(value).split()) or None) if isinstance(value, str) else None
 
 
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _valid(kind: type[Item], items: list[Any], where: str, broken: list[str]) -> Iterator[Item]:
     for number, item in enumerate(items):
         try:
@@ -279,7 +278,8 @@ def _valid(kind: type[Item], items: list[Any], where: str, broken: list[str]) ->
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            broken.append(f"{where}[{number}] {field or 'item'}: {first['msg']}")
+            wrong = f"{field} is missing, empty or of a wrong kind" if field else "is not whole"
+            broken.append(f"{where}[{number}] {wrong}")
 
 
 def find_object(text: str, fields: set[str]) -> tuple[dict[str, Any] | None, bool]:

@@ -41,11 +41,17 @@ class JsonCall:
         try:
             return read(reply), reply
         except ExtractionError as error:
-            again = f"That could not be used: {error} Answer with the JSON object alone."
+            again = f"That could not be used: {error}. Answer with the JSON object alone."
         shown = reply[:_BAD_ANSWER_SHOWN] or "(nothing)"
         again_chat = [*chat, ChatMessage("assistant", shown), ChatMessage("user", again)]
         reply = self._complete(again_chat)
-        return read(reply), reply
+        try:
+            return read(reply), reply
+        except ExtractionError as error:
+            raise ExtractionError(
+                f"{self._model.name} gave no answer that can be used, also when asked again: "
+                f"{error}; try again, or name another model"
+            ) from None
 
     def _complete(self, chat: Sequence[ChatMessage]) -> str:
         sent = [self._system, *chat]

@@ -127,7 +127,7 @@ def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
     data, _ = find_object(reply, {"verdicts"})
     items = data.get("verdicts") if data else None
     if not isinstance(items, list):
-        raise ExtractionError("the answer holds no JSON object with a list 'verdicts'.")
+        raise ExtractionError("the answer holds no JSON object with a list 'verdicts'")
     found = {str(item.get("id")): _answer(item) for item in items if isinstance(item, dict)}
     return [found.get(name, UNCLEAR) for name in ids]
 

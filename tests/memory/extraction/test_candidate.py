@@ -59,6 +59,23 @@ def test_an_empty_list_is_a_normal_answer() -> None:
     assert parse('{"facts": []}').facts == ()
 
 
+@pytest.mark.parametrize("nothing", [None, {}, "", []])
+def test_no_facts_may_be_written_in_other_ways(nothing: Any) -> None:
+    assert parse(json.dumps({"facts": nothing, "title": "Moving"})).facts == ()
+
+
+def test_a_fact_alone_needs_no_list() -> None:
+    assert parse(json.dumps({"facts": FACT})).facts[0].value == "Bergen"
+
+
+def test_what_is_wrong_is_said_in_plain_words() -> None:
+    with pytest.raises(ExtractionError) as error:
+        parse('{"facts": [{"key": "x"}]}')
+    assert str(error.value) == (
+        "no item of 'facts' could be used: facts[0] quotes is missing, empty or of a wrong kind"
+    )
+
+
 def test_fields_that_are_missing_or_unknown_do_no_harm() -> None:
     slim = {"msg": "u1", "quotes": ["I live in Bergen"], "key": "city", "value": "Bergen", "x": 1}
     fact = parse(json.dumps({"facts": [slim]})).facts[0]
@@ -137,6 +154,10 @@ def test_a_cut_off_answer_keeps_its_whole_items_and_asks_for_more() -> None:
         '{"facts": [{"quotes": 1}]}',
         '{"facts": [{"key": "x"}]}',
         "9" * 9000,
+        '{"facts": {"a": 1}}',
+        '{"facts": "I live in Bergen"}',
+        '{"facts": true, "title": "Moving"}',
+        '{"facts": ["I live in Bergen"]}',
     ],
 )
 def test_nothing_usable_is_one_line_that_says_what_is_wrong(text: str) -> None:

@@ -83,6 +83,23 @@ def test_broken_json_is_repaired_by_asking_once_more(mc, extract_model) -> None:
     assert extract_model.requests[1].messages[-2].content == "Sure! Here are the facts:"
 
 
+@pytest.mark.parametrize("useless", ['{"facts": {"a": 1}}', '{"facts": [{"key": "city"}]}'])
+def test_an_answer_of_which_nothing_can_be_used_is_no_success(
+    mc, extract_model, useless: str
+) -> None:
+    ana = mc.user("ana")
+    extract_model.replies.extend([useless, useless])
+    chat = talk(mc, "I moved to Lisbon.")
+    assert chat.learned is None
+    assert chat.failure.startswith("scripted/extract gave no answer that can be used")
+    assert chat.failure.endswith("; try again, or name another model")
+    (session,) = ana.sessions.list()
+    assert session.status == "pending"
+    extract_model.replies.append(answer(LISBON))
+    (learned,) = mc.jobs.run(user="ana", again=True).learned
+    assert learned.count("added") == 1
+
+
 def test_two_bad_answers_fail_the_job_and_keep_the_session_for_later(
     mc, extract_model, clock: FakeClock
 ) -> None:
