@@ -17,6 +17,7 @@ from memchat.config.model_defaults import WORDS_ONLY
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.providers import ChatModel, factory, model_choice
+from memchat.providers.api_keys import how_to_set_key
 from memchat.providers.minilm_embedder import FETCH
 from memchat.providers.model_choice import ModelChoice
 from memchat.store import (
@@ -162,8 +163,9 @@ def _embedding(
             f"memchat services migrate {settings.embed_model}"
         )
     elif problem and has_vectors:
-        missing = choice.key if choice.key and not choice.key_set else None
-        remedy = f"set {missing}, or {WORDS}" if missing else remedy or f"set {WORDS}"
+        lacks_key = choice.key is not None and not choice.key_set
+        key = f"{how_to_set_key(choice.model)}, or set {WORDS}" if lacks_key else None
+        remedy = key or remedy or f"set {WORDS}"
     elif problem:
         remedy = remedy or f"set {NAMED}=minilm to embed on this machine, or {WORDS}"
     return _model(choice, problem, remedy)
@@ -298,7 +300,7 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
             "queue",
             "problem",
             f"failed: {failed[0].error_message}",
-            "see memchat jobs status, then memchat jobs retry",
+            "see memchat jobs status; memchat jobs run tries it again",
         )
     elif pending:
         yield Check("queue", "note", "work is waiting", "memchat jobs run does it now")

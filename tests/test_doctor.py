@@ -74,7 +74,7 @@ def test_the_key_that_a_kept_service_lacks_is_named_and_no_other_service(filled:
     with opened(filled, MINILM, "no provider key is set") as mc:
         found = check(mc, "embed model")
     assert (found.state, "OPENAI_API_KEY is not set" in found.detail) == ("problem", True)
-    assert "OPENAI_API_KEY" in found.remedy and "minilm" not in found.remedy
+    assert "run memchat keys set openai, or" in found.remedy and "minilm" not in found.remedy
 
 
 def test_another_service_by_name_for_a_filled_store_is_a_problem_with_its_way_out(

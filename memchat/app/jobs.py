@@ -80,9 +80,12 @@ class Jobs:
         user: str | None = None,
         kinds: Sequence[str] | None = None,
         timeout: float | None = None,
+        again: bool = False,
     ) -> JobsDone:
         """End abandoned sessions, then do all that is due, of these kinds or of any.
 
+        With ``again`` also what failed: each job that waits for its next try or was given up gets
+        one now, and is left as it was where that fails too.
         With ``timeout`` it returns after so many seconds with what was done by then, ``running`` is
         True, and the rest is done in the background. Raises InputError for a bad ``timeout``.
         """
@@ -94,6 +97,10 @@ class Jobs:
 
         def work() -> JobsDone:
             worker.end_abandoned(user)
+            if again:
+                with self._database.write() as tx:
+                    most = len(self._assembly.settings.retry_minutes)
+                    jobs.retry(tx, self._clock(), user=user, attempts=most)
             return worker.run(user=user, kinds=KINDS if kinds is None else kinds, done=done)
 
         if seconds is None:

@@ -71,12 +71,16 @@ def status(
 
 @app.command()
 def run(user: User, app: AnyApp = None, as_json: Json = False) -> None:
-    """Do the work that is due now, and print what was learned."""
+    """Do the work that waits, also what failed before, and print what was learned.
+
+    What failed gets one more try now, whenever its next one was due and if it was given up.
+    """
     with open_store() as mc:
-        waiting = len(mc.jobs.list(user=user, status="pending"))
+        counts = mc.jobs.count(user=user)
+        waiting = counts["pending"] + counts["failed"]
         if waiting:
             tables.notice(f"{waiting} waiting …")
-        result = mc.jobs.run(user=user)
+        result = mc.jobs.run(user=user, again=True)
         failed = {job.id: job for job in result.failed}
         if as_json:
             learned = [to_json(outcome) for outcome in result.learned]
@@ -104,7 +108,7 @@ def retry(
     app: AnyApp = None,
     as_json: Json = False,
 ) -> None:
-    """Queue failed work again, and do at once what waits for a retry.
+    """Give failed work all its tries anew, the first of them at once.
 
     Prints how many jobs that were; `memchat jobs run` or `memchat worker` does them.
     """

@@ -128,7 +128,7 @@ def print_report(found: NotesReport) -> None:
         print(f"\nnot found by meaning yet: {waiting}; {makes if found.embeds else lacks}")
     if found.failed:
         failed = counted(found.failed, "note")
-        print(f"\nvectors could not be made: {failed}; memchat jobs retry tries again")
+        print(f"\nvectors could not be made: {failed}; memchat jobs run tries again")
     if found.unread:
         print("\nFound by searches and never read:")
         unread = [

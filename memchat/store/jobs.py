@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, literal_column, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from memchat.config.settings import RETRY_MINUTES
 from memchat.store import raw_sql
@@ -40,6 +50,7 @@ _ENQUEUE = """
         app_id = excluded.app_id, error_message = NULL, lease_owner = NULL, lease_until = NULL,
         processed_at = NULL
     WHERE jobs.status != -1 OR jobs.lease_until IS NULL OR jobs.lease_until < ?
+    RETURNING id
 """
 
 
@@ -66,17 +77,28 @@ def enqueue(
     *,
     run_at: datetime | None = None,
     how: str | None = None,
-) -> None:
+) -> bool:
     """Queue a job for a target, due now or at ``run_at``. An existing job starts its attempts
     again.
 
-    ``how`` is passed to the worker. A job that is running goes on: before it finishes, its worker
-    looks for new input itself.
+    ``how`` is passed to the worker. A job that is running goes on, and False is returned: before it
+    finishes, its worker looks for new input itself.
     """
     at = utc_text(now)
     due_at = utc_text(run_at or now)
-    raw_sql.rows(
-        tx, _ENQUEUE, kind, app_id, _TARGETS.get(kind, "session"), target_id, how, due_at, at, at
+    return bool(
+        raw_sql.rows(
+            tx,
+            _ENQUEUE,
+            kind,
+            app_id,
+            _TARGETS.get(kind, "session"),
+            target_id,
+            how,
+            due_at,
+            at,
+            at,
+        )
     )
 
 
@@ -262,24 +284,29 @@ def retry(
     tx: Connection,
     now: datetime,
     *,
-    user: str,
+    user: str | None,
     job_id: int | None = None,
     failed_only: bool = False,
+    attempts: int = 0,
 ) -> int:
-    """Make the user's failed jobs, and the waiting ones that failed before, due now; how many.
+    """Make failed jobs, of a user or of all, and the waiting ones that failed before, due now; how
+    many. A job that is running is left alone.
 
-    A job that is running is left alone.
+    A job keeps ``attempts`` of its tries at most. One that crashes its worker is not to lose all of
+    them, since they keep it in a batch of its own.
     """
-    mine = select(apps.c.id).where(apps.c.user == user)
-    waiting = and_(unfinished, _j.attempts > 0, is_free(now))
+    # A second look that is put off has not been tried; what is held until it is purged has not
+    # either, and waits for its day.
+    waiting = and_(unfinished, or_(_j.attempts > 0, _j.kind == "verify"), is_free(now))
     which = _j.status > 0 if failed_only else or_(_j.status > 0, waiting)
-    query = update(jobs).where(_j.app_id.in_(mine), which)
+    query = update(jobs).where(which)
+    if user is not None:
+        query = query.where(_j.app_id.in_(select(apps.c.id).where(apps.c.user == user)))
     if job_id is not None:
         query = query.where(_j.id == job_id)
-    done = tx.execute(
-        query.values(status=UNFINISHED, attempts=0, run_at=now, processed_at=None, lease_until=None)
-    )
-    return int(done.rowcount)
+    kept = func.min(_j.attempts, attempts)
+    again = {"status": UNFINISHED, "attempts": kept, "run_at": now, "processed_at": None}
+    return int(tx.execute(query.values(**again, lease_until=None)).rowcount)
 
 
 def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:

@@ -139,6 +139,6 @@ class NotesReport:
     waiting: int
     """Notes whose vectors are to be made."""
     failed: int
-    """Notes whose vectors could not be made; ``memchat jobs retry`` tries them again."""
+    """Notes whose vectors could not be made; ``memchat jobs run`` tries them again."""
     embeds: bool = True
     """Whether there is an embedding model to make them."""

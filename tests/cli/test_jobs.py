@@ -62,6 +62,14 @@ def test_lists_by_status_with_model_and_reason(run: Run, failed: list[int]) -> N
     assert run("memories", "show", str(failed[0]), "--json").out.count('"completed"') == 1
 
 
+def test_one_command_does_what_waits_for_a_retry_and_what_was_given_up(
+    run: Run, failed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
+    done = run("jobs", "run")
+    assert (done.code, done.out, done.err) == (0, "2 done, 0 failed\n", "2 waiting …\n")
+
+
 def test_the_list_of_work_has_counts_and_reasons(run: Run, failed: list[int]) -> None:
     lines = run("jobs", "status").out.splitlines()
     assert lines[0] == "1 pending, 0 running, 1 completed, 1 failed"
