@@ -161,8 +161,13 @@ class Assembly:
         assert model is not None
         return model
 
-    def extract_model(self) -> ChatModel:
-        """The cheaper model that extracts memories from ended conversations."""
+    def extract_model(self, name: str | None = None) -> ChatModel:
+        """The cheaper model that extracts memories from ended conversations, or the one of this
+        name."""
+        if name is not None:
+            from memchat.providers import factory
+
+            return factory.extract_model(self.settings.with_(extract_model=name))
         with self._lock:
             if self._given[1] is None:
                 from memchat.providers import factory

@@ -223,7 +223,29 @@ def _menu(session_id: int, title: str) -> None:
             if ui.attempt(lambda: ui.person().sessions.rename(session_id, words), at="title"):
                 _choose()
             st.rerun()
+        open_yet = ui.person().sessions.get(session_id).ended_at is None
+        if st.button(
+            "Read again",
+            key=f"read-again-{session_id}",
+            disabled=open_yet,
+            help="It is read when you leave it."
+            if open_yet
+            else "Reads this chat for memories once more, from its beginning. Nothing is stored "
+            "twice, and what was forgotten stays forgotten.",
+        ):
+            _read_again(session_id)
         st.button("Delete this chat …", key=f"delete-{session_id}", on_click=_ask)
+    ui.show_problem("read-again")
+
+
+def _read_again(session_id: int) -> None:
+    """Have a chat read anew; how that goes and what it taught stands under the chat."""
+    sessions = ui.person().sessions
+    if ui.attempt(lambda: sessions.read_again(session_id, wait=False), at="read-again"):
+        ui.desk().wake()
+        _choose()
+        _open(session_id)
+    st.rerun()
 
 
 def _ask() -> None:

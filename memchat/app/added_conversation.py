@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection
@@ -76,21 +76,11 @@ class AddedConversation:
 
     def read(self, stored: Learned) -> Learned:
         """Read what ``store`` queued, and say what it taught or why it still waits."""
+        from memchat.jobs.jobs_done import outcome
+
         worker = self.assembly.parts().worker
         done = worker.run(kinds=("extract", "verify"), target_id=stored.session_id)
-        if not done.learned:
-            why = done.errors[-1] if done.errors else "another worker reads it, or will"
-            return replace(stored, queued=why)
-        first = done.learned[0]
-        return replace(
-            stored,
-            queued=done.errors[-1] if done.errors else None,
-            changes=tuple(change for one in done.learned for change in one.changes),
-            title=first.title,
-            summary=first.summary,
-            skipped=first.skipped,
-            shortened=first.shortened,
-        )
+        return outcome(done, stored)
 
     def _compare(self, tx: Connection, own: int) -> tuple[int | None, KnownTurns]:
         """The session of the caller's name, and which turns were known before."""

@@ -10,16 +10,18 @@ from sqlalchemy import Connection
 from memchat.app.arguments import check_count
 from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
-from memchat.errors import NotFound
+from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.language.secrets import mask
 from memchat.store import apps, copies, jobs, messages, muted, notes, prompts, receipts, sessions
 from memchat.types import (
     Change,
     Hit,
+    Learned,
     LongMessage,
     Memory,
     Message,
     Note,
+    OnProgress,
     ReplyParts,
     Session,
     Undone,
@@ -160,6 +162,54 @@ class Sessions(Room):
                 sessions.mark_unread(tx, session.id, message_id)
                 self._queue_reading(tx, session)
             return self._found_session(tx, session.id)
+
+    def read_again(
+        self,
+        session_id: int,
+        *,
+        model: str | None = None,
+        wait: bool = True,
+        progress: OnProgress | None = None,
+    ) -> Learned:
+        """Read a conversation for memories as if it had never been read, and say what that taught.
+
+        What is known already is only said again, what was forgotten or taken back stays so, and
+        what was said while memory was off, or copied, is not read. ``model`` is used for this
+        reading alone; ``progress`` counts its parts. With ``wait=False`` the reading is only
+        queued. Where it is not read yet, ``queued`` says why; a worker tries again.
+
+        Raises NotFound outside the scope, StoreError where the conversation is still open or is
+        being read, InputError where memory is off, ConfigError for a model that cannot be used.
+        """
+        from memchat.jobs.jobs_done import outcome
+
+        if model is not None:
+            self._refuse_unusable(model)
+        worker = self._assembly.parts().worker
+        worker.end_abandoned(self._scope.user)
+        with self._database.write() as tx:
+            session = self._found_session(tx, session_id)
+            if session.ended_at is None:
+                raise StoreError(
+                    f"session {session_id} is still open and is read when it ends; to end it now: "
+                    f"memchat sessions end {session_id}"
+                )
+            switch = apps.memory_switch(tx, self._scope)
+            if not switch.on:
+                raise InputError(f"nothing can be read: {switch.reason}")
+            said = messages.of_session(tx, session_id, learnable=True)
+            copied = max((turn.id for turn in said if turn.copied_from is not None), default=0)
+            if not any(turn.role == "user" and turn.id > copied for turn in said):
+                return Learned(session_id, skipped="there is nothing in it to learn from")
+            own, now = sessions.app_id_of(tx, session_id), self._clock()
+            if not jobs.enqueue(tx, "extract", own, session_id, now, how=model):
+                raise StoreError(f"session {session_id} is being read; try again when that is done")
+            sessions.set_read_to(tx, session_id, copied)
+        queued = Learned(session_id, queued="it waits to be read")
+        if not wait:
+            return queued
+        told, kinds = progress or (lambda _: None), ("extract", "verify")
+        return outcome(worker.run(kinds=kinds, target_id=session_id, on_reading=told), queued)
 
     def keep_as_note(self, message_id: int, *, title: str | None = None) -> Note:
         """Keep the text of a message, such as a long paste, as a note of its own.
@@ -316,6 +366,13 @@ class Sessions(Room):
         over = session.ended_at is not None
         if over and ids.own is not None and apps.memory_switch(tx, self._scope).on:
             jobs.enqueue(tx, "extract", ids.own, session.id, now)
+
+    def _refuse_unusable(self, model: str) -> None:
+        from memchat.providers.model_choice import explain
+
+        _, chosen, _ = explain(self._assembly.settings.with_(extract_model=model))
+        if chosen.problem is not None:
+            raise ConfigError(f"{model} cannot be used: {chosen.problem}; {chosen.remedy}")
 
     @contextmanager
     def _trial(self, dry_run: bool) -> Iterator[Connection]:

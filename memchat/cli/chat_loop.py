@@ -277,7 +277,7 @@ def _stream(reply: Reply) -> None:
 def _end(person: Person, conversation: Chat, began: datetime) -> None:
     """End the session, wait for its extraction, and say what was saved, what waits and what was
     not kept since it ``began``."""
-    later = "the conversation is kept and is read again later, or now by `memchat jobs run`"
+    later = tables.READ_LATER
     if conversation.session_id is not None and conversation.memory.on:
         tables.notice("Reading the conversation …")
     try:

@@ -173,6 +173,41 @@ def read_all(
 
 
 @app.command()
+def read_again(
+    session_id: Id,
+    user: User,
+    app: App = "default",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="The model that reads it, this once.", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read a conversation for memories once more, from its beginning.
+
+    Nothing is stored twice, and what was forgotten stays forgotten. Where the reading fails it
+    waits in the queue and is tried again.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    with open_store() as mc:
+        tables.notice("Reading the conversation …")
+        with ProgressLine() as line:
+            learned = mc.user(user, app=app).sessions.read_again(
+                session_id, model=model, progress=line.update
+            )
+        if as_json:
+            tables.print_json(to_json(learned))
+        elif learned.queued is None:
+            print(tables.learned(learned))
+        if learned.queued is not None:
+            tables.error(f"{learned.queued}; {tables.READ_LATER}")
+            raise typer.Exit(1)
+
+
+@app.command()
 def rename(
     session_id: Id,
     title: Annotated[str, typer.Argument(metavar="TITLE", help="Its new title.")],

@@ -39,6 +39,8 @@ TARGETS = {
     "note": "note",
 }
 """The target of each kind of job."""
+READ_LATER = "the conversation is kept and is read again later, or now by `memchat jobs run`"
+"""What to do about a reading that failed."""
 VALUE = 40
 """Columns of a value in a hint."""
 NARROWEST = 12

@@ -99,15 +99,17 @@ class Worker:
         target_id: int | None = None,
         done: JobsDone | None = None,
         on_progress: Callable[[EmbeddingResult], None] = lambda _: None,
+        on_reading: OnProgress = lambda _: None,
     ) -> JobsDone:
         """Run the jobs that are due now, of one user or of all; their outcomes are added to
-        ``done``. ``on_progress`` is called after each batch of vectors."""
+        ``done``. ``on_progress`` is called after each batch of vectors, ``on_reading`` after each
+        part of a conversation."""
         done = JobsDone() if done is None else done
         self._release_dead_workers()
         purges = [kind for kind in PURGES if kind in kinds]
         self._purge_due(purges, user, target_id, done)
         if "extract" in kinds:
-            self._read(user, target_id, done, purges)
+            self._read(user, target_id, done, purges, on_reading)
         if "verify" in kinds:
             while claimed := self._claim("verify", user, target_id):
                 self._look_again(claimed[0], done)
@@ -256,7 +258,12 @@ class Worker:
             jobs.finish_all(tx, claimed, ctx.now)
 
     def _read(
-        self, user: str | None, target_id: int | None, done: JobsDone, purges: Sequence[str]
+        self,
+        user: str | None,
+        target_id: int | None,
+        done: JobsDone,
+        purges: Sequence[str],
+        on_reading: OnProgress,
     ) -> None:
         """Read conversations. At each pause of a long one the next is read, so that it keeps no
         other waiting; what is to be purged by then, of the kinds ``purges``, is purged first."""
@@ -266,7 +273,9 @@ class Worker:
             while True:
                 if len(under_way) < READINGS_AT_ONCE:
                     claimed = self._claim("extract", user, target_id)
-                    under_way += [Reading(claim, self._learner.learn(claim)) for claim in claimed]
+                    under_way += [
+                        Reading(claim, self._learner.learn(claim, on_reading)) for claim in claimed
+                    ]
                 if not under_way:
                     return
                 if paused:

@@ -113,6 +113,12 @@ def former_wordings(tx: Connection, app_id: int) -> list[tuple[int, dict[str, An
     return [(row[0], json.loads(row[1])) for row in raw_sql.rows(tx, sql, app_id)]
 
 
+def former_values(tx: Connection, memory_id: int) -> list[tuple[str, str]]:
+    """The keys and values that a memory had before the user edited them."""
+    edits = (e.old or {} for e in of_memory(tx, memory_id) if e.kind == "edit")
+    return [(old["key"], old["value"]) for old in edits if old.get("value") is not None]
+
+
 def of_session(tx: Connection, session_id: int) -> list[Event]:
     """The events of all memories that a conversation caused, in order."""
     query = select(memory_events).where(_e.session_id == session_id).order_by(_e.id)

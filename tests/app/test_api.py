@@ -144,6 +144,8 @@ Sessions
     mute(memory_id: int, session_id: int) -> Memory
     of_message(message_id: int) -> Session
     parts(reply: Message) -> ReplyParts
+    read_again(session_id: int, *, model: str | None = None, wait: bool = True, progress:
+        Callable[[Progress], None] | None = None) -> Learned
     read_all(message_id: int) -> Session
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
@@ -233,7 +235,7 @@ Jobs
         None, limit: int = 100) -> Sequence[Job]
     retry(*, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed
     run(*, user: str | None = None, kinds: Sequence[str] | None = None, timeout: float | None =
-        None) -> JobsDone
+        None, again: bool = False) -> JobsDone
     stop() -> None
     work(*, look: float | None = None) -> None
 Services

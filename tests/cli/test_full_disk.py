@@ -49,6 +49,7 @@ WRITERS = {
     "sessions keep": "1",
     "sessions end": "1",
     "sessions read-all": "1",
+    "sessions read-again": "1",
     "sessions rename": "1 Home",
     "sessions copy": "1 --before 2",
     "sessions delete": "1 --yes",

@@ -103,3 +103,37 @@ def test_a_chat_that_could_not_be_read_says_why_and_is_read_again(
     until(at, lambda: at.expander)
     assert not at.warning
     assert ana.sessions.get(here).status == "extracted"
+
+
+def test_any_chat_is_read_again_from_its_menu_and_says_what_that_taught(
+    mc: MemChat, service: OpenAIServer
+) -> None:
+    ana = mc.user(**ANA)
+    lisbon = answer(fact("I live in Lisbon", "city", "Lisbon"))
+    service.script(Say("Lovely."), Say(answer()), Say(lisbon), Say(HOLDS))
+    at = app()
+    say(at, "I live in Lisbon.")
+    here = number(at)
+    press(at, f"more-{here}")
+    assert at.button(key=f"read-again-{here}").disabled  # it is read when it is left
+    press(at, "new")
+    until(at, lambda: ana.sessions.get(here).status == "extracted")
+    assert ana.memories.list() == []
+    press(at, f"more-{here}")
+    press(at, f"read-again-{here}")
+    assert number(at) == here
+    until(at, lambda: [m.value for m in ana.memories.list()] == ["Lisbon"])
+    until(at, lambda: at.expander)
+    assert "Remembered: **city: Lisbon**" in at.expander[0].label.replace("\\", "")
+
+
+def test_a_chat_that_cannot_be_read_again_says_why(mc: MemChat, service: OpenAIServer) -> None:
+    ana = mc.user(**ANA)
+    service.script(Say("Lovely."), Say(answer()))
+    with ana.chat() as chat:
+        chat.send("I live in Lisbon.").read()
+    ana.set_memory(False)
+    at = app()
+    press(at, f"more-{chat.session_id}")
+    press(at, f"read-again-{chat.session_id}")
+    assert "memory is off" in " ".join(error.value for error in at.error)

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from time import monotonic
 
 from sqlalchemy import Connection
 
@@ -50,7 +51,7 @@ from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
-from memchat.types import Learned, Scope
+from memchat.types import Learned, OnProgress, Progress, Scope
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +69,10 @@ class Learner:
         settings: Settings,
         prompts: Prompts,
         clock: Callable[[], datetime],
-        model: Callable[[], ChatModel],
+        model: Callable[..., ChatModel],
         space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
     ) -> None:
+        """``model`` gives the model that reads, or the one whose name it is given."""
         self._database = database
         self._settings = settings
         self._prompts = prompts
@@ -78,8 +80,11 @@ class Learner:
         self._model = model
         self._space = space
 
-    def learn(self, claim: Claim) -> Generator[None, None, Learned]:
-        """Read what is new in the claimed session and put it into the store.
+    def learn(
+        self, claim: Claim, on_progress: OnProgress = lambda _: None
+    ) -> Generator[None, None, Learned]:
+        """Read what is new in the claimed session and put it into the store, with the model that
+        the claim names, if it names one.
 
         It pauses after every ``WINDOWS_AT_ONCE`` windows for the caller to do other work.
         Raises ProviderError or ExtractionError; then nothing was changed and it may be tried again.
@@ -87,14 +92,16 @@ class Learner:
         reading, why_not = self._open(claim.target_id)
         if reading is None:
             return self._skip(claim, why_not)
-        model = self._model()
+        model = self._model(claim.how)
         extractor = Extractor(model, self._prompts)
+        parts, began = self._windows(reading, model), monotonic()
         try:
-            for number, window in enumerate(self._windows(reading, model)):
+            for number, window in enumerate(parts):
                 if number and number % WINDOWS_AT_ONCE == 0:
                     yield
                 self._extract_and_judge(extractor, reading, window)
                 self._renew(claim)
+                on_progress(Progress(number + 1, len(parts), monotonic() - began, unit="parts"))
             self._compare_with_store(reading)
             self._look_again(claim, reading, model)
             facts, changes = reading.resolve(self._settings.zone)
@@ -214,7 +221,10 @@ class Learner:
                 log.warning("session %s: the second look failed: %s", reading.session.id, error)
                 reading.postpone(unsure)
                 reading.look_failed = True
-        reading.verdicts = [leave_to_person(verdict) for verdict in reading.verdicts]
+        left = [leave_to_person(verdict) for verdict in reading.verdicts]
+        with self._database.read() as tx:
+            ids = apps.find(tx, reading.scope).ids
+            reading.verdicts = [reading.refuse_if_taught(tx, ids, verdict) for verdict in left]
 
     def _write(
         self, claim: Claim, reading: SessionReading, facts: list[Fact], vectors: FactVectors

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.language import text
 from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
@@ -16,7 +17,7 @@ from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.extraction.extractor import TranscriptLine, Window
 from memchat.memory.extraction.second_look import REFUSAL_REASONS, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import apply_answer, postponed, to_request
-from memchat.memory.extraction.verdict_outcomes import known_fact, resolve
+from memchat.memory.extraction.verdict_outcomes import REPEATED, known_fact, resolve
 from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import tombstone_marks
@@ -26,6 +27,8 @@ from memchat.memory.recall.ranking import hybrid_score
 from memchat.store import (
     apps,
     embeddings,
+    events,
+    evidence,
     fact_lists,
     keywords,
     memories,
@@ -192,6 +195,25 @@ class SessionReading:
             return verdict
         reason = "its words were read by an earlier extraction"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
+
+    def refuse_if_taught(self, tx: Connection, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+        """Refuse what these very words taught before, also where it is reworded or over by now.
+        Of what holds as it was taught they may say more, such as until when."""
+        item, quoted = verdict.candidate, {p.message_id for p in verdict.spans if p.role == "user"}
+        if item.relation == "ends" or not quoted:
+            return verdict
+        said = keys.canonical(item.key), text.normal_value(item.value)
+        proved = memories.by_ids(tx, app_ids, evidence.proved_memories(tx, sorted(quoted)))
+        for memory in proved.values():
+            if not quoted <= evidence.messages_of(tx, memory.id):
+                continue
+            as_taught = said == (memory.key, text.normal_value(memory.value))
+            if as_taught and memory.active and verdict.outcome == "accept":
+                return verdict
+            before = events.former_values(tx, memory.id)
+            if as_taught or said in [(key, text.normal_value(value)) for key, value in before]:
+                return replace(verdict, outcome="refuse", reasons=(REPEATED,))
+        return verdict
 
     def refuse_if_forgotten(
         self, tx: Connection, app_ids: Sequence[int], verdict: Verdict

@@ -43,6 +43,7 @@ from memchat.store.inbox import NewInboxItem
 from memchat.types import EVERY_APP, LEARNED, Change, Memory
 
 ENDS_FIRST = "it would end before it starts"
+SAID_AGAIN = "what it ends was said again later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class Consolidation:
     def _end(self, fact: Fact, target: Memory | None) -> Change:
         if target is None:
             return Change("refused", None, fact.quotes, reason="the fact it ends is not there")
+        if target.last_seen_at > fact.said_at:
+            return Change("refused", None, fact.quotes, reason=SAID_AGAIN)
         if (waits := self._confirm.of_end(fact, target)) is not None:
             return waits
         evidence.add(self.ctx.tx, target.id, fact.proofs)
