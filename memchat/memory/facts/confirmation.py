@@ -70,8 +70,10 @@ class Confirmation:
         )
         if found == "refuse":
             return Change("refused", None, fact.quotes, reason=FORGOTTEN)
-        if found == "ask":
+        if found is not None:
             reason = "you had it forgotten, and it was said again: learn it again?"
+            if found == "alike":
+                reason = "it has a word alike with what you had forgotten: is it something else?"
             old = target if fact.relation == "updates" else None
             return self._ask(inbox_entry(fact, reason, old), Change("review", None, fact.quotes))
         return None
