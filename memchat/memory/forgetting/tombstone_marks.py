@@ -38,6 +38,11 @@ def wording_marks(key: str, value: str) -> set[Mark]:
     }
 
 
+def key_mark(key: str) -> Mark:
+    """The mark of a key under which a program had something forgotten that was the user's own."""
+    return "key", key
+
+
 def value_mark(key: str, value: str) -> Mark:
     """The mark of exactly this fact."""
     return "value", f"{key}|{text.normal_value(value)}"
