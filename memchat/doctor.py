@@ -76,12 +76,19 @@ def examine(
     except MemChatError as error:
         fault = error
     chat, extract, _ = model_choice.explain(settings)
-    return [
+    checks = [
         Check("version", "ok", f"memchat {version('memchat')}"),
         _folder(settings.home),
         Check("time zone", "ok", settings.timezone),
         _model(chat, chat.problem, chat.remedy),
         _model(extract, extract.problem, extract.remedy),
+    ]
+    damage = database.damage()
+    if damage is not None:  # what is in it cannot be relied on
+        remedy = "see memchat backup list, then run memchat restore FILE"
+        return [*checks, Check("database", "problem", damage, remedy)]
+    return [
+        *checks,
         _embedding(database, settings, fault, reason),
         *(Check("address", "note", line) for line in redirected),
         *_store(database),
@@ -172,7 +179,6 @@ def _embedding(
 
 
 def _store(database: Database) -> Iterator[Check]:
-    damage = database.damage()
     with database.read() as tx:
         rows, _ = memory_lists.totals(tx)
         noted = notes.total(tx)
@@ -183,12 +189,8 @@ def _store(database: Database) -> Iterator[Check]:
             (kind, keywords.count(tx, kind), repair.count_keyword_rows(tx, kind)) for kind in kinds
         ]
         scrub = meta.get(tx, "scrub_pending")
-    if damage is None:
-        size = f"{rows} memories, {counted(noted, 'note')}"
-        yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {size}")
-    else:
-        remedy = "see memchat backup list, then run memchat restore FILE"
-        yield Check("database", "problem", damage, remedy)
+    size = f"{rows} memories, {counted(noted, 'note')}"
+    yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {size}")
     if wrong or stray:
         detail = f"{counted(len(wrong), 'note')} with chunks that do not fit the text"
         if stray:

@@ -20,6 +20,8 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from streamlit.web.server.starlette import App
 
+from ui.theme import HOSTS
+
 SCRIPTS = Path(__file__).with_name("scripts")
 SCRIPT_NAMES = sorted(path.name for path in SCRIPTS.glob("*.js"))
 
@@ -64,7 +66,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class OwnPagesOnly:
-    """Puts the headers on each answer, and refuses what a page of another origin asks for."""
+    """Puts the headers on each answer, and refuses what a page of another origin asks for, or what
+    is asked of another host."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self._app = app
@@ -88,12 +91,14 @@ class OwnPagesOnly:
 
 
 def _own(headers: Headers) -> bool:
-    """Whether a request comes from the app's own page, or from no page at all.
+    """Whether a request comes from the app's own page, or from no page at all, and names this
+    machine: a page of another name may lead its name here.
 
-    Streamlit compares names of hosts alone, and every port of this machine has the same.
+    Streamlit compares names of hosts alone, which every port of this machine shares, and looks at
+    them for the socket alone.
     """
-    origin = headers.get("origin")
-    return origin is None or origin == f"http://{headers.get('host')}"
+    host, origin = headers.get("host", ""), headers.get("origin")
+    return host.partition(":")[0].lower() in HOSTS and origin in (None, f"http://{host}")
 
 
 def app(script: Path) -> App:

@@ -66,6 +66,7 @@ BOTH = {
     "showSidebarBorder": True,
     "metricValueFontSize": "1.6rem",
 }
+HOSTS = ["127.0.0.1", "localhost"]
 SERVER = {
     # A browser is opened by `launch`, in an environment without keys.
     "server.headless": True,
@@ -76,7 +77,7 @@ SERVER = {
     "server.enableXsrfProtection": True,
     "server.enableStaticServing": False,
     "server.enableAgentApi": False,
-    "server.allowedHosts": ["127.0.0.1", "localhost"],
+    "server.allowedHosts": HOSTS,
     "server.fileWatcherType": "none",
     "server.runOnSave": False,
     "server.showEmailPrompt": False,

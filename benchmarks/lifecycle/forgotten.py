@@ -1,14 +1,17 @@
-"""Facts that were learnt in a chat, deleted, and read again from the very same transcript."""
+"""Facts that were learnt in a chat, deleted, and read again from the very same transcript; and
+facts that were said elsewhere before another was deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.lifecycle import pairs
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import Stage, answer, fact
+from memchat.memory.forgetting import tombstone_marks
 from memchat.providers import Embedder
-from memchat.store import apps, jobs
+from memchat.store import apps, jobs, tombstones
 from memchat.types import Scope
 
 FACTS = (
@@ -67,7 +70,39 @@ def measure(embedder: Embedder | None = None) -> list[Figure]:
             both == 0,
             "scripted: repeats and paraphrases",
             note=note + found,
+        ),
+        *_said_elsewhere(),
+    ]
+
+
+def _said_elsewhere() -> list[Figure]:
+    """The labelled pairs: the one is forgotten, the other was said before in another message that
+    is read only now. No quote or message is shared, so words alone tell."""
+    stands: dict[str, list[str | None]] = {"same": [], "update": [], "distinct": []}
+    with Stage() as stage:
+        stage.tell("pairs", "Hello.")
+        for pair in pairs.read():
+            old, new = pair.old, pair.candidate
+            with stage.mc._assembly.database.write() as tx:
+                own = apps.find(tx, Scope("pairs")).own
+                assert own is not None
+                marks = tombstone_marks.fact_marks(old["key"], old["value"])
+                tombstones.add(tx, own, 1, marks, stage.clock())
+                stand = tombstone_marks.match(
+                    tx, [own], new["key"], new["value"], (), stage.clock()
+                )
+                tombstones.remove_of_memory(tx, 1)
+            stands[pair.label].append(stand)
+    other = stands["update"] + stands["distinct"]
+    return [
+        Figure(
+            f"{what}, said elsewhere before the forgetting",
+            f"{every.count('refuse')} refused, {every.count('alike')} asked about, "
+            f"{every.count(None)} taken of {len(every)}",
+            "none",
+            None,
         )
+        for what, every in (("another fact", other), ("the same in other words", stands["same"]))
     ]
 
 

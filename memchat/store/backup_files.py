@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memchat.errors import InputError, MemChatError, NotFound, SchemaError, StoreError
-from memchat.store import backup_comparison
+from memchat.store import backup_comparison, layout
 from memchat.store.database import FILE, damaged, has_our_tables, store_error
 from memchat.types import Backup
 
@@ -80,7 +80,8 @@ def check(path: Path) -> str:
     """The revision of a backup that can be restored.
 
     Raises NotFound if there is no such file, InputError for a folder, SchemaError if a newer
-    memchat or another program made it, and StoreError if it is damaged or unfinished.
+    memchat or another program made its tables or changed them, and StoreError if it is damaged or
+    unfinished.
     """
     if not path.exists():
         raise NotFound(f"there is no file {path}; memchat backup list shows the backups")
@@ -92,15 +93,18 @@ def check(path: Path) -> str:
         with closing(open_read_only(path)) as backup:
             revision = _revision(backup, path)
             (found,) = backup.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise StoreError(f"{path} is damaged ({' '.join(str(found).split())})")
+            from memchat.store import migrate
+
+            migrate.check_known(revision, path)
+            differs = layout.difference(backup, revision)
     except sqlite3.Error as error:
         if damaged(error):
             raise StoreError(f"{path} is damaged or no backup ({error})") from error
         raise store_error(error, path) from error
-    if found != "ok":
-        raise StoreError(f"{path} is damaged ({' '.join(str(found).split())})")
-    from memchat.store import migrate
-
-    migrate.check_known(revision, path)
+    if differs is not None:
+        raise SchemaError(f"{path} is no store as memchat makes it: {differs}; name another backup")
     return revision
 
 

@@ -22,7 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from memchat import disk, processes
 from memchat.errors import InputError, SchemaError, StoreError
 from memchat.language import word_search
-from memchat.store import raw_sql, schema
+from memchat.store import layout, raw_sql, schema
 from memchat.store.open_lock import OpenLock
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _IDLE = 2
 """Idle connections that are kept open for reading, and as many for writing."""
 _OURS = "alembic_version"
 _PERHAPS_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
-_TABLES = "SELECT name FROM sqlite_master"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 class Database:
@@ -131,10 +131,11 @@ class Database:
                 connection.close()
 
     def damage(self) -> str | None:
-        """The first error that SQLite finds in the file, or None."""
+        """The first error that SQLite finds in the file, or how its tables differ from those that
+        memchat makes; None if all is well."""
         with self.read() as tx:
             found = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
-        return None if found == "ok" else found
+            return layout.difference(raw_sql.driver(tx), schema.HEAD) if found == "ok" else found
 
     def truncate_wal(self) -> bool:
         """Merge the WAL into the file and empty it; False if a reader prevents that."""

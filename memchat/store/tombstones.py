@@ -13,7 +13,7 @@ from memchat.store import meta, raw_sql
 from memchat.store.schema import tombstones, utc_text
 
 Mark = tuple[str, str]
-"""A kind (value, quote, source, word or name; for a note: note) and a text."""
+"""A kind (value, quote, source, word, name or key; for a note: note) and a text."""
 _t = tombstones.c
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -370,6 +371,65 @@ def test_what_cannot_be_restored_is_refused_and_nothing_is_lost(
         assert "\n" not in str(refused.value)
     assert (closed / FILE).read_bytes() == before
     assert names(closed) <= {FILE, later.name, FOLDER}
+
+
+CHANGED_TABLES = {
+    "a table is missing": (["DROP TABLE memory_sources"], "table memory_sources is missing"),
+    "a view is in a table's place": (
+        ["ALTER TABLE inbox RENAME TO elsewhere", "CREATE VIEW inbox AS SELECT * FROM elsewhere"],
+        "table inbox is missing|'table elsewhere' is none of memchat's",
+    ),
+    "a trigger": (
+        [
+            "CREATE TRIGGER spy AFTER INSERT ON messages"
+            " BEGIN DELETE FROM memories; UPDATE meta SET value = new.content; END"
+        ],
+        "'trigger spy' is none of memchat's",
+    ),
+    "a table of something else": (["CREATE TABLE loot (words)"], "'table loot' is none"),
+    "a column more": (["ALTER TABLE memories ADD COLUMN loot TEXT"], "table memories is not as"),
+    "a column of another name": (
+        ["ALTER TABLE inbox RENAME COLUMN reason TO loot"],
+        "table inbox is not as",
+    ),
+    "an index is missing": (
+        ["DROP INDEX ix_memory_events_memory_id_id"],
+        "memory_id_id is missing",
+    ),
+    "another view": (
+        ["DROP VIEW app_memories", "CREATE VIEW app_memories AS SELECT * FROM memories"],
+        "view app_memories is not as memchat makes it",
+    ),
+}
+
+
+@pytest.mark.parametrize("oldest", [False, True], ids=["of today", "of the first schema"])
+@pytest.mark.parametrize("what", CHANGED_TABLES)
+def test_a_file_with_other_tables_than_a_store_s_is_not_restored(
+    closed: Path, later: Path, what: str, oldest: bool
+) -> None:
+    statements, says = CHANGED_TABLES[what]
+    before = (closed / FILE).read_bytes()
+    if oldest:
+        later.write_bytes(lzma.decompress(OLDEST.read_bytes()))
+        says += "|cannot be brought up to date"
+    change(later, *statements)
+    with pytest.raises(SchemaError, match=f"no store as memchat makes it: .*({says})") as refused:
+        Backups(closed).restore(later)
+    assert "\n" not in str(refused.value)
+    assert (closed / FILE).read_bytes() == before
+    assert [one.problem for one in Backups(closed).list()] == [str(refused.value)]
+
+
+@pytest.mark.parametrize("what", CHANGED_TABLES)
+def test_doctor_says_where_the_tables_are_not_those_of_a_store(
+    closed: Path, open_store: Opener, what: str
+) -> None:
+    statements, says = CHANGED_TABLES[what]
+    change(closed / FILE, *statements)
+    (problem,) = [check for check in open_store().doctor() if check.state == "problem"]
+    assert problem.name == "database" and re.search(says, problem.detail)
+    assert "memchat restore" in problem.remedy
 
 
 def test_the_store_itself_is_no_backup(closed: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from memchat.errors import InputError, NotFound
 from memchat.providers.hash_embedder import HashEmbedder
+from memchat.types import SessionQuote
+from tests.support.answers import answer
 
 COFFEE = ("fact", "coffee_habit", "drinks four cups of coffee a day")
 TEA = ("preference", "drinks_now", "green tea and no coffee a day")
@@ -121,6 +123,76 @@ def test_what_the_person_entered_is_replaced_only_after_their_yes(ana, desk) -> 
     mine = ana.memories.add(*COFFEE)
     assert desk.remember_instead(mine.id, *TEA).status == "waiting"
     assert in_use(ana) == {COFFEE[1:]}
+
+
+@pytest.mark.parametrize("purged", [False, True], ids=["before the answer", "purged"])
+@pytest.mark.parametrize("own", ["entered", "pinned", "for every app"])
+def test_what_is_the_persons_own_is_not_replaced_by_forgetting_it_first(
+    mc, ana, desk, clock, own, purged
+) -> None:
+    if own == "entered":
+        mine = ana.memories.add("profile", "city", "Porto")
+    else:
+        mine = desk.remember("profile", "city", "Porto").memory
+    if own == "pinned":
+        ana.memories.pin(mine.id)
+    elif own == "for every app":
+        ana.memories.update(mine.id, all_apps=True)
+    assert desk.forget(mine.id).status == "hidden"
+    if purged:
+        ana.inbox.accept(ana.inbox.list()[0].id)
+        mc.jobs.run()
+    clock.advance(days=1)
+    done = desk.remember("profile", "city", "Lisbon")
+    assert (done.status, done.memory) == ("waiting", None) and in_use(ana) == set()
+    item = ana.inbox.list()[-1]
+    assert (item.value, item.reason) == ("Lisbon", "Desk asks to keep it")
+    ana.inbox.accept(item.id)
+    assert in_use(ana) == {("city", "Lisbon")}
+
+
+def test_the_eleventh_forgetting_of_an_hour_leaves_its_key_to_the_person_too(
+    mc, ana, desk, clock
+) -> None:
+    mine = [ana.memories.add("fact", f"item_{n}", f"value {n}") for n in range(11)]
+    assert [desk.forget(one.id).status for one in mine][-1] == "waiting"
+    for item in ana.inbox.list():
+        ana.inbox.accept(item.id)
+    mc.jobs.run()
+    clock.advance(days=1)
+    assert desk.remember("fact", "item_10", "Lisbon").status == "waiting"
+
+
+@pytest.mark.parametrize("own", ["entered anew", "brought back"])
+def test_the_persons_own_entry_gives_the_key_free_again(ana, desk, clock, own) -> None:
+    mine = ana.memories.add("fact", "hobby", "chess")
+    desk.forget(mine.id)
+    if own == "entered anew":
+        ana.memories.add("fact", "hobby", "bees")
+    else:
+        ana.inbox.reject(ana.inbox.list()[0].id)
+    clock.advance(days=1)
+    assert desk.remember("fact", "hobby", "go").status == "stored"
+
+
+def test_an_older_quote_does_not_take_the_place_of_what_a_program_forgot(
+    ana, desk, clock, extract_model
+) -> None:
+    extract_model.replies += [answer()] * 2
+    said = [{"role": "user", "content": "I live in Porto."}]
+    older = SessionQuote(ana.add(said, wait=False).session_id, "I live in Porto")
+    clock.advance(days=1)
+    desk.forget(ana.memories.add("profile", "city", "Lisbon").id)
+    assert desk.remember("profile", "city", "Porto", quote=older).status == "waiting"
+    clock.advance(days=1)
+    newer = SessionQuote(ana.add(said, session="2", wait=False).session_id, "I live in Porto")
+    assert desk.remember("profile", "city", "Porto", quote=newer).status == "stored"
+
+
+def test_a_program_may_forget_and_replace_what_was_learned(ana, desk) -> None:
+    old = desk.remember(*COFFEE).memory
+    desk.forget(old.id)
+    assert desk.remember("fact", "coffee_habit", "one espresso").status == "stored"
 
 
 def test_undoing_the_program_brings_back_what_it_replaced(ana, desk) -> None:

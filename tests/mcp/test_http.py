@@ -21,6 +21,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from memchat import MemChat
 from memchat.config import client_tokens
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
+from memchat.mcp.http import SESSIONS_AT_MOST
 from memchat.mcp_client import MCPClient, McpServer
 from tests.support import empty_store
 from tests.support.mcp import command, run
@@ -64,7 +65,12 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 
 def send(
-    server: Running, body: dict[str, Any], place: str = "/mcp", **headers: str
+    server: Running,
+    body: dict[str, Any],
+    place: str = "/mcp",
+    *,
+    method: str = "POST",
+    **headers: str,
 ) -> http.client.HTTPResponse:
     """The answer to a request, read."""
     given = {
@@ -74,7 +80,7 @@ def send(
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as line:
-        line.request("POST", place, json.dumps(body), given)
+        line.request(method, place, json.dumps(body), given)
         answer = line.getresponse()
         answer.read()
         return answer
@@ -121,24 +127,41 @@ def test_a_request_of_more_than_four_megabytes_is_refused_and_the_next_is_answer
     assert post(server) != 413
 
 
-def test_a_session_of_one_token_writes_as_the_token_of_each_request(server) -> None:
+def begin(server: Running) -> str:
+    """The number of a new session."""
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "x", "version": "1"},
     }
     begun = send(server, {**LIST, "method": "initialize", "params": hello})
-    number = begun.headers["Mcp-Session-Id"]
+    assert begun.status == 200
+    return str(begun.headers["Mcp-Session-Id"])
+
+
+def test_a_session_is_its_tokens_alone(server) -> None:
+    session = {"Mcp-Session-Id": begin(server)}
+    foreign = {**session, "Authorization": f"Bearer {server.trusted}"}
     fact = {"type": "fact", "key": "borrowed", "value": "a borrowed session"}
     asked = {**LIST, "method": "tools/call", "params": {"name": "remember", "arguments": fact}}
-    send(server, asked, Authorization=f"Bearer {server.trusted}", **{"Mcp-Session-Id": number})
+    assert send(server, asked, **foreign).status == 404
+    assert send(server, LIST, method="DELETE", **foreign).status == 404
     with MemChat(server.home) as mc:
-        ana = mc.user("ana")
-        calls = {one.name: one.waiting for one in ana.clients.list()}
-        waiting = [item.value for item in ana.inbox.list()]
-        kept = [one.value for one in ana.memories.list()]
-    assert calls.get("Web", 0) == 0 and "a borrowed session" not in waiting
-    assert number and "a borrowed session" in kept
+        assert "a borrowed session" not in [one.value for one in mc.user("ana").memories.list()]
+    assert post(server, **session) == 200
+    assert send(server, LIST, method="DELETE", **session).status == 200
+    assert post(server, **session) == 404
+
+
+def test_of_many_sessions_of_a_token_the_one_used_least_recently_ends(server) -> None:
+    used, idle = begin(server), begin(server)
+    for _ in range(SESSIONS_AT_MOST):
+        passing = begin(server)
+        assert send(server, LIST, method="DELETE", Mcp_Session_Id=passing).status == 200
+    assert post(server, Mcp_Session_Id=idle) == post(server, Mcp_Session_Id=used) == 200
+    for _ in range(SESSIONS_AT_MOST - 1):
+        begin(server)
+    assert post(server, Mcp_Session_Id=used) == 200 and post(server, Mcp_Session_Id=idle) == 404
 
 
 def test_a_page_of_another_name_or_origin_is_refused(server) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from memchat.testing import Broken, FakeClock, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.store import Opener
+from tests.support.ui.browser import Server
 from ui import components, launch, theme
 from ui.desk import GRACE_SECONDS, Desk, Talk
 
@@ -375,6 +378,21 @@ def test_the_app_listens_on_this_machine_alone_and_tells_nobody() -> None:
     assert options["browser.gatherUsageStats"] is False
     assert options["server.enableAgentApi"] is False
     assert options["server.allowedHosts"] == ["127.0.0.1", "localhost"]
+
+
+def test_nothing_is_answered_under_another_name_than_this_machines_own(tmp_path) -> None:
+    def asked(place: str, host: str) -> tuple[int, bytes]:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as line:
+            line.request("GET", place, headers={"Host": host})
+            answer = line.getresponse()
+            return answer.status, answer.read()
+
+    with Server(tmp_path) as server:
+        for place in ("/", "/_stcore/health", "/_stcore/host-config", "/memchat/copy.js"):
+            for own in (f"127.0.0.1:{server.port}", f"LocalHost:{server.port}", "localhost:9000"):
+                assert asked(place, own)[0] == 200, (place, own)
+            for other in (f"evil.example:{server.port}", "evil.example", "localhost.evil", ""):
+                assert asked(place, other) == (403, b"Only memchat's own page may ask."), other
 
 
 def test_in_the_app_too_a_yes_forgets_and_what_follows_it_is_answered(

@@ -18,10 +18,10 @@ from memchat.memory.context import Context
 from memchat.memory.extraction.candidate import Candidate, Quote, Relation
 from memchat.memory.extraction.quoted_proposal import QuotedProposal
 from memchat.memory.facts.client_fact import checked_fact_of_client, is_order
+from memchat.memory.facts.confirmation import Confirmation
 from memchat.memory.facts.consolidation import ENDS_FIRST
 from memchat.memory.facts.fact import Fact, inbox_entry
 from memchat.memory.facts.ingest import Ingested, Source, ingest, queue_embedding
-from memchat.memory.forgetting import purge
 from memchat.prompts import Prompts
 from memchat.store import clients, inbox, memories, memory_changes, messages, new_memory, sessions
 from memchat.store.events import Cause
@@ -137,7 +137,7 @@ class ClientFacts:
             return Written("refused", memory, reason=_FULL), stale
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
-            stale = purge.hide(self.ctx, memory, hold=None)
+            stale = Confirmation(self.ctx, self._own).hide_for_program(memory, None)
             memory = replace(memory, active=False)
         item = self._ask_about(memory, FORGET, f"{self.name} asks to forget it")
         self._note("forget", item or memory.id)

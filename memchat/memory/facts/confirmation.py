@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from memchat.memory.context import Context
 from memchat.memory.facts.fact import ADDED_BY_HAND, FORGOTTEN, REJECTED, Fact, inbox_entry
 from memchat.memory.facts.in_force import change_question, in_words, values_of_key
-from memchat.memory.forgetting import tombstone_marks
-from memchat.store import events, evidence, inbox
+from memchat.memory.forgetting import purge, tombstone_marks
+from memchat.store import events, evidence, inbox, memories, tombstones
 from memchat.store.inbox import NewInboxItem
 from memchat.types import EVERY_APP, LEARNED, Change, Memory
 
@@ -70,17 +70,41 @@ class Confirmation:
         )
         if found == "refuse":
             return Change("refused", None, fact.quotes, reason=FORGOTTEN)
-        if found == "ask":
+        if found == "alike":
+            reason = "it has a word alike with what you had forgotten: is it something else?"
+        elif found == "ask":
             reason = "you had it forgotten, and it was said again: learn it again?"
-            old = target if fact.relation == "updates" else None
-            return self._ask(inbox_entry(fact, reason, old), Change("review", None, fact.quotes))
-        return None
+        elif target is None and self._is_kept_from_programs(fact):
+            reason = "a program took what you had here out of use: does this take its place?"
+        else:
+            return None
+        old = target if fact.relation == "updates" else None
+        return self._ask(inbox_entry(fact, reason, old), Change("review", None, fact.quotes))
+
+    def hide_for_program(self, memory: Memory, hold: float | None) -> set[int]:
+        """As ``purge.hide``, at the wish of a program: the keys of what is the user's own are kept
+        from programs until the user enters something there."""
+        tx = self.ctx.tx
+        own = [one for one in purge.with_merged(tx, [memory]).values() if self._is_own(one)]
+        stale = purge.hide(self.ctx, memory, hold=hold)
+        for one in own:
+            app_id, mark = memories.app_id_of(tx, one.id), tombstone_marks.key_mark(one.key)
+            tombstones.add(tx, app_id, one.id, [mark], self.ctx.now)
+        return stale
+
+    def _is_kept_from_programs(self, fact: Fact) -> bool:
+        """Whether a fact would take the place that a program made free: one of a program, or one
+        that was said before."""
+        mark = tombstone_marks.key_mark(fact.key)
+        freed_at = tombstones.find(self.ctx.tx, self.ctx.scope.ids, [mark]).get(mark)
+        return freed_at is not None and (fact.created_by == "mcp" or fact.said_at <= freed_at)
 
     def is_user_owned(self, fact: Fact, memory: Memory, *, pins: bool = True) -> bool:
         """Whether a learned fact may not change a memory: the user entered or reworded it, keeps it
         for every app or, with ``pins``, pinned it."""
-        if fact.created_by not in LEARNED:
-            return False
+        return fact.created_by in LEARNED and self._is_own(memory, pins=pins)
+
+    def _is_own(self, memory: Memory, *, pins: bool = True) -> bool:
         if memory.app == EVERY_APP or (pins and memory.pinned):
             return True
         tx = self.ctx.tx

@@ -8,6 +8,7 @@ from datetime import datetime
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory.context import Context
+from memchat.memory.facts.confirmation import Confirmation
 from memchat.memory.facts.fact import Fact, last_day, proposed, search_text
 from memchat.memory.facts.in_force import in_words
 from memchat.memory.facts.ingest import INBOX, KEPT_REFUSAL, Source, ingest, queue_embedding
@@ -79,7 +80,10 @@ def forget(ctx: Context, item: InboxItem, hold: float) -> tuple[Memory, set[int]
     if hidden is not None:
         purge.queue_purge(ctx, hidden, hold)
     else:
-        stale = purge.hide(ctx, _there(ctx, item.memory_id or 0), hold=hold)
+        own = ctx.scope.own
+        assert own is not None
+        there = _there(ctx, item.memory_id or 0)
+        stale = Confirmation(ctx, own).hide_for_program(there, hold)
     inbox.decide(ctx.tx, item.id, "accepted")
     memory = _hidden(ctx, item.memory_id or 0)
     assert memory is not None

@@ -99,7 +99,9 @@ def allow_again(ctx: Context, new: NewMemory) -> None:
     """Remove what keeps a forgotten memory from being stored: the user asks for it now."""
     own = ctx.scope.own
     assert own is not None
-    if tombstones.any_in(ctx.tx, own):
+    held = [app_id for app_id in ctx.scope.ids if tombstones.any_in(ctx.tx, app_id)]
+    tombstones.remove(ctx.tx, held, [tombstone_marks.key_mark(new.key)])
+    if own in held:
         tombstones.remove(ctx.tx, [own], tombstone_marks.wording_marks(new.key, new.value))
     purge.purge_hidden_duplicate(ctx, own, new.sha1)
 

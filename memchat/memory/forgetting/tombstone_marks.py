@@ -3,7 +3,8 @@
 A tombstone is a set of keyed hashes: of key and value, of the quotes, of the key with each message
 that proved it, of each word of the value with its key, and of the names and numbers in it. Words
 said before the forgetting never bring the fact back. Said later, the same is a question for the
-user.
+user, and so is what was said before and has no more than an ordinary word alike: it may be another
+fact.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from memchat.language import numbers, text
 from memchat.store import tombstones
 from memchat.store.tombstones import Mark
 
-TombstoneMatch = Literal["refuse", "ask"]
+TombstoneMatch = Literal["refuse", "ask", "alike"]
 _SHORT = 3
 """Up to so many words a value may be a bare name, whose first capital means something."""
 
@@ -35,6 +36,11 @@ def wording_marks(key: str, value: str) -> set[Mark]:
         value_mark(key, value),
         *(("word", f"{key}|{word}") for word in _words(value)),
     }
+
+
+def key_mark(key: str) -> Mark:
+    """The mark of a key under which a program had something forgotten that was the user's own."""
+    return "key", key
 
 
 def value_mark(key: str, value: str) -> Mark:
@@ -55,24 +61,27 @@ def match(
     proofs: Iterable[tuple[int, str]],
     said_at: datetime,
 ) -> TombstoneMatch | None:
-    """What the tombstones say to a new fact: None, refuse it, or ask the user.
+    """What the tombstones say to a new fact: None, refuse it, or ask the user, whether it is the
+    same or only alike.
 
     ``proofs`` are (message id, quote). What was said before the forgetting is refused where it
-    shares a quote, a message under the same key, a word under the same key, or a name or number.
+    shares a quote or a name, or under the same key a message, a number or all its words.
     """
     # A forgotten name is recognised in lower case too.
     marks = fact_marks(key, value) | {("name", word) for word in _words(value)}
     for message_id, quote in proofs:
         marks |= proof_marks(key, quote, message_id)
     found = tombstones.find(tx, app_ids, marks)
-    if any(said_at <= at for at in found.values()):
+    words = {mark for mark in marks if mark[0] == "word"}
+    ordinary = words - {("word", f"{key}|{number}") for number in numbers.numbers(value)}
+    before = {mark for mark, at in found.items() if said_at <= at}
+    if before - ordinary or (words and words <= before):
         return "refuse"
     kinds = {kind for kind, _ in found}
-    words = [mark for mark in marks if mark[0] == "word"]
-    same_words = bool(words) and all(mark in found for mark in words)
+    same_words = bool(words) and words <= found.keys()
     if kinds & {"value", "quote"} or same_words or kinds >= {"name", "word"}:
         return "ask"
-    return None
+    return "alike" if before else None
 
 
 def _words(value: str) -> set[str]:

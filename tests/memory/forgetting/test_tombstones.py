@@ -117,6 +117,36 @@ def test_an_older_message_does_not_bring_it_back_either(mc, extract_model, clock
     assert [m.value for m in ana.memories.list()] == ["keep bees"]
 
 
+def said_before_and_unread(mc, extract_model, clock, line: str, *facts):
+    """What is done with facts that were said before another was forgotten, but read after it."""
+    ana = mc.user("ana")
+    with ana.chat() as chat:
+        assert chat.send(line).read()
+        chat.abandon()
+        ana.memories.delete(ana.memories.add("fact", "possession", "alpha bicycle").id)
+        clock.advance(seconds=60)
+        extract_model.replies.append(answer(*facts))
+    return {change.kind for change in chat.learned.changes}
+
+
+def test_another_fact_with_one_ordinary_word_alike_is_asked_about(mc, extract_model, clock) -> None:
+    ana, line = mc.user("ana"), "I bought a bravo bicycle"
+    bravo = fact(line, "possession", "bravo bicycle", memory_type="fact", many=True)
+    assert said_before_and_unread(mc, extract_model, clock, line, bravo) == {"review"}
+    (item,) = ana.inbox.list()
+    assert item.value == "bravo bicycle" and "is it something else?" in item.reason
+    ana.inbox.accept(item.id)
+    assert [memory.value for memory in ana.memories.list()] == ["bravo bicycle"]
+
+
+@pytest.mark.parametrize("value", ["bicycle", "bicycle (alpha)"])
+def test_all_words_of_a_fact_alike_is_the_forgotten_one(mc, extract_model, clock, value) -> None:
+    line = "My bicycle is an alpha bicycle"
+    again = fact(line, "possession", value, memory_type="fact", many=True)
+    assert said_before_and_unread(mc, extract_model, clock, line, again) == {"refused"}
+    assert mc.user("ana").inbox.list() == []
+
+
 def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
     mc, extract_model, chat_model
 ) -> None:
