@@ -267,10 +267,11 @@ def _pieces(text: str) -> tuple[str, ...]:
     return tuple(re.findall(rf"(?:[^\W_]|[{secret_words.MARKS}])+", fold(text).text))
 
 
-def mask(text: str) -> str:
-    """The text with each secret replaced by its kind in brackets."""
+def mask(text: str, question: str = "") -> str:
+    """The text with each secret replaced by its kind in brackets; ``question`` is what it answers,
+    if anything."""
     out, at = [], 0
-    for secret in find_secrets(text):
+    for secret in _apart([*find_secrets(text), *find_answered(question, text)]):
         out.append(f"{text[at : secret.start]}[{secret.kind}]")
         at = secret.end
     return "".join(out) + text[at:]
