@@ -287,8 +287,7 @@ class Learner:
         title, _ = sessions.description(tx, reading.session.id)
         if altered:
             return title, None
-        made = reading.title or fallback_title(reading.turns, reading.first_unread)
-        return title or made, reading.summary or None
+        return title or reading.title or fallback_title(reading.new_turns), reading.summary or None
 
     def _renew(self, claim: Claim) -> None:
         with self._database.write() as tx:

@@ -26,14 +26,13 @@ def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
     return None if unsaid else secrets.mask(words)
 
 
-def fallback_title(turns: Sequence[Message], first_unread: int) -> str | None:
-    """The first words a person said that are new, where the model gave no title."""
-    spoken = (n for n, turn in enumerate(turns) if turn.role == "user" and n >= first_unread)
-    first = next(spoken, None)
+def fallback_title(turns: Sequence[Message]) -> str | None:
+    """The first words a person said, where the model gave no title."""
+    first = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
     if first is None:
         return None
-    before = turns[first - 1].content if first else ""
-    words = secrets.mask(" ".join(turns[first].content.split()), before)
+    question = turns[first - 1].content if first else ""
+    words = secrets.mask(" ".join(turns[first].content.split()), question)
     return (
         words if len(words) <= FALLBACK_LIMIT else words[: FALLBACK_LIMIT - 1].rstrip() + "…"
     ) or None
