@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.language.text import normal_value
+from memchat.language.text import UNSPACED, normal_value
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store.database import FILE, Database
 from memchat.testing import FakeClock, ScriptedModel
@@ -96,7 +96,7 @@ def _told(empty: Path, home: Path, row: dict[str, Any]) -> Outcome:
     said = [*stored_texts(home / FILE), *(("log", line) for line in log)]
     said += [("prompt", text) for text in prompts]
     shutil.rmtree(home)
-    return Outcome(row, () if row["kind"] == "harmless" else _places(row["secret"], said), alarmed)
+    return Outcome(row, () if row["kind"] == "harmless" else places(row["secret"], said), alarmed)
 
 
 @contextmanager
@@ -224,10 +224,18 @@ def stored_texts(path: Path) -> Iterator[tuple[str, str]]:
                         yield table, value.decode("utf-8", "ignore")
 
 
-def _places(secret: str, texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def places(secret: str, texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Where a secret or a half of it that gives it away can be read, of texts with their place."""
     middle = len(secret) // 2
     halves = [half.strip(" .-") for half in (secret[:middle], secret[middle:])]
     parts = [part for part in halves if len(part) >= _TELLING and not part.isalpha()]
-    wanted = "|".join(re.escape(part) for part in (secret, normal_value(secret), *parts))
-    pattern = re.compile(rf"(?<![^\W_])(?:{wanted})(?![^\W_])")
+    wanted = "|".join(_alone(part) for part in (secret, normal_value(secret), *parts))
+    pattern = re.compile(wanted, re.IGNORECASE)
     return tuple(dict.fromkeys(f"{where}: {t[:80]}" for where, t in texts if pattern.search(t)))
+
+
+def _alone(part: str) -> str:
+    """Words that are not part of longer ones, in a script that puts spaces between words."""
+    if UNSPACED.search(part):
+        return re.escape(part)
+    return rf"(?<![^\W_]){re.escape(part)}(?![^\W_])"

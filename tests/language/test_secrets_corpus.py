@@ -136,7 +136,7 @@ def test_the_runner_sees_a_secret_that_was_stored() -> None:
         ("4821", "memories", "order 94821"): False,
     }
     for (secret, table, words), seen in stored.items():
-        assert bool(secrets._places(secret, [(table, words)])) is seen, words
+        assert bool(secrets.places(secret, [(table, words)])) is seen, words
 
 
 def test_an_explicit_remember_my_e_mail_asks_with_a_masked_value(mc, extract_model) -> None:
