@@ -137,8 +137,8 @@ def _talks() -> None:
     current = talk.session_id if talk else state["here"]
     unread = reading.failures(found)
     with st.container(key="talks"):
-        ids = [session.id for session in found]
-        openings, said = sessions.first_words(ids), sessions.found_words(words, ids)
+        openings = sessions.first_words([one.id for one in found if not one.title])
+        said = sessions.found_words(words, [session.id for session in found])
         for session in found:
             job = unread.get(session.id)
             read = session.status == "pending" and job is None

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shutil
 import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,9 @@ from typing import Any
 from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.language.text import normal_value
+from memchat.language.text import UNSPACED, normal_value
 from memchat.providers.hash_embedder import HashEmbedder
+from memchat.store.database import FILE, Database
 from memchat.testing import FakeClock, ScriptedModel
 
 _DATA = Path(__file__).parents[2] / "tests" / "data"
@@ -71,44 +74,51 @@ def _row(number: int, row: dict[str, Any]) -> dict[str, Any]:
     return {"id": f"line-{number}", **rest, "kind": kind, "text": text} | told
 
 
-def run(home: Path, rows: Sequence[dict[str, Any]]) -> list[Outcome]:
-    """Say every line to a real store, each as a user of its own, and look for it afterwards."""
+def run(rows: Sequence[dict[str, Any]]) -> list[Outcome]:
+    """Say every line to a real store of its own, and look for it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="memchat-secrets-") as folder:
+        empty = Path(folder) / "empty"
+        Database(empty).close()  # each line gets a copy: the migrations take longer than a line
+        return [_told(empty, Path(folder) / "told", row) for row in rows]
+
+
+def _told(empty: Path, home: Path, row: dict[str, Any]) -> Outcome:
+    shutil.copytree(empty, home)
     chat, extract = ScriptedModel(name="double/chat"), ScriptedModel(name="double/extract")
-    settings = Settings(home=home, timezone="Europe/Berlin")
-    written: list[str] = []
-    log = logging.getLogger("memchat")
-    listener = _Listener(written)
+    with _logged() as log, MemChat(
+        settings=Settings(home=home, timezone="Europe/Berlin"),
+        chat_model=chat,
+        extract_model=extract,
+        embedder=HashEmbedder(),
+        clock=FakeClock(),
+    ) as mc:  # fmt: skip
+        alarmed, prompts = _play(mc, chat, extract, row)
+    said = [*stored_texts(home / FILE), *(("log", line) for line in log)]
+    said += [("prompt", text) for text in prompts]
+    shutil.rmtree(home)
+    return Outcome(row, () if row["kind"] == "harmless" else places(row["secret"], said), alarmed)
+
+
+@contextmanager
+def _logged() -> Iterator[list[str]]:
+    """What is logged meanwhile, debugging lines too."""
+    lines: list[str] = []
+    listener, log = _Listener(lines), logging.getLogger("memchat")
     level = log.level
     log.addHandler(listener)
     log.setLevel(logging.DEBUG)
     try:
-        with MemChat(
-            settings=settings,
-            chat_model=chat,
-            extract_model=extract,
-            embedder=HashEmbedder(),
-            clock=FakeClock(),
-        ) as mc:
-            played = [_play(mc, chat, extract, row) for row in rows]
+        yield lines
     finally:
         log.removeHandler(listener)
         log.setLevel(level)
-    read = (*_stored(home / "memchat.db"), *(("log", text) for text in written))
-    everywhere = tuple(dict.fromkeys(read))  # many texts stand in many rows
-    done = []
-    for row, (alarmed, prompts) in zip(rows, played, strict=True):
-        texts = (*everywhere, *(("prompt", text) for text in prompts))
-        places = () if row["kind"] == "harmless" else _places(row["secret"], texts)
-        done.append(Outcome(row, places, alarmed))
-    return done
 
 
 def measure(path: Path | None = None) -> list[Figure]:
     """The figures of the table, over the project's own lines or those of a file."""
     rows = corpus(path) if path else [*corpus(), *corpus(DEVELOPED_ON)]
     share = STORED if path else 0
-    with tempfile.TemporaryDirectory() as folder:
-        done = run(Path(folder), rows)
+    done = run(rows)
     secret = [one for one in done if not one.harmless]
     harmless = [one for one in done if one.harmless]
     stored = [one for one in secret if one.places]
@@ -199,7 +209,7 @@ def _proposals(row: dict[str, Any], msg: str) -> Iterator[dict[str, Any]]:
     yield fact(secret, "yes", text)
 
 
-def _stored(path: Path) -> Iterator[tuple[str, str]]:
+def stored_texts(path: Path) -> Iterator[tuple[str, str]]:
     """Every text of every table, with where it stands; the transcript left out."""
     with sqlite3.connect(path) as db:
         names = db.execute("select name from sqlite_master where type = 'table'").fetchall()
@@ -214,10 +224,18 @@ def _stored(path: Path) -> Iterator[tuple[str, str]]:
                         yield table, value.decode("utf-8", "ignore")
 
 
-def _places(secret: str, texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def places(secret: str, texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Where a secret or a half of it that gives it away can be read, of texts with their place."""
     middle = len(secret) // 2
     halves = [half.strip(" .-") for half in (secret[:middle], secret[middle:])]
     parts = [part for part in halves if len(part) >= _TELLING and not part.isalpha()]
-    wanted = "|".join(re.escape(part) for part in (secret, normal_value(secret), *parts))
-    pattern = re.compile(rf"(?<![^\W_])(?:{wanted})(?![^\W_])")
+    wanted = "|".join(_alone(part) for part in (secret, normal_value(secret), *parts))
+    pattern = re.compile(wanted, re.IGNORECASE)
     return tuple(dict.fromkeys(f"{where}: {t[:80]}" for where, t in texts if pattern.search(t)))
+
+
+def _alone(part: str) -> str:
+    """Words that are not part of longer ones, in a script that puts spaces between words."""
+    if UNSPACED.search(part):
+        return re.escape(part)
+    return rf"(?<![^\W_]){re.escape(part)}(?![^\W_])"

@@ -92,7 +92,8 @@ def by_model(answers: Answers) -> Judge:
 
 @dataclass(slots=True)
 class ByHand:
-    """A reader who writes the answers: first each call becomes a file, then the files are read.
+    """A reader who writes the answers: first each call without one becomes a file, then the files
+    are read.
 
     ``FOLDER/ask/NAME.json`` holds the messages exactly as they are sent, ``FOLDER/answer/NAME.txt``
     is what the reader writes; NAME is the conversation's id and the number of the call.
@@ -111,6 +112,12 @@ class ByHand:
         return Judge("being asked" if self.asks else "a reader, by hand", self._say)
 
     def _say(self, case: str, sent: Sequence[ChatMessage], schema: dict[str, Any] | None) -> str:
+        return self.answer(case, sent, schema) or every((), "unclear")
+
+    def answer(
+        self, case: str, sent: Sequence[ChatMessage], schema: dict[str, Any] | None
+    ) -> str | None:
+        """What the reader wrote for this call; None where it did not yet."""
         self.calls[case] += 1
         name = f"{re.sub('[^A-Za-z0-9_]', '_', case)}-{self.calls[case]}"
         ask = {"messages": [{"role": m.role, "content": m.content} for m in sent], "schema": schema}
@@ -118,15 +125,15 @@ class ByHand:
             self.folder / "ask" / f"{name}.json",
             self.folder / "answer" / f"{name}.txt",
         )
-        if self.asks:
+        if self.asks and not answered.is_file():
             asked.parent.mkdir(parents=True, exist_ok=True)
             answered.parent.mkdir(parents=True, exist_ok=True)
             asked.write_text(json.dumps(ask, ensure_ascii=False, indent=1), encoding="utf-8")
             self.written += 1
-            return every((), "unclear")
+            return None
         if not answered.is_file():
             self.missing.append(name)
-            return every((), "unclear")
+            return None
         if asked.is_file() and _asked(asked) != names.data_of(sent):
             self.changed.append(name)
         return answered.read_text(encoding="utf-8")

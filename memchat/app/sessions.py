@@ -31,6 +31,7 @@ from memchat.types import (
 from memchat.types import note as note_types
 
 TITLE_LIMIT = 80
+FIRST_WORDS = 80
 NOTE_TITLE = 60
 """Characters of the title that a message gets that is kept as a note."""
 
@@ -73,11 +74,14 @@ class Sessions(Room):
 
     def first_words(self, session_ids: Sequence[int]) -> Mapping[int, str]:
         """How these conversations begin, by id: the first words that the person said in each, in a
-        copy the first after what was copied. Unknown ones are left out."""
+        copy the first after what was copied. Secrets in them are masked, as in a title. Unknown
+        ones are left out."""
         with self._database.read() as tx:
             own = self._ids(tx).own
             there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
-            return messages.first_words(tx, there)
+            # Cut after masking: half of a secret is not known for one.
+            found = messages.first_words(tx, there, 4 * FIRST_WORDS)
+        return {number: mask(words)[:FIRST_WORDS] for number, words in found.items()}
 
     def found_words(self, query: str, session_ids: Sequence[int]) -> Mapping[int, Message]:
         """Where ``list`` found its query in these conversations, by id: the last message with all
@@ -90,8 +94,9 @@ class Sessions(Room):
             return messages.last_with_words(tx, there, query)
 
     def rename(self, session_id: int, title: str) -> Session:
-        """Give a conversation a title of the person's own; no later reading changes it."""
-        title = one_line(title, "title", TITLE_LIMIT)
+        """Give a conversation a title of the person's own, in which secrets are masked; no later
+        reading changes it."""
+        title = mask(one_line(title, "title", TITLE_LIMIT))[:TITLE_LIMIT]
         with self._database.write() as tx:
             sessions.rename(tx, self._found_session(tx, session_id).id, title)
             return self._found_session(tx, session_id)

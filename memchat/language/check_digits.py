@@ -1,6 +1,9 @@
-"""Check digits of cards, bank accounts and identity numbers."""
+"""Check digits of cards and bank accounts, and the forms of the numbers of documents."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable
 
 
 def is_card(digits: str) -> bool:
@@ -64,3 +67,69 @@ def _verhoeff(digits: list[int]) -> bool:
             digit = turn[digit]
         check = times(check, digit)
     return check == 0
+
+
+Check = Callable[[re.Match[str]], bool]
+
+
+def _weighed(weights: str, modulus: int = 11, rest: int = 0) -> Check:
+    """A check of the digits by their weighted sum; an ``x`` counts ten."""
+
+    def check(found: re.Match[str]) -> bool:
+        digits = [10 if c == "x" else int(c) for c in re.findall(r"[\dx]", found[0])]
+        return sum(d * int(w, 36) for d, w in zip(digits, weights, strict=True)) % modulus == rest
+
+    return check
+
+
+def _is_swedish(found: re.Match[str]) -> bool:
+    doubled = [int(c) * (2 - n % 2) for n, c in enumerate(re.sub(r"\D", "", found[0])[-10:])]
+    return sum(n // 10 + n % 10 for n in doubled) % 10 == 0
+
+
+def _is_finnish(found: re.Match[str]) -> bool:
+    number = found[0]
+    return "0123456789abcdefhjklmnprstuvwxy"[int(number[:6] + number[7:10]) % 31] == number[10]
+
+
+def _is_nie(found: re.Match[str]) -> bool:
+    number = re.sub(r"\W", "", found[0])
+    return is_dni(str("xyz".index(number[0])) + number[1:8], number[8])
+
+
+def _is_french(found: re.Match[str]) -> bool:
+    number = re.sub(r"\s", "", found[0]).replace("2a", "19").replace("2b", "18")
+    return (int(number[:13]) + int(number[13:])) % 97 == 0
+
+
+_MONTH = "(?:0[1-9]|1[0-2])"
+_DAY = r"(?:0[1-9]|[12]\d|3[01])"
+_FORMS: tuple[tuple[str, Check | None], ...] = (
+    # Driving licence and National Insurance number (United Kingdom). The last letter of the second
+    # is no word of its own, as in "it cost me 250000 a year".
+    (rf"(?=[a-z9]{{5}}[ -]?\d{{6}})[a-z]{{1,5}}9{{0,4}}[ -]?\d(?:[05][1-9]|[16][0-2]){_DAY}\d"
+     r"[ -]?[a-z][a-z9][ -]?\d[ -]?[a-z]{2}(?:[ -]?\d\d)?", None),
+    (r"(?!bg|gb|kn|nk|nt|tn|zz)(?:qq|[a-ceghj-pr-tw-z][a-ceghj-nprstw-z])[ -]?"
+     r"\d\d(?:[ -]?\d\d){2}(?:[a-d]|[ -](?:[b-d]|a(?! \w)))", None),
+    (r"[xyz][ -]?\d{7}[ -]?[a-z]", _is_nie),  # Spain, of foreigners
+    (rf"[1278] ?\d\d ?(?:{_MONTH}|[2-4]\d) ?(?:\d\d|2[ab]) ?\d{{3}} ?\d{{3}} ?\d\d",
+     _is_french),
+    (r"[a-z]{3} ?[a-z]{3} ?\d\d[a-ehlmprst]\d\d ?[a-z]\d{3}[a-z]", None),  # Italy
+    (rf"(?:19|20)?\d\d{_MONTH}(?:{_DAY}|[6-9]\d)[-+]\d{{4}}", _is_swedish),
+    (rf"{_DAY}{_MONTH}\d\d[-+a]\d{{3}}[\da-y]", _is_finnish),
+    (rf"\d\d(?:{_MONTH}|2[1-9]|3[0-2]){_DAY}\d{{5}}", _weighed("13791379131", 10)),  # Poland
+    (rf"{_DAY}{_MONTH}\d\d ?\d{{5}}", _weighed("54327654321")),  # Norway
+    (rf"[1-8]\d\d{_MONTH}{_DAY}\d{{6}}", _weighed("279146358279a")),  # Romania
+    (r"756\.\d{4}\.\d{4}\.\d\d", None),  # Switzerland
+    (rf"\d\d\.{_MONTH}\.{_DAY}-\d{{3}}\.\d\d", None),  # Belgium
+    (rf"[1-9]\d{{5}}(?:19|20)\d\d{_MONTH}{_DAY}\d{{3}}[\dx]",
+     _weighed("79a584216379a58421", rest=1)),  # China
+    (rf"\d\d{_MONTH}{_DAY}-[1-8]\d{{6}}", None),  # South Korea
+    (r"\d-\d{4}-\d{5}-\d\d-\d", None),  # Thailand
+    (r"[a-z]{3}[abcfghljpt][a-z]\d{4}[a-z]", None),  # India, of taxpayers
+    (rf"[a-z]{{4}}\d\d{_MONTH}{_DAY}[hmx][a-z]{{5}}[a-z\d]\d", None),  # Mexico
+    (r"[ap]\d{9}[a-z]", None),  # Kenya, of taxpayers
+)  # fmt: skip
+DOCUMENTS = [(re.compile(rf"(?<![\w.,:/-])(?:{form})(?![\w-])"), holds) for form, holds in _FORMS]
+"""Numbers of documents that have letters or dates in fixed places, in a folded text, each with the
+check of its digits."""

@@ -42,6 +42,8 @@ _BARE = 3
 """The most words of an answer to a message that was no question."""
 _PAIR = 4
 """The most characters of two words that are too short to reveal a secret."""
+_SIGNED = re.compile(r"(?=[^\s\"'()]{0,60}[!@#$%&*_+=^~?<>|\\])[^\s\"'()]{4,60}")
+"""Letters with a sign among them or behind them, as only a password has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +244,8 @@ def find_in_conversation(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
 
 
 def reveals(words: str, secret: str) -> bool:
-    """Whether words hold a secret or a revealing part of it: its digits, a long word, or two of its
-    words in a row."""
+    """Whether words hold a secret or a revealing part of it: its digits, a long word, two of its
+    words in a row, or letters with a sign."""
     hidden, shown = " ".join(_pieces(secret)), " ".join(_pieces(words))
     if len(hidden) > 1 and (
         hidden in shown if UNSPACED.match(hidden) else f" {hidden} " in f" {shown} "
@@ -252,6 +254,9 @@ def reveals(words: str, secret: str) -> bool:
     pieces = _pieces(words)
     telling = [p for p in (*pieces, *_pieces(secret)) if len(p) > 1 + 4 * p.isalpha()]
     if any(piece in hidden and piece in shown for piece in telling):
+        return True
+    whole = fold(secret).text
+    if any(token in whole for token in _SIGNED.findall(fold(words).text)):
         return True
     pairs = (f"{a} {b}" for a, b in pairwise(pieces))
     return any(len(pair) > _PAIR and pair in hidden for pair in pairs)
@@ -262,10 +267,11 @@ def _pieces(text: str) -> tuple[str, ...]:
     return tuple(re.findall(rf"(?:[^\W_]|[{secret_words.MARKS}])+", fold(text).text))
 
 
-def mask(text: str) -> str:
-    """The text with each secret replaced by its kind in brackets."""
+def mask(text: str, question: str = "") -> str:
+    """The text with each secret replaced by its kind in brackets; ``question`` is what it answers,
+    if anything."""
     out, at = [], 0
-    for secret in find_secrets(text):
+    for secret in _apart([*find_secrets(text), *find_answered(question, text)]):
         out.append(f"{text[at : secret.start]}[{secret.kind}]")
         at = secret.end
     return "".join(out) + text[at:]
@@ -341,6 +347,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool] | None
     ("id number", _ID_SAID, None),
     ("id number", _DNI, lambda match: check_digits.is_dni(match[1], match[2])),
     ("id number", _LONG_ID, lambda match: check_digits.is_national_id(match[0])),
+    *(("id number", *document) for document in check_digits.DOCUMENTS),
 )
 """Kinds of secrets by their form: the last group of a pattern, or all it matches, is the secret if
 the check holds."""

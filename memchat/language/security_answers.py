@@ -79,7 +79,7 @@ def _words(text: str, at: int, end: int) -> Place | None:
     """The place of up to three words. The first must not be a word that is commonly said of
     answers, and the others must not be function words."""
     article = _ARTICLE.match(text, at, end)
-    last = at = article.end() if article else at
+    last = begin = article.end() if article else at
     joints = lexicon.all_words("function_words")
     for number in range(_MOST_WORDS):
         word = _WORD.match(text, last + (number > 0), end)
@@ -88,7 +88,7 @@ def _words(text: str, at: int, end: int) -> Place | None:
         if number == 0 and _is_said(word[0]):
             return None
         last = word.end()
-    return (at, last) if last > at else None
+    return (at, last) if last > begin else None
 
 
 def _is_said(word: str) -> bool:

@@ -14,6 +14,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from memchat.errors import InputError
+from memchat.language.secrets import mask
 from memchat.mcp.long_call import LongCall
 from memchat.mcp.plain_errors import tool_errors
 from memchat.mcp.results import (
@@ -349,7 +350,7 @@ class Tools:
         return Source(
             number=passage.number,
             memoId=access.memo_id(self._user.notes.get(passage.note_id).external_id),
-            title=passage.title,
+            title=None if passage.title is None else mask(passage.title),
             date=passage.created_at.isoformat(),
         )
 

@@ -165,7 +165,7 @@ def to_read_whole(tx: Connection, session_id: int) -> frozenset[int]:
     return frozenset(tx.execute(query).scalars())
 
 
-def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) -> dict[int, str]:
+def first_words(tx: Connection, session_ids: Sequence[int], length: int) -> dict[int, str]:
     """How these conversations begin: the first ``length`` characters of the user's first message,
     in a copy of the first that is its own."""
     said = _m.session_id.in_(session_ids) & (_m.role == "user")

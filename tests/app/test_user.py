@@ -112,6 +112,26 @@ def test_first_words_leave_out_unknown_sessions(mc) -> None:
     assert mc.user("nobody").sessions.first_words([one]) == {}
 
 
+def test_a_secret_stands_in_no_title_however_the_title_came_to_be(mc, extract_model) -> None:
+    ana = mc.user("ana")
+    said = "My locker code is 7741. " + "x" * 40 + " sk-abcdEFGH1234ijklMNOP5678"
+    number = ana.add(said, wait=False).session_id
+    opening = ana.sessions.first_words([number])[number]
+    assert "locker code is [password]" in opening and "sk-abcd" not in opening
+    renamed = ana.sessions.rename(number, "Locker code is 7741, bank at 9")
+    assert renamed.title == "Locker code is [password], bank at 9"
+    # Its own words are found as before.
+    assert [one.title for one in ana.sessions.list("7741")] == [renamed.title]
+
+
+def test_a_code_that_answers_a_question_is_no_title(mc, extract_model) -> None:
+    extract_model.replies.append(answer())
+    asked = {"role": "assistant", "content": "And your PIN?"}
+    ana = mc.user("ana")
+    number = ana.add([asked, {"role": "user", "content": "4821"}]).session_id
+    assert ana.sessions.get(number).title == "[password]"
+
+
 def test_sessions_are_found_by_words_in_any_order_whatever_their_accents(mc) -> None:
     ana, bo = mc.user("ana"), mc.user("bo")
     one, two = (ana.add(f"{w} em São Paulo", wait=False).session_id for w in ("Moro", "Adoro"))

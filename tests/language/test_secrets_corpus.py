@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,7 +12,6 @@ from memchat.errors import ConfigError, InputError
 from memchat.language.secrets import find_answered, find_secrets, mask
 from memchat.memory.recall import render
 from memchat.types import Message
-from tests.support import empty_store
 from tests.support.answers import answer, fact
 from tests.support.secrets import SECRET
 from tests.support.store import Opener
@@ -41,6 +39,10 @@ HARMLESS = [
     "el 15 de octubre de 2026 a las 9:30",
     "我住在3号楼1204室",
     "a combination of 3 spices",
+    "it cost me 250000 a year",
+    "order 811228-9871 and 131052-308U",
+    "ticket 44051401350 of build 2026.11.20-100.22",
+    "part 756-9217-0769, model XPS9560",
 ]
 
 
@@ -94,16 +96,28 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
     assert len({row["lang"] for row in rows}) >= 8
 
 
-def test_no_secret_is_readable_anywhere_but_in_the_transcript(tmp_path: Path) -> None:
-    outcomes = secrets.run(empty_store.place(tmp_path), secrets.corpus())
+def test_no_secret_is_readable_anywhere_but_in_the_transcript() -> None:
+    outcomes = secrets.run(secrets.corpus())
     assert {one.row["id"]: one.places for one in outcomes if one.places} == {}
     # Harmless words are rarely taken for a secret.
     harmless = [one for one in outcomes if one.harmless]
     assert sum(one.alarmed for one in harmless) <= secrets.FALSE_ALARMS * len(harmless)
 
 
-def test_few_secrets_of_lines_that_no_rule_was_made_for_are_stored(tmp_path: Path) -> None:
-    held_out = secrets.run(empty_store.place(tmp_path), secrets.corpus(secrets.HELD_OUT))
+def test_half_of_a_secret_is_not_stored_either() -> None:
+    ids = ("s285", "s288", "s505", "s508", "s533")
+    rows = [row for row in secrets.corpus(secrets.DEVELOPED_ON) if row["id"] in ids]
+    assert {one.row["id"]: one.places for one in secrets.run(rows)} == dict.fromkeys(ids, ())
+
+
+def test_what_another_line_says_is_no_secret_that_was_stored() -> None:
+    secret = {"id": "one", "kind": "pin", "text": "My PIN is 4471.", "secret": "4471"}
+    bus = {"id": "two", "kind": "harmless", "text": "I take bus 4471.", "value": "bus 4471"}
+    assert [one.places for one in secrets.run([secret, bus])] == [(), ()]
+
+
+def test_few_secrets_of_lines_that_no_rule_was_made_for_are_stored() -> None:
+    held_out = secrets.run(secrets.corpus(secrets.HELD_OUT))
     secret = [one for one in held_out if not one.harmless]
     stored = [one.row["id"] for one in secret if one.places]
     assert len(secret) == 60
@@ -122,7 +136,7 @@ def test_the_runner_sees_a_secret_that_was_stored() -> None:
         ("4821", "memories", "order 94821"): False,
     }
     for (secret, table, words), seen in stored.items():
-        assert bool(secrets._places(secret, [(table, words)])) is seen, words
+        assert bool(secrets.places(secret, [(table, words)])) is seen, words
 
 
 def test_an_explicit_remember_my_e_mail_asks_with_a_masked_value(mc, extract_model) -> None:

@@ -363,6 +363,15 @@ def test_what_looks_like_a_secret_in_a_note_goes_to_no_program(mc, ana) -> None:
         assert not any(secret in said for secret in ("hunter2", "4111", "4829"))
 
 
+def test_what_looks_like_a_secret_in_a_title_is_masked_in_the_sources_of_an_answer(
+    mc, ana, chat_model
+) -> None:
+    ana.notes.add("The bank closes at nine.", title="PIN is 4829")
+    chat_model.replies.appendleft("At nine [1].")
+    result = call(mc, ana, "ask", question="When does the bank close?").structured_content
+    assert [one["title"] for one in result["sources"]] == ["PIN is [password]"]
+
+
 def test_a_memory_says_from_which_conversation_and_which_app_it_comes(
     mc, ana, extract_model
 ) -> None:

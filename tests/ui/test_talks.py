@@ -44,6 +44,17 @@ def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemC
     assert ana.sessions.get(here).title == "Where I live"
 
 
+def test_a_chat_is_named_after_its_first_words_without_their_secrets(mc: MemChat) -> None:
+    at = app()
+    say(at, "My locker code is 7741.")
+    names = [
+        *(button.label for button in at.sidebar.button),
+        *(head.value for head in at.subheader),
+    ]
+    named = [name for name in names if "locker code" in name]
+    assert len(named) >= 2 and not any("7741" in name for name in named)
+
+
 def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
     for words in ("I live in Lisbon.", "Tell me about 100% rye bread."):
         with mc.user(**ANA).chat() as talk:

@@ -29,7 +29,7 @@ def page() -> None:
     # for, and seen by the next look.
     answering = talk is not None and talk.answering
     turns = _turns(talk, session, answering=answering)
-    _header(session, turns, incognito=incognito)
+    _header(session, incognito=incognito)
     ui.show_problem()
     if turns:
         transcript.show(talk, turns, answering=answering)
@@ -66,11 +66,10 @@ def _session(talk: Talk | None) -> Session | None:
 # The head
 
 
-def _header(session: Session | None, turns: list[Message], *, incognito: bool) -> None:
+def _header(session: Session | None, *, incognito: bool) -> None:
     title = "New chat"
     if session is not None:
-        own = next((turn for turn in turns if turn.copied_from is None), None)
-        title = sidebar.title_of(session, own.content if own is not None else "")
+        title = sidebar.title_of(session, _opening(session.id))
     if incognito:
         title = "Incognito chat"
     key = "head-incognito" if incognito else "head"
@@ -84,11 +83,14 @@ def _header(session: Session | None, turns: list[Message], *, incognito: bool) -
         st.caption("No memory is used, and nothing of this chat is kept on this disk.")
 
 
+def _opening(session_id: int) -> str:
+    return ui.person().sessions.first_words([session_id]).get(session_id, "")
+
+
 def _origin(session_id: int) -> None:
     """The way back to the chat that this one was copied from."""
-    sessions = ui.person().sessions
-    opening = sessions.first_words([session_id]).get(session_id, "")
-    title = ui.literal(ui.shorten(sidebar.title_of(sessions.get(session_id), opening), 60))
+    session = ui.person().sessions.get(session_id)
+    title = ui.literal(ui.shorten(sidebar.title_of(session, _opening(session_id)), 60))
     with st.container(key="copied-from"):
         label, go = f"Copied from “{title}”", sidebar.go
         st.button(label, key="original", type="tertiary", on_click=go, args=(session_id,))

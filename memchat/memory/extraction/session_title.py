@@ -28,8 +28,11 @@ def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
 
 def fallback_title(turns: Sequence[Message]) -> str | None:
     """The first words a person said, where the model gave no title."""
-    first = next((turn.content for turn in turns if turn.role == "user"), "")
-    words = secrets.mask(" ".join(first.split()))
+    first = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
+    if first is None:
+        return None
+    question = turns[first - 1].content if first else ""
+    words = secrets.mask(" ".join(turns[first].content.split()), question)
     return (
         words if len(words) <= FALLBACK_LIMIT else words[: FALLBACK_LIMIT - 1].rstrip() + "…"
     ) or None
