@@ -71,7 +71,7 @@ def sentence_boundaries(text: str) -> Boundaries:
     return found
 
 
-def word_boundaries(text: str, start: int, end: int, step: int) -> Boundaries:
+def word_boundaries(text: str, start: int, end: int, step: int = 1) -> Boundaries:
     """Where clauses and words begin between two places, ``start`` aside; of words that have no more
     than ``step`` characters together the first."""
     found: Boundaries = {}
