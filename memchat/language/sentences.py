@@ -25,8 +25,11 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _MARKS = (
-    r"[.!?…؟۔։]+[\"'”’»)\]*_]*(?=\s)|[。！？｡।॥།።፧។៕။]+[”’」』）]*"  # marks that end a sentence
+    # Looked for from the first mark of a run on only, else a long run takes the square of its time.
+    r"(?<![.!?…؟۔։])[.!?…؟۔։]++[\"'”’»)\]*_]*+(?=\s)"
+    r"|[。！？｡।॥།።፧។៕။]+[”’」』）]*"
 )
+"""Marks that end a sentence."""
 _END = re.compile(_MARKS)
 _BREAK = re.compile(_MARKS + r"|\n\s*\n|\n(?=\s*(?:[-*•·]|\d+[.)])\s)|\n(?=\s*>)|\n(?=```)")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from itertools import pairwise
 
 from memchat.language.sentences import sentence_ends
 
@@ -54,62 +55,70 @@ _TAGS = range(0xE0020, 0xE0080)
 _JOINER = "\u200d"
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    start: int
-    end: int
-    text: str
-    code: bool
-    """Whether it belongs to a fenced block, the fences included."""
-
-
 def sentence_boundaries(text: str) -> Boundaries:
     """Where sentences, lines, paragraphs and headings begin; the first is where the text itself
     does. Empty for a blank text."""
-    lines = _lines(text)
-    found = _line_boundaries(lines)
-    code = [line for line in lines if line.code]
+    found = _line_boundaries(_lines(text))
+    code = [(start, start + len(line)) for start, line, in_code in _lines(text) if in_code]
     passed = 0
     for end in sentence_ends(text):
-        while passed < len(code) and code[passed].end < end:
+        while passed < len(code) and code[passed][1] < end:
             passed += 1
-        in_code = passed < len(code) and code[passed].start < end
+        in_code = passed < len(code) and code[passed][0] < end
         start = _after_space(text, end)
         if start < len(text) and not in_code and not _goes_on(text, end, start):
             found.setdefault(start, Level.SENTENCE)
     return found
 
 
-def word_boundaries(text: str, start: int, end: int) -> Boundaries:
-    """Where clauses and words begin between two places, ``start`` aside."""
+def word_boundaries(text: str, start: int, end: int, step: int = 1) -> Boundaries:
+    """Where clauses and words begin between two places, ``start`` aside; of words that have no more
+    than ``step`` characters together the first."""
     found: Boundaries = {}
     for pattern, level in ((_CLAUSE, Level.CLAUSE), (_SPACE, Level.WORD)):
         for match in pattern.finditer(text, start, end):
             if start < match.end() < end:
                 found.setdefault(match.end(), level)
-    return found
+    return found if step == 1 else thinned(found, end, step)
 
 
-def cluster_boundaries(text: str, start: int, end: int) -> Boundaries:
-    """Where characters begin that nothing ties to the one before, ``start`` aside."""
+def thinned(found: Boundaries, end: int, step: int) -> Boundaries:
+    """Boundaries of a text up to ``end``, without those between pieces that have no more than
+    ``step`` characters together."""
+    kept: Boundaries = {}
+    begin = None
+    for at, after in pairwise([*sorted(found), end]):
+        if begin is None or after - begin > step:
+            kept[at] = found[at]
+            begin = at
+    return kept
+
+
+def cluster_boundaries(text: str, start: int, end: int, step: int) -> Boundaries:
+    """Where characters begin that nothing ties to the one before, ``start`` aside, each at least
+    ``step`` after the one before."""
     found: Boundaries = {}
+    before = start
     flag = ord(text[start]) in _FLAGS
     for at in range(start + 1, end):
         second = flag and ord(text[at]) in _FLAGS
         tied = second or text[at - 1] == _JOINER or _extends(text[at])
-        if not tied and not text[at].isspace():
+        if not tied and at - before >= step and not text[at].isspace():
             found[at] = Level.CLUSTER
+            before = at
         flag = not second and ord(text[at]) in _FLAGS
     return found
 
 
-def character_boundaries(text: str, start: int, end: int) -> Boundaries:
-    """Where code points other than white space begin, ``start`` aside."""
-    return {at: Level.CHARACTER for at in range(start + 1, end) if not text[at].isspace()}
+def character_boundaries(text: str, start: int, end: int, step: int) -> Boundaries:
+    """Where code points other than white space begin, ``start`` aside, in steps."""
+    places = range(start + step, end, step)
+    return {at: Level.CHARACTER for at in places if not text[at].isspace()}
 
 
-def _lines(text: str) -> list[_Line]:
-    lines = []
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Where each line begins, the line, and whether it belongs to a fenced block, the fences
+    included."""
     fence = ""
     start = 0
     for line in text.splitlines(keepends=True):
@@ -119,23 +128,22 @@ def _lines(text: str) -> list[_Line]:
             fence = mark[1]
         elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
             fence = ""
-        lines.append(_Line(start, start + len(line), line, code))
+        yield start, line, code
         start += len(line)
-    return lines
 
 
-def _line_boundaries(lines: list[_Line]) -> Boundaries:
+def _line_boundaries(lines: Iterable[tuple[int, str, bool]]) -> Boundaries:
     found: Boundaries = {}
     level: int = Level.PARAGRAPH  # of what begins with the next line, if it has text
     before = 0
-    for line in lines:
-        if not line.text.strip():
+    for start, line, code in lines:
+        if not line.strip():
             if level != Level.BELOW_HEADING:
-                level = max(level, Level.LINE if line.code else Level.PARAGRAPH)
+                level = max(level, Level.LINE if code else Level.PARAGRAPH)
             continue
-        here = line.start + _after_space(line.text, 0)
-        heading = None if line.code else _HEADING.match(line.text)
-        underline = None if line.code else _UNDERLINE.match(line.text)
+        here = start + _after_space(line, 0)
+        heading = None if code else _HEADING.match(line)
+        underline = None if code else _UNDERLINE.match(line)
         if heading:
             depth = Level.HEADING + 6 - len(heading[1])
             found[here] = level if level == Level.BELOW_HEADING else depth
@@ -144,7 +152,7 @@ def _line_boundaries(lines: list[_Line]) -> Boundaries:
             found[before] = Level.HEADING + (5 if "=" in underline[1] else 4)
             level = Level.BELOW_HEADING
         else:
-            if line.code or _ITEM.match(line.text):
+            if code or _ITEM.match(line):
                 level = max(level, Level.LINE)
             if level > Level.SENTENCE:
                 found[here] = level

@@ -20,6 +20,7 @@ from memchat.notes.boundary import (
     character_boundaries,
     cluster_boundaries,
     sentence_boundaries,
+    thinned,
     word_boundaries,
 )
 from memchat.notes.profile import Profile
@@ -32,6 +33,13 @@ _HASHED = 24
 _LAST = 1 << 32
 _COUNTED_WHOLE = 8
 """Characters a token up to which a text may fit into one chunk. In English there are about four."""
+_MANY = 20_000
+"""Pieces of a text, and characters of a piece, up to which any of its boundaries may be a cut."""
+_DENSE = 16
+"""Characters of a piece on average below which only some boundaries of a text of many may be."""
+_STEPS = 16
+"""A step between those that may be has so many times fewer characters than a chunk may have tokens:
+no character has as many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,10 @@ class _Pieces:
         self._overlap = profile.overlap_tokens
         self._count = count_tokens
         self._special = count_tokens("")  # tokens that the model adds to every text
+        self._step = max(1, self._limit // _STEPS)
         boundaries = sentence_boundaries(text)
+        if _MANY < len(boundaries) > len(text) // _DENSE:
+            boundaries = thinned(boundaries, len(text), self._step)
         for finer in (word_boundaries, cluster_boundaries, character_boundaries):
             self._refine(boundaries, finer)
         self._starts = [*sorted(boundaries), len(text)]
@@ -94,12 +105,25 @@ class _Pieces:
             before = first
         return found
 
-    def _refine(self, boundaries: Boundaries, finer: Callable[[str, int, int], Boundaries]) -> None:
+    def _refine(
+        self, boundaries: Boundaries, finer: Callable[[str, int, int, int], Boundaries]
+    ) -> None:
         """Add the finer boundaries of every piece that is longer than a chunk."""
         starts = [*sorted(boundaries), len(self._text)]
         for start, end in pairwise(starts):
-            if self._count(self._text[start:end].rstrip()) > self._limit:
-                boundaries |= finer(self._text, start, end)
+            if self._is_too_long(self._text[start:end].rstrip()):
+                step = self._step if end - start > _MANY else 1
+                boundaries |= finer(self._text, start, end, step)
+
+    def _is_too_long(self, piece: str) -> bool:
+        """Whether a piece has more tokens than a chunk. A tokenizer takes much memory for a long
+        text, so of a long piece parts are counted until that is certain."""
+        counted = 0
+        for at in range(0, len(piece), _MANY) if len(piece) > _MANY else ():
+            counted += self._count(piece[at : at + _MANY]) - self._special
+            if counted > 2 * self._limit:
+                return True
+        return self._count(piece) > self._limit
 
     def _parts(self) -> list[tuple[int, int]]:
         """The runs of pieces that become chunks, without their overlap."""
@@ -117,11 +141,12 @@ class _Pieces:
     def _fits(self, first: int, last: int) -> bool:
         if last - first == 1:
             return True
-        room = self._limit if self._is_whole(first, last) else self._limit - self._overlap
         # The sum of the pieces is near the count of the whole, so most need not be counted.
-        return self._sums[last] - self._sums[first] <= 2 * room and (
-            self._tokens(first, last) <= room
-        )
+        total = self._sums[last] - self._sums[first]
+        if total > 2 * self._limit:
+            return False
+        room = self._limit if self._is_whole(first, last) else self._limit - self._overlap
+        return total <= 2 * room and self._tokens(first, last) <= room
 
     def _is_whole(self, first: int, last: int) -> bool:
         """Whether these are a whole paragraph or section, which is kept whole if it fits at all,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import PurePath
 
 from memchat.errors import InputError
-from memchat.notes.files import child, markdown, plain_text, subtitles
+from memchat.notes.files import child
 from memchat.notes.files.document import Document, short_title
 from memchat.notes.index import has_words
 from memchat.types import clean_text
 
-Reader = Callable[[bytes], Document]
 MB = 1_000_000
 MOST_BYTES = 10 * MB
 """Of a file that is text: more than any book."""
@@ -25,22 +22,17 @@ _MOST_BYTES_OF = {
     **dict.fromkeys(AUDIO, 25 * MB),  # what OpenAI transcribes
 }
 
-_READERS: dict[str, Reader] = {
-    ".txt": plain_text.read,
-    ".text": plain_text.read,
-    ".md": markdown.read,
-    ".markdown": markdown.read,
-    ".srt": subtitles.read,
-    ".vtt": subtitles.read,
-    **{ending: partial(child.read, ending) for ending in child.READERS},
-}
+_READ_APART = frozenset((".pdf", ".docx", ".html", ".htm"))
+"""What strangers' programs make: read in another process however short."""
+_READ_HERE = 256_000
+"""Bytes of a text up to which it is not worth another process."""
 SAVE_AS = "PDF, DOCX, HTML or plain text"
 _RTF = b"{\\rtf"
 
 
 def is_known(name: str) -> bool:
     """Whether files with such a name are read when their folder is."""
-    return is_audio(name) or _ending(name) in _READERS
+    return is_audio(name) or _ending(name) in child.READERS
 
 
 def is_audio(name: str) -> bool:
@@ -59,19 +51,19 @@ def read(name: str, data: bytes) -> Document:
     Raises InputError, which says why, where it cannot be read or holds no words.
     """
     check_size(name, len(data))
-    found = _READERS.get(_ending(name), _unknown)(data)
+    ending = _ending(name)
+    apart = ending in _READ_APART or len(data) > _READ_HERE
+    try:
+        if data.startswith(_RTF) and ending not in child.READERS:
+            raise InputError("it is RTF")
+        found = (child.read if apart else child.read_here)(ending, data)
+    except InputError as error:
+        if ending in child.READERS:
+            raise
+        raise InputError(f"{error}; save it as {SAVE_AS}") from error
     if not has_words(found.text):
         raise InputError("it holds no words")
     return replace(found, text=clean_text(found.text), title=short_title(found.title))
-
-
-def _unknown(data: bytes) -> Document:
-    try:
-        if data.startswith(_RTF):
-            raise InputError("it is RTF")
-        return plain_text.read(data)
-    except InputError as error:
-        raise InputError(f"{error}; save it as {SAVE_AS}") from error
 
 
 def check_size(name: str, size: int) -> None:

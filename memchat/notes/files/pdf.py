@@ -15,6 +15,8 @@ SCANNED = "it holds pictures of pages and no text; run it through text recogniti
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[\x02\ufffe\u00ad]\n?|(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 """A word that was divided at the end of a line; PDFium marks most with a control character."""
 _SENTENCE_END = re.compile(r"[.!?…:。！？।]\W*\Z")
+_LAST = 20
+"""Characters in which that is looked for: all of the pages before would be searched for each."""
 
 
 def read(data: bytes) -> Document:
@@ -41,6 +43,6 @@ def _joined(pages: list[str]) -> str:
         lines = (line.rstrip() for line in page.replace("\r\n", "\n").splitlines())
         words = _HYPHEN.sub("", "\n".join(lines)).strip()
         if words:
-            between = "\n\n" if _SENTENCE_END.search(text) else "\n"
+            between = "\n\n" if _SENTENCE_END.search(text, max(0, len(text) - _LAST)) else "\n"
             text += f"{between if text else ''}{words}"
     return text

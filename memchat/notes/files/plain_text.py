@@ -20,6 +20,7 @@ _MARKS = {
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROL_SHARE = 0.01
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+_NO_CHARACTER = re.compile("&#[0-9]{20,};?")
 _WESTERN, _WESTERN_SHARE = "cp1252", 0.25
 """The encoding of Western European languages, which have less than this share beyond ASCII."""
 
@@ -37,6 +38,12 @@ def decode(data: bytes, declared: str | None = None) -> str:
     if len(_CONTROL.findall(text)) > len(text) * _CONTROL_SHARE:
         raise InputError(NO_TEXT)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def unescapable(text: str) -> str:
+    """A text of which ``html.unescape`` takes every reference: one to a character of so high a
+    number that Python reads no such number stands for none."""
+    return _NO_CHARACTER.sub("\ufffd", text)
 
 
 def _decoded(data: bytes, declared: str | None) -> str:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from memchat.errors import InputError
 from memchat.notes.files.document import Document
-from memchat.notes.files.plain_text import decode
+from memchat.notes.files.plain_text import decode, unescapable
 
-_TIME = r"(?:(\d+):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
+_TIME = r"(?:(\d{1,6}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 _TIMES = re.compile(rf"^\s*{_TIME}\s*-->\s*{_TIME}")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>|</?[\d:.]+>|\{\\[^{}\n]*\}")
-_VOICE = re.compile(r"<v(?:\.[\w.-]+)?\s+([^<>\n]+)>")
+_VOICE = re.compile(r"<v(?:\.[\w.-]+)?\s([^<>\n]+)>")
 _DASH = re.compile(r"^[-–—]\s*(?=\S)")
 _CHANGE = re.compile(rf"{_DASH.pattern}|^[^\W\d_a-z][\w.'’-]*(?: [\w.'’-]+){{0,2}}: ")
 """Another speaker begins: with a dash, or with their name."""
@@ -73,7 +73,7 @@ def _lines(cues: Iterable[_Cue]) -> Iterator[_Line]:
         pause = cue.start - ended_at
         for marked in cue.lines:
             voice = _VOICE.search(marked)
-            words = " ".join(html.unescape(_TAG.sub("", marked)).split())
+            words = " ".join(html.unescape(unescapable(_TAG.sub("", marked))).split())
             bare = _DASH.sub("", words)
             if bare and bare != before:
                 yield _Line(words, voice[1].strip() if voice else "", pause)

@@ -4,10 +4,11 @@ Markdown."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 from memchat.notes.files.document import Document
-from memchat.notes.files.plain_text import decode
+from memchat.notes.files.plain_text import decode, unescapable
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _CHARSET_WITHIN = 4_096
@@ -26,6 +27,8 @@ _PARAGRAPHS = {
 }  # fmt: skip
 _LINES = {"br", "li", "option", "tr"}
 _CELLS = {"td", "th"}
+_MOST_UNENDED = 100
+"""Tags and comments without an end: each is looked for up to the end of the page."""
 _KEPT_SPACE = "\x01"
 _PARTED_MARK = re.compile(r"^(-|#{1,6})\n+(?=[^\s#-])", re.MULTILINE)
 _BARE_MARK = re.compile(r"^(?:-|#{1,6})(?:\n|\Z)", re.MULTILINE)
@@ -35,12 +38,14 @@ _BARE_MARK = re.compile(r"^(?:-|#{1,6})(?:\n|\Z)", re.MULTILINE)
 def read(data: bytes) -> Document:
     """The text of a web page. Its title is that of its head, or its first heading."""
     named = _CHARSET.search(data, 0, _CHARSET_WITHIN)
-    text = decode(data, named[1].decode("ascii") if named else None)
+    text = unescapable(decode(data, named[1].decode("ascii") if named else None))
+    last = text.rfind(">") + 1
+    text = text[:last] + text[last:].replace("<", "&lt;")  # no tag ends there
     page = _Page(text)
     while page.unended in _MAY_LACK_END:
         # Better the text of such elements as well than nothing of what follows.
         page = _Page(text, shown=page.shown | {page.unended})
-    return Document(page.text(), page.title.strip() or page.first_heading())
+    return Document(page.text(), page.title() or page.first_heading())
 
 
 class _Page(HTMLParser):
@@ -49,11 +54,12 @@ class _Page(HTMLParser):
     def __init__(self, page: str, shown: frozenset[str] = frozenset()) -> None:
         """Reads the page. ``shown`` are elements whose text is kept though it is not seen."""
         super().__init__(convert_charrefs=True)
-        self.title = ""
         self.shown = shown
         self._marks: dict[str, int] = {}
         """The place of the last mark of each heading and list item that is open."""
         self._parts: list[str] = []
+        self._title: list[str] = []
+        self._unended = 0
         self._preformatted = 0
         self._in_title = False
         self._hidden: list[str] = []
@@ -68,7 +74,8 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._hidden:
-            self._hidden += [tag] if tag == self._hidden[0] else []
+            if tag == self._hidden[0]:
+                self._hidden.append(tag)
         elif tag in _UNSEEN - self.shown or (tag in _MAY_HIDE and _is_hidden(dict(attrs))):
             self._hidden = [tag]
         elif tag == "title":
@@ -86,7 +93,8 @@ class _Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if self._hidden:
-            self._hidden = self._hidden[1:] if tag == self._hidden[0] else self._hidden
+            if tag == self._hidden[0]:
+                self._hidden.pop()
         elif tag == "title":
             self._in_title = False
         else:
@@ -100,9 +108,39 @@ class _Page(HTMLParser):
         if self._hidden:
             return
         if self._in_title:
-            self.title += data
+            self._title.append(data)
         else:
             self._parts.append(_kept(data) if self._preformatted else re.sub(r"\s+", " ", data))
+
+    def parse_starttag(self, i: int) -> int:
+        return self._tried(super().parse_starttag, i)
+
+    def parse_endtag(self, i: int) -> int:
+        return self._tried(super().parse_endtag, i)
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        return self._tried(super().parse_comment, i)
+
+    def parse_html_declaration(self, i: int) -> int:
+        return self._tried(super().parse_html_declaration, i)
+
+    def parse_pi(self, i: int) -> int:
+        return self._tried(super().parse_pi, i)
+
+    def _tried(self, parse: Callable[[int], int], i: int) -> int:
+        """Where a tag ends that begins here; negative, and its text is kept, where it does not."""
+        if self._unended >= _MOST_UNENDED:
+            return -1
+        try:
+            end = parse(i)
+        except AssertionError:  # an unknown declaration
+            end = -1
+        self._unended += end < 0
+        return end
+
+    def title(self) -> str:
+        """The title in the head; empty if there is none."""
+        return "".join(self._title).strip()
 
     def text(self) -> str:
         """The text so far, with an empty line between paragraphs."""

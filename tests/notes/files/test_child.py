@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from datetime import datetime
+
 import pytest
 
 from memchat.errors import InputError
@@ -106,3 +110,46 @@ def test_a_bomb_costs_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "SECONDS", 0.01)
     assert "takes longer" in refused("slow.pdf", documents.pdf(["Words."]))
     assert "takes longer" in refused("slow.html", b"<!--" * 100_000)
+
+
+def test_one_process_reads_file_after_file_until_one_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[None] = []
+    begin = child._begun
+
+    def counted() -> subprocess.Popen[bytes]:
+        begun.append(None)
+        return begin()
+
+    monkeypatch.setattr(child, "_begun", counted)
+    child.end()
+    long = "A sentence of a long text.\n" * 20_000
+
+    assert formats.read("a.html", b"<p>One").text == "One"
+    assert formats.read("a.md", f"---\ndate: 2024-05-01\n---\n{long}".encode()).written_at == (
+        datetime(2024, 5, 1)
+    )
+    assert "damaged" in refused("a.docx", b"PK rubbish")
+    assert formats.read("a.txt", long.encode()).text == long
+    assert formats.read("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi.").text == "Hi."
+    assert "save it as" in refused("a.org", bytes(300_000))
+
+    assert len(begun) == 3  # what ends the one that waits is tried once more in a new one
+
+
+def test_a_process_that_was_ended_meanwhile_is_begun_anew() -> None:
+    formats.read("a.html", b"<p>One")
+    assert child._idle is not None
+    child._idle.kill()
+
+    assert formats.read("a.html", b"<p>Two").text == "Two"
+
+
+def test_a_process_for_which_no_file_comes_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import {child.__name__} as c; c.IDLE_SECONDS = 0; c.main()"],
+        stdin=subprocess.PIPE,
+        check=False,
+    )
+    assert ended.returncode == 0

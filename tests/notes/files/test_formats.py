@@ -183,6 +183,6 @@ def test_subtitles_say_a_line_that_rolls_on_once() -> None:
 def test_a_format_whose_package_is_missing_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(child.READERS, ".pdf", ("pdf", "no_such_package"))
+    monkeypatch.setitem(child.PACKAGES, ".pdf", "no_such_package")
     with pytest.raises(ConfigError, match=r"run pip install 'memchat\[files\]'"):
         formats.read("a.pdf", b"%PDF-1.7")
