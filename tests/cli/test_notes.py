@@ -156,7 +156,7 @@ def test_an_empty_store_says_what_to_do(run: Run) -> None:
 
 def test_notes_stay_with_their_user_and_app(run: Run) -> None:
     number = keep(run, BUDGET, "--app", "work")
-    run("apps", "on", "home")
+    run("apps", "on", "home", "--yes")
     for scope in (("--app", "home"), ("--user", "bo")):
         assert run("notes", "list", *scope, "--json").json == []
         assert run("notes", "search", "budget", *scope, "--json").json == []
