@@ -42,6 +42,7 @@ def page() -> None:
         ui.announce("Answer complete")
     if session is not None and turns and not answering:
         _taught(session)
+    _told()
     ui.show_problem("say")
     st.chat_input("Write a message", key="say", on_submit=message.say)
     if talk is None and session is None and not incognito:
@@ -157,6 +158,14 @@ def _turns(talk: Talk | None, session: Session | None, *, answering: bool) -> li
         while turns and turns[-1].role == "assistant":
             turns.pop()
     return turns
+
+
+def _told() -> None:
+    """What a command behind a slash had to say."""
+    if told := st.session_state.get("told"):
+        with st.container(key="told"):
+            st.markdown(told)
+        ui.announce(told)
 
 
 # What it taught
