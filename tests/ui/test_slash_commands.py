@@ -72,7 +72,9 @@ def test_incognito_begins_a_new_chat_and_exit_leaves_one(mc: MemChat) -> None:
 
 def test_note_keeps_the_text_behind_it(mc: MemChat) -> None:
     at = app()
+    say(at, "Hello.")
     give(at, "/note --title Tea Buy green tea.")
+    assert "page failed" not in text(at)
     assert "Kept as the note “Tea”" in text(at)
     (note,) = mc.user(**ANA).notes.list()
     assert mc.user(**ANA).notes.get(note.id).text == "Buy green tea."
