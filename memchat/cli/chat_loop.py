@@ -9,7 +9,17 @@ import typer
 
 from memchat.cli import log, minilm, tables, why
 from memchat.cli.line_input import next_message
-from memchat.cli.options import App, Json, Limit, User, WithTags, known_app, open_store, settings
+from memchat.cli.options import (
+    All,
+    App,
+    Json,
+    Limit,
+    User,
+    WithTags,
+    known_app,
+    open_store,
+    settings,
+)
 from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
 
@@ -107,12 +117,14 @@ def recall(
         float | None,
         typer.Option("--min-score", metavar="X", help="Only hits with this score or a higher one."),
     ] = None,
+    everything: All = False,
     as_json: Json = False,
 ) -> None:
     """Search memories and past conversations.
 
     By meaning and words, best first. Behind what surely has to do with the question come the
-    best of the rest, under "Less sure:". With --tag only memories are searched.
+    best of the rest, under "Less sure:"; where nothing surely has, three of them are printed. With
+    --tag only memories are searched.
     """
     with open_store() as mc:
         found = known_app(mc, user, app).search(query, tags=tags or (), limit=limit)
@@ -126,16 +138,17 @@ def recall(
         if as_json:
             tables.print_json([to_json(hit) for hit in hits])
         else:
-            _print_hits(hits)
+            _print_hits(tables.shown_hits(hits, everything=everything))
 
 
 def _print_hits(hits: Sequence[Hit]) -> None:
     """The hits as one table, with a line where the confident ones end."""
+    sure = sum(hit.confident for hit in hits)
     tables.print_table(
         ("score", "kind", "id", "session", "text"),
         [(f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text) for hit in hits],
         none="nothing is known about this",
-        divide=(sum(hit.confident for hit in hits), "Less sure:"),
+        divide=(sure, "Less sure:") if sure else None,
     )
 
 
