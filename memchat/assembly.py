@@ -104,6 +104,7 @@ class Assembly:
 
     def parts(self) -> Parts:
         """The parts that all chats of this store share."""
+        self.database.check_open()
         with self._lock:
             if self._parts is None:
                 self._parts = self._build_parts()

@@ -220,7 +220,7 @@ def _backups(database: Database) -> Iterator[Check]:
                 "backup",
                 "note",
                 f"{path.name} {what} words that were forgotten or deleted",
-                "memchat backup prune deletes backups",
+                "memchat backup prune NAME deletes one",
             )
 
 

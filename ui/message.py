@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from memchat.app import chat_commands
+from memchat.chat import slash
 from memchat.errors import InputError
 from memchat.types import Message
 from ui import components as ui
-from ui import sidebar
+from ui import sidebar, why
 from ui.desk import Talk
 
 WAIT_SECONDS = 0.15
@@ -28,16 +30,33 @@ def suggested() -> None:
 
 
 def send(text: str) -> None:
-    """Send a message. One that could not be sent stands in the box at the foot of the chat."""
+    """Send a message, or do what it says behind a slash. One that could not be sent stands in the
+    box at the foot of the chat."""
     state, desk = st.session_state, ui.desk()
+    state["told"] = None
 
     def work() -> None:
+        command = slash.read(text)
+        name = command.name if command is not None else ""
+        if name == "help":
+            lines = (f"- **{ui.literal(typed)}** · {does}" for typed, does in slash.helped())
+            state["told"] = "\n".join(lines)
+            return
+        if name in ("exit", "incognito"):
+            sidebar.begin(incognito=name == "incognito")
+            return
         talk = sidebar.here() or desk.open(
             ui.app_name(), incognito=bool(state.get("incognito")), session_id=state["here"]
         )
         desk.seen(state["tab"], talk)
         state["talk"] = talk
-        _follow(talk, text)
+        if name == "why":
+            why.ask(chat_commands.last_reply(ui.person(), talk.chat))
+        elif command is not None and name == "note":
+            note = chat_commands.keep_note(ui.person(), talk.chat, command.words)
+            state["told"] = f"Kept as the note “{ui.literal(note.title or '')}”."
+        else:
+            _follow(talk, text)
 
     if not ui.attempt(work, at="say"):
         state["say"] = text

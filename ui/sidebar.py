@@ -87,7 +87,7 @@ def go(session_id: int | None, *, message_id: int | None = None) -> None:
         state["taught"] = before.session_id
         ui.desk().leave(before, state.get("tab", ""))
     state["talk"], state["here"], state["mark"] = None, session_id, message_id
-    state.update(incognito=False, editing=None, unsent=None, shown=None)
+    state.update(incognito=False, editing=None, unsent=None, shown=None, told=None)
 
 
 def begin(*, incognito: bool = False) -> None:

@@ -55,7 +55,7 @@ class Backups:
         cannot be told. Reads nothing if there are no backups."""
         return backup_files.perhaps_forgotten(self._home)
 
-    def prune(self, *, keep: int = 0) -> Sequence[Path]:
+    def prune(self, *, keep: int = 1) -> Sequence[Path]:
         """Delete the backups in the store's folder but the ``keep`` newest that can be restored.
 
         Gives the files that were deleted. Raises InputError for a ``keep`` below 0, StoreError
@@ -69,13 +69,17 @@ class Backups:
         Raises NotFound for a file that is no backup there, and nothing is deleted then; StoreError
         where a file cannot be deleted.
         """
+        return self._deleted(self.named(files))
+
+    def named(self, files: Iterable[Path | str]) -> Sequence[Path]:
+        """The files that ``delete`` would delete. Raises NotFound as it does."""
         there = {path.name: path for path in backup_files.find(self._home)}
         wanted = [Path(file) for file in files]
         for file in wanted:
             found = there.get(file.name)
             if found is None or file.parent not in (Path(), found.parent):
                 raise NotFound(f"{file} is no backup in {self._home}; see memchat backup list")
-        return self._deleted([there[file.name] for file in wanted])
+        return [there[file.name] for file in wanted]
 
     def _deleted(self, files: Sequence[Path]) -> Sequence[Path]:
         for path in files:
@@ -85,7 +89,7 @@ class Backups:
                 raise StoreError(f"{path} cannot be deleted ({error.strerror})") from error
         return files
 
-    def prunable(self, *, keep: int = 0) -> Sequence[Path]:
+    def prunable(self, *, keep: int = 1) -> Sequence[Path]:
         """The files that ``prune`` would delete. Raises InputError for a ``keep`` below 0."""
         if keep < 0:
             raise InputError(f"{keep} backups cannot be kept; give 0 or more")

@@ -49,8 +49,10 @@ class MemChat:
         self.settings = settings.with_(home=Path(home)) if home is not None else settings
         self._assembly = Assembly(self.settings, clock or _now, chat_model, extract_model, embedder)
         self._background = Background()
+        self._closed = False
 
     def __enter__(self) -> Self:
+        self._assembly.database.check_open()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -149,10 +151,14 @@ class MemChat:
         return self._assembly.clock()
 
     def close(self) -> None:
-        """Save the index of large scopes and close the files.
+        """Save the index of large scopes, end the threads and close the files.
 
-        Sessions that are open stay open on disk: the next process ends and reads them.
+        Sessions that are open stay open on disk: the next process ends and reads them. Whatever is
+        used afterwards raises StoreError; closing again does nothing.
         """
+        if self._closed:
+            return
+        self._closed = True
         if not self._background.close():
             self.jobs.stop()  # what is being done is brought to its end
         self._assembly.close()

@@ -195,6 +195,7 @@ class Chat:
         self._lease.join(_LEASE_THREAD_SECONDS)
 
     def _turn(self, redo: Redo | None = None, timeout: float | None = None) -> Turn:
+        self._parts.database.check_open()  # an incognito turn reads and writes nothing there
         return Turn(self._parts, self._conversation, self._lease, self._reader, redo, timeout)
 
     def _stop_reply(self) -> None:

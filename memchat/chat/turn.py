@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from memchat.chat import prompt as prompts
+from memchat.chat import slash
 from memchat.chat.conversation import Conversation
 from memchat.chat.lease import Lease
 from memchat.chat.parts import Parts
@@ -67,9 +68,11 @@ class Turn:
         conversation = self._conversation
         self._choice, conversation.choice = conversation.choice, None
         if self._choice is not None:
-            self._confirmation = self._choice.answered_by(text)
+            typed = slash.memory_command(text) is not None
+            answer = Confirmation((), text) if typed else self._choice.answered_by(text)
+            self._confirmation = answer
         rest = text if self._confirmation is None else self._confirmation.rest
-        self._command = parse.command(rest)
+        self._command = _command(rest)
         # There is nothing to learn from a message that is only a command to memory.
         only_command = not rest or (
             self._command is not None and self._command.whole and self._command.kind != "remember"
@@ -86,7 +89,7 @@ class Turn:
                 self._lease.take(tx, conversation.session_id, now)
             self._lease.start()
         text = conversation.turns[-1].content
-        self._command = parse.command(text)
+        self._command = _command(text)
         return self._begin_reply(text)
 
     def _store_message(self, text: str, *, learnable: bool, read_all: bool) -> None:
@@ -155,8 +158,9 @@ class Turn:
         """The model's words, then code's; code's alone where the message is only a command."""
         model = self._parts.model()
         tools = self._memory.on and model.tools
-        if self._command is not None and self._command.whole and not tools:
-            acted = self._execute(self._command)
+        command = self._command
+        if command is not None and command.whole and (command.typed or not tools):
+            acted = self._execute(command)
             self._reply.by_code += acted
             yield acted.text
             return
@@ -246,6 +250,10 @@ class Turn:
         stored = receipt.store(conversation.session_id, memory_on=memory_on, extract=extract)
         if stored and extract:
             self._reader.start()
+
+
+def _command(message: str) -> Command | None:
+    return slash.memory_command(message) or parse.command(message)
 
 
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from memchat.cli import backup, other_mentions, tables
-from memchat.cli.options import App, Json, User, Yes, confirm, group, open_store
+from memchat.cli.options import (
+    DEFAULT_APP,
+    App,
+    Json,
+    User,
+    Yes,
+    confirm,
+    group,
+    known_app,
+    open_store,
+)
 
 app = group("See the apps, switch their memory on and off, delete them.")
 
@@ -52,34 +62,42 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
 def on(
     user: User,
     name: Name = None,
-    app: App = "default",
+    app: App = DEFAULT_APP,
     all_apps: AllApps = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Switch memory on for an app, or for the user."""
-    _switch(True, user, None if all_apps else name or app, as_json)
+    """Switch memory on for an app, or for the user.
+
+    An app that is not there yet is made, if you agree.
+    """
+    _switch(True, user, None if all_apps else name or app, yes, as_json)
 
 
 @app.command()
 def off(
     user: User,
     name: Name = None,
-    app: App = "default",
+    app: App = DEFAULT_APP,
     all_apps: AllApps = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Switch memory off for an app, or for the user.
 
-    Nothing is read, used or saved until it is on again.
+    Nothing is read, used or saved until it is on again. An app that is not there yet is made, if
+    you agree.
     """
-    _switch(False, user, None if all_apps else name or app, as_json)
+    _switch(False, user, None if all_apps else name or app, yes, as_json)
 
 
 @app.command()
 def delete(
     user: User,
     name: Name = None,
-    app: App = "default",
+    app: Annotated[
+        str | None, typer.Option("--app", help="The app to delete.", show_default=False)
+    ] = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -88,12 +106,14 @@ def delete(
     Prints how many memories went, and which memories for every app speak of them.
     """
     chosen = name or app
+    if chosen is None:
+        raise typer.BadParameter("name the app to delete; memchat apps list shows them")
     with open_store() as mc:
+        person = known_app(mc, user, chosen)
         confirm(
             f"Delete the app {chosen} of {user}, its conversations, notes and memories, for good?",
             yes=yes,
         )
-        person = mc.user(user, app=chosen)
         found = other_mentions.of_app(person)
         deleted = person.apps.delete(chosen)
         counts = {"memories": deleted.memories, "sessions": deleted.sessions}
@@ -105,9 +125,14 @@ def delete(
         backup.tell_forgotten(mc)
 
 
-def _switch(memory_on: bool, user: str, app: str | None, as_json: bool) -> None:
+def _switch(memory_on: bool, user: str, app: str | None, yes: bool, as_json: bool) -> None:
     with open_store() as mc:
-        mc.user(user, app=app or "default").set_memory(memory_on, all_apps=app is None)
+        person = mc.user(user, app=app or DEFAULT_APP)
+        known = {DEFAULT_APP, *(one.name for one in person.apps.list())}
+        if app is not None and person.scope.app not in known:
+            there = f"{user} has no app {app!r}"
+            confirm(f"{there}. Make it?", yes=yes, why=f"{there} (see memchat apps list)")
+        person.set_memory(memory_on, all_apps=app is None)
         where = f"the app {app}" if app is not None else "every app"
         said = f"memory is {'on' if memory_on else 'off'} for {user} in {where}"
         tables.print_result({"app": app, "memory": memory_on}, said, as_json)

@@ -79,24 +79,38 @@ def list_backups(as_json: Json = False) -> None:
 
 @app.command()
 def prune(
+    names: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="NAME", help="Delete these, by their names in the list."),
+    ] = None,
     keep: Annotated[
-        int, typer.Option("--keep", min=0, help="Keep so many of the newest that can be restored.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            "--keep",
+            min=0,
+            help="Delete all but so many of the newest that can be restored.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Yes = False,
 ) -> None:
-    """Delete the backups in the data folder, after showing which they are.
+    """Delete backups in the data folder, after showing which they are.
 
     Nothing else deletes a backup, except memchat wipe.
     """
+    if (keep is None) == (not names):
+        raise typer.BadParameter(
+            "say how many of the newest to keep (--keep 1), or name backups to delete"
+        )
     backups = _backups()
-    gone = backups.prunable(keep=keep)
+    gone = backups.named(names) if names else backups.prunable(keep=keep or 0)
     if not gone:
         tables.notice("there are no backups to delete")
         return
     for path in gone:
         tables.notice(f"{path.name}  {_size(path.lstat().st_size)}")
     confirm(f"Delete {counted(len(gone), 'backup')} for good?", yes=yes)
-    tables.notice(f"deleted {counted(len(backups.prune(keep=keep)), 'backup')}")
+    tables.notice(f"deleted {counted(len(backups.delete(gone)), 'backup')}")
 
 
 def restore(
@@ -166,7 +180,7 @@ def tell_forgotten(mc: MemChat) -> None:
     if held:
         tables.notice(
             f"forgotten words are still in {counted(len(held), 'backup')} "
-            f"({', '.join(path.name for path in held)}); memchat backup prune deletes backups"
+            f"({', '.join(path.name for path in held)}); memchat backup prune NAME deletes one"
         )
 
 

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import log, minilm, note_command, tables
+from memchat.cli import log, minilm, tables, why
 from memchat.cli.line_input import next_message
-from memchat.cli.options import App, Json, Limit, User, WithTags, known_app, open_store, settings
+from memchat.cli.options import (
+    All,
+    App,
+    Json,
+    Limit,
+    User,
+    WithTags,
+    known_app,
+    open_store,
+    settings,
+)
 from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
 
@@ -20,9 +30,10 @@ if TYPE_CHECKING:
     from memchat.app import MemChat
     from memchat.app.user import User as Person
     from memchat.chat import Chat, Reply
+    from memchat.chat.slash import Slash
     from memchat.types import Hit
 
-GOODBYES = ("", "exit", "quit")
+GOODBYES = ("exit", "quit", "bye")
 
 
 def chat(
@@ -57,10 +68,10 @@ def chat(
     are carried out at once. One question without a conversation:
     memchat chat --once "What do I drink?"
 
-    An empty line, exit, quit, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
+    exit, quit, bye, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
+    /help lists what can be typed behind a slash: /memories, /forget, /why, /note, /incognito.
     What is pasted is one message, however many lines it has. A message of several lines is typed
     between two lines of \"\"\", or with a backslash at the end of each line but the last.
-    /note keeps the last long message as a note, /note TEXT that text; both take --title TITLE.
     Without a terminal each line of standard input is one turn.
     """
     if sum((incognito, resume is not None, latest, once)) > 1:
@@ -77,14 +88,18 @@ def chat(
             resume = _latest(person)
         first_time = not any(item.sessions for item in person.apps.list())
         began = mc.now
-        conversation = person.chat(incognito=incognito, resume=resume)
-        try:
-            _greet(mc, person, conversation, first_time=first_time)
-            answered = _talk(person, conversation)
-            _end(person, conversation, began)
-        finally:
-            # However it ended, nothing that was said stays in an open session.
-            conversation.end(wait=False)
+        conversation: Chat | None = person.chat(incognito=incognito, resume=resume)
+        answered = True
+        while conversation is not None:
+            try:
+                _greet(mc, person, conversation, first_time=first_time)
+                fine, go_on = _talk(mc, person, conversation)
+                _end(person, conversation, began)
+            finally:
+                # However it ended, nothing that was said stays in an open session.
+                conversation.end(wait=False)
+            answered, first_time = answered and fine, False
+            conversation = person.chat(incognito=True) if go_on else None
     if not answered and not tables.on_terminal():
         raise typer.Exit(1)
 
@@ -102,12 +117,14 @@ def recall(
         float | None,
         typer.Option("--min-score", metavar="X", help="Only hits with this score or a higher one."),
     ] = None,
+    everything: All = False,
     as_json: Json = False,
 ) -> None:
     """Search memories and past conversations.
 
     By meaning and words, best first. Behind what surely has to do with the question come the
-    best of the rest, under "Less sure:". With --tag only memories are searched.
+    best of the rest, under "Less sure:"; where nothing surely has, three of them are printed. With
+    --tag only memories are searched.
     """
     with open_store() as mc:
         found = known_app(mc, user, app).search(query, tags=tags or (), limit=limit)
@@ -121,16 +138,17 @@ def recall(
         if as_json:
             tables.print_json([to_json(hit) for hit in hits])
         else:
-            _print_hits(hits)
+            _print_hits(tables.shown_hits(hits, everything=everything))
 
 
 def _print_hits(hits: Sequence[Hit]) -> None:
     """The hits as one table, with a line where the confident ones end."""
+    sure = sum(hit.confident for hit in hits)
     tables.print_table(
         ("score", "kind", "id", "session", "text"),
         [(f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text) for hit in hits],
         none="nothing is known about this",
-        divide=(sum(hit.confident for hit in hits), "Less sure:"),
+        divide=(sure, "Less sure:") if sure else None,
     )
 
 
@@ -181,24 +199,66 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
         title = f" “{session.title}”" if session.title else ""
         tables.notice(f"Going on with session {session.id}{title}.")
     if tables.on_terminal():
-        tables.notice(f"App {person.scope.app}. An empty line ends the conversation.")
+        tables.notice(f"App {person.scope.app}. /help lists commands, exit ends the conversation.")
 
 
-def _talk(person: Person, conversation: Chat) -> bool:
-    """Turn after turn until the person is done; whether every turn was answered."""
+def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
+    """Turn after turn until the person is done; whether every turn was answered, and whether an
+    incognito chat is to follow."""
+    from memchat.chat import slash
+
     answered, told = True, set[str]()
     try:
         while (text := next_message()).strip().lower() not in GOODBYES:
-            if command := note_command.read(text):
-                note_command.keep(person, conversation, command)
+            if not text.strip():
+                continue
+            try:
+                command = slash.read(text)
+                if command is not None and command.name in ("exit", "incognito"):
+                    return answered, command.name == "incognito"
+                if command is not None and _carry_out(command, mc, person, conversation):
+                    continue
+            except MemChatError as error:
+                tables.error(str(error))
+                answered = False
                 continue
             answered = _turn(conversation, text, told) and answered
             _tell_long(person, conversation)
-            note_command.offer(conversation)
+            _offer_note(conversation)
     except (EOFError, KeyboardInterrupt):
         if tables.on_terminal():
             print()
-    return answered
+    return answered, False
+
+
+def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) -> bool:
+    """Do what stands behind a slash; False for what is a turn of the conversation."""
+    from memchat.app.chat_commands import keep_note, last_reply
+    from memchat.chat import slash
+
+    if command.name == "help":
+        for typed, does in slash.helped():
+            print(f"{typed:<14} {does}", flush=True)
+    elif command.name == "why":
+        found = person.sessions.why(last_reply(person, conversation))
+        lines = why.explained(found, mc.settings.zone, everything=False)
+        print(tables.plain("\n".join(lines)), flush=True)
+    elif command.name == "note":
+        note = keep_note(person, conversation, command.words)
+        named = f" “{note.title}”" if note.title else ""
+        tables.notice(f"kept as note {note.id}{named}; nothing is learned about you from it")
+    else:
+        return False
+    return True
+
+
+def _offer_note(conversation: Chat) -> None:
+    """Say how to keep the message that was just sent, where it is long."""
+    from memchat.app.chat_commands import last_long
+
+    said = [turn for turn in conversation.turns if turn.role == "user" and turn.id]
+    if said and last_long(said) == said[-1]:
+        tables.notice("To keep this message as a note: /note, or /note --title TITLE")
 
 
 def _turn(conversation: Chat, text: str, told: set[str]) -> bool:

@@ -16,10 +16,7 @@ PASTE_SECONDS = 0.05
 
 
 def next_message() -> str:
-    """One message; empty where the person ended the conversation with an empty line.
-
-    Raises EOFError at the end of the input.
-    """
+    """One message. Raises EOFError at the end of the input."""
     if not tables.on_terminal():
         line = sys.stdin.readline()
         if not line:
@@ -27,8 +24,6 @@ def next_message() -> str:
         return line.rstrip("\r\n")
     _mark_pastes()
     text = input("> ")
-    while not text.strip() and _waits():
-        text = input()  # an empty line within a paste ends nothing
     if text.lstrip().startswith(FENCE):
         return _fenced(text.lstrip().removeprefix(FENCE))
     while True:

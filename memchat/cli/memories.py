@@ -159,7 +159,7 @@ def add(
 ) -> None:
     """Remember something by hand, and print its id.
 
-    Where it looks like a secret, you are asked first.
+    What it replaces is told. Where it looks like a secret, you are asked first.
 
     Example: memchat memories add profile city Lisbon
     """
@@ -177,8 +177,13 @@ def add(
         )
 
     with open_store() as mc:
-        memories = mc.user(user, app=app).memories
-        _print_stored(_asked_first(memories, save, yes=yes), key, as_json)
+        memories, began = mc.user(user, app=app).memories, mc.now
+        added = _asked_first(memories, save, yes=yes)
+        _print_stored(added, key, as_json)
+        for old in memories.replaced(added.id):
+            if old.updated_at >= began:
+                undo = tables.command("memories restore", app)
+                tables.notice(tables.changed(old, added, undo))
         embed_now(mc)
 
 

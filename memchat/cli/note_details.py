@@ -75,12 +75,12 @@ def whole(note: Note, job: Job | None, zone: ZoneInfo) -> str:
     return tables.plain("\n".join([*head, "", _lines(note.text)]))
 
 
-def print_hits(hits: Iterable[NoteHit], query: str, zone: ZoneInfo, *, scores: bool) -> None:
+def print_hits(hits: Sequence[NoteHit], query: str, zone: ZoneInfo, *, scores: bool) -> None:
     """Print the passages that a search found, with a line where the confident ones end.
 
     A terminal shows the part of a passage that has the words of the query.
     """
-    first, sure = True, True
+    first, sure = True, any(hit.confident for hit in hits)
     for hit in hits:
         if sure and not hit.confident:
             sure = False

@@ -9,6 +9,7 @@ import typer
 
 from memchat.cli import backup, note_details, note_files, tables, text_input
 from memchat.cli.options import (
+    All,
     App,
     Json,
     Limit,
@@ -128,12 +129,13 @@ def search(
     scores: Annotated[
         bool, typer.Option("--scores", help="Show how well each passage fits.")
     ] = False,
+    everything: All = False,
     as_json: Json = False,
 ) -> None:
     """Search notes for passages.
 
     By meaning and words, best first. Behind what surely has to do with the question come the
-    best of the rest, under "Less sure:".
+    best of the rest, under "Less sure:"; where nothing surely has, three of them are printed.
     """
     with open_store() as mc:
         notes, zone = known_app(mc, user, app).notes, mc.settings.zone
@@ -149,7 +151,8 @@ def search(
         if as_json:
             tables.print_records(found.hits)
         elif found.hits:
-            note_details.print_hits(found.hits, query, zone, scores=scores)
+            hits = tables.shown_hits(found.hits, everything=everything)
+            note_details.print_hits(hits, query, zone, scores=scores)
         else:
             tables.notice("no note speaks of this")
 

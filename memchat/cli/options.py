@@ -118,6 +118,12 @@ App = Annotated[str, typer.Option("--app", help="In which app.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in UTC.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
 Offset = Annotated[int, typer.Option("--offset", min=0, help="How many to leave out first.")]
+All = Annotated[
+    bool,
+    typer.Option(
+        "--all", help="Where nothing surely fits, print all that may, and not only three."
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Expires = Annotated[
     date | None,

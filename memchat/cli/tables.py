@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 from zoneinfo import ZoneInfo
 
 from memchat.cli.text_width import shorten, width, wrap
@@ -17,9 +17,11 @@ from memchat.types import (
     EVERY_APP,
     Change,
     EmbeddingState,
+    Hit,
     Job,
     Learned,
     Memory,
+    NoteHit,
     Recalled,
     Refusal,
     Usage,
@@ -27,6 +29,7 @@ from memchat.types import (
     to_json,
 )
 
+Found = TypeVar("Found", Hit, NoteHit)
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
 TARGETS = {
@@ -43,6 +46,8 @@ READ_LATER = "the conversation is kept and is read again later, or now by `memch
 """What to do about a reading that failed."""
 VALUE = 40
 """Columns of a value in a hint."""
+LESS_SURE = 3
+"""Hits that are printed where a search is confident of none."""
 NARROWEST = 12
 """Columns that a cell of a table is not shortened below."""
 
@@ -204,6 +209,17 @@ def page(text: str, lines: int) -> None:
         while pager.poll() is None:
             with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is meant for the pager
                 pager.wait()
+
+
+def shown_hits(hits: Sequence[Found], *, everything: bool) -> Sequence[Found]:
+    """The hits to print: all, but for a few of those that may have nothing to do with the question
+    where no other was found, which is said; with ``everything`` all of these too."""
+    if not hits or any(hit.confident for hit in hits):
+        return hits
+    few = hits if everything else hits[:LESS_SURE]
+    more = f" (--all shows {len(hits)})" if len(few) < len(hits) else ""
+    notice(f"nothing found; less sure{more}:")
+    return few
 
 
 def print_json(record: Any, *, indent: int | None = 2) -> None:

@@ -70,7 +70,7 @@ def why(
             tables.print_json(to_json(found))
         else:
             zone = mc.settings.zone
-            lines = _sent(found) if prompt else _explained(found, zone, everything=everything)
+            lines = _sent(found) if prompt else explained(found, zone, everything=everything)
             tables.page(tables.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
@@ -84,7 +84,8 @@ def _judge(sessions: Sessions, found: Why, out: int | None, back: int | None) ->
         print(tables.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
 
 
-def _explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
+def explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
+    """The lines that explain a reply; with ``everything`` also the facts that were sent unasked."""
     reply = found.reply
     said = shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
     lines = [

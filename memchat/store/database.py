@@ -66,6 +66,7 @@ class Database:
         # SQLAlchemy's pool takes longer to give out a connection than most reads take.
         self._idle = _none_idle()
         self._lock: OpenLock | None = None
+        self._closed = False
         try:
             self._migrate()
             self._lock = OpenLock(home)
@@ -77,14 +78,20 @@ class Database:
             raise
 
     def close(self) -> None:
-        """Close every connection. When the last process closes, SQLite merges the WAL into the
-        file."""
+        """Close every connection, those in use at the end of their transaction. When the last
+        process closes, SQLite merges the WAL into the file."""
+        self._closed = True
         idle, self._idle = self._idle, _none_idle()
         for connection in (*idle["BEGIN"], *idle["BEGIN IMMEDIATE"]):
             connection.close()
         self._engine.dispose()
         if self._lock is not None:
             self._lock.release()
+
+    def check_open(self) -> None:
+        """Raise StoreError once the store was closed."""
+        if self._closed:
+            raise StoreError(f"{self.path} was closed by this program; open it again to go on")
 
     def read(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one consistent snapshot; nothing may be written in it."""
@@ -99,6 +106,7 @@ class Database:
         """A writing transaction for what may be left undone: raises StoreError at once while
         another process writes, or when the disk takes nothing. It does not wait until the disk has
         it, so a power cut may undo it."""
+        self.check_open()
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
             raw = raw_sql.driver(connection)
@@ -113,6 +121,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
+        self.check_open()
         idle = self._idle[begin]
         with self._translated():
             try:
@@ -123,12 +132,17 @@ class Database:
                 with connection.begin():
                     yield connection
             except BaseException:
-                connection.close()
+                self._let_go(connection)
                 raise
-            if len(idle) < _IDLE and idle is self._idle[begin]:  # else it was closed
+            if len(idle) < _IDLE and not self._closed:
                 idle.append(connection)
             else:
-                connection.close()
+                self._let_go(connection)
+
+    def _let_go(self, connection: Connection) -> None:
+        if self._closed:
+            connection.detach()  # else the pool, which is gone, would keep its file open
+        connection.close()
 
     def damage(self) -> str | None:
         """The first error that SQLite finds in the file, or how its tables differ from those that
@@ -139,6 +153,7 @@ class Database:
 
     def truncate_wal(self) -> bool:
         """Merge the WAL into the file and empty it; False if a reader prevents that."""
+        self.check_open()
         with self._translated(), self._engine.connect() as connection:
             raw = raw_sql.driver(connection)
             # While it waits for readers it blocks all writers, so it waits only briefly.

@@ -251,10 +251,11 @@ Backups
         None) -> Backup
     delete(files: Iterable[Path | str]) -> Sequence[Path]
     list() -> Sequence[Backup]
+    named(files: Iterable[Path | str]) -> Sequence[Path]
     perhaps_forgotten() -> Sequence[Path]
     plan_restore(file: Path | str) -> RestorePlan
-    prunable(*, keep: int = 0) -> Sequence[Path]
-    prune(*, keep: int = 0) -> Sequence[Path]
+    prunable(*, keep: int = 1) -> Sequence[Path]
+    prune(*, keep: int = 1) -> Sequence[Path]
     restore(file: Path | str, *, keep_present: bool = True, progress: Callable[[Progress], None]
         | None = None) -> Path | None
 """

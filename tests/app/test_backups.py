@@ -171,7 +171,8 @@ def test_pruning_keeps_the_newest_that_can_be_restored(closed: Path, tmp_path: P
     (broken := closed / f"{FILE}.broken.bak").write_text("no database")
     assert set(backups.prune(keep=1)) == {older, broken}
     assert [backup.file for backup in backups.list()] == [newer]
-    assert backups.prune() == [newer]
+    assert backups.prune() == []  # the newest is kept, unless it is said otherwise
+    assert backups.prune(keep=0) == [newer]
     assert names(closed) == {FILE} and elsewhere.exists()
     with pytest.raises(InputError, match="-1"):
         backups.prune(keep=-1)
@@ -263,7 +264,7 @@ def test_forgetting_in_a_chat_says_that_a_backup_holds_the_words(
         mc.backups.create()
         assert "Forget it for good?" in chat.send("Forget my city").read()
         said = chat.send("yes").read()
-    assert "Its words are still in 1 backup; `memchat backup prune` deletes backups." in said
+    assert "Its words are still in 1 backup; `memchat backup prune NAME` deletes one." in said
     assert held(mc) == set()
 
 
@@ -280,7 +281,7 @@ def test_blanked_words_and_a_cleared_title_count_as_forgotten(
     made = backups.create()
     change(closed / FILE, "UPDATE sessions SET title = NULL")
     assert backups.perhaps_forgotten() == [made.file]
-    backups.prune()
+    backups.prune(keep=0)
     made = backups.create()
     change(closed / FILE, "UPDATE messages SET content = 'I live in ······' WHERE role = 'user'")
     assert backups.perhaps_forgotten() == [made.file]
@@ -472,7 +473,7 @@ def test_a_store_that_cannot_be_read_is_replaced_and_kept(
     mc = open_store()
     assert held(mc) == {"Lisbon"}
     mc.close()
-    assert set(backups.prune()) == {kept, later}
+    assert set(backups.prune(keep=0)) == {kept, later}
     assert names(closed) <= {FILE, FOLDER}
 
 
@@ -525,5 +526,5 @@ def test_a_backup_that_was_killed_is_listed_as_unfinished_and_deleted_by_pruning
     assert "is unfinished" in str(unfinished.problem)
     with pytest.raises(StoreError, match="is unfinished"):
         Backups(closed).restore(unfinished.file)
-    Backups(closed).prune()
+    Backups(closed).prune(keep=0)
     assert not any(name.endswith((".tmp", ".bak")) for name in names(closed))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,18 +12,6 @@ from memchat.store import schema
 from memchat.store.database import FILE
 from memchat.testing import ScriptedModel
 from tests.support.cli import Run, add
-
-
-class Terminal(io.StringIO):
-    """Standard input of a person who types this."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch):
-    return lambda text: monkeypatch.setattr(sys, "stdin", Terminal(text))
 
 
 @pytest.fixture
@@ -46,15 +32,28 @@ def test_backups_are_made_listed_and_deleted(run: Run, backup: Path, home: Path,
     assert (row["file"], row["schema"], row["problem"]) == (str(backup), schema.HEAD, None)
     assert row["holds_forgotten"] is False and row["size"] == backup.stat().st_size
     assert backup.name in run("backup", "list").out
-    asked = run("backup", "prune")
+    asked = run("backup", "prune", backup.name)
     assert asked.code == 2 and backup.name in asked.err and "--yes" in asked.err
     typed("n\n")
-    assert run("backup", "prune").code == 2 and backup.exists()
+    assert run("backup", "prune", backup.name).code == 2 and backup.exists()
     assert "no backups to delete" in run("backup", "prune", "--keep", "1").err
     typed("y\n")
-    assert "deleted 1 backup" in run("backup", "prune").err
+    assert "deleted 1 backup" in run("backup", "prune", "--keep", "0").err
     assert {path.name for path in home.iterdir()} == {FILE, "memchat.log"}
     assert "memchat backup create" in run("backup", "list").err
+
+
+def test_prune_needs_names_or_a_number_and_keeps_the_newest(run: Run, backup: Path) -> None:
+    for both_or_none in ([], [backup.name, "--keep", "1"]):
+        refused = run("backup", "prune", *both_or_none, "--yes")
+        assert refused.code == 2 and "--keep 1" in refused.err and backup.exists()
+    unknown = run("backup", "prune", backup.name, "memchat.db.other.bak", "--yes")
+    assert unknown.code == 1 and "is no backup in" in unknown.err and backup.exists()
+    newer = Path(run("backup", "create").out.strip())
+    assert "deleted 1 backup" in run("backup", "prune", "--keep", "1", "--yes").err
+    assert newer.exists() and not backup.exists()
+    assert "deleted 1 backup" in run("backup", "prune", newer.name, "--yes").err
+    assert not newer.exists()
 
 
 def test_a_backup_under_a_name_of_one_s_own_is_said_to_be_one_s_own_to_delete(
@@ -136,7 +135,8 @@ def test_a_command_that_forgets_names_the_backups_that_hold_the_words(
     done = run(*command.split(), "--yes")
     assert done.code == 0
     assert done.err.splitlines()[-1] == (
-        f"forgotten words are still in 1 backup ({made.name}); memchat backup prune deletes backups"
+        f"forgotten words are still in 1 backup ({made.name}); "
+        "memchat backup prune NAME deletes one"
     )
 
 

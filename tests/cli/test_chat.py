@@ -82,12 +82,19 @@ def test_a_second_conversation_knows_the_first(env: Env) -> None:
     assert re.search(r"^remembered: ", done.err, re.M), done.err
 
 
-@pytest.mark.parametrize("goodbye", ["", "exit", "QUIT"])
+@pytest.mark.parametrize("goodbye", ["exit", "QUIT", " bye ", "/exit", "/quit"])
 def test_a_goodbye_ends_a_piped_chat(env: Env, goodbye: str) -> None:
     done = env.memchat("chat", said=f"I live in Lisbon.\n{goodbye}\nI live in Porto.\n")
     assert done.code == 0
     assert [m["content"] for m in env.messages()][::2] == ["I live in Lisbon."]
     assert "Saved 1" in done.out
+
+
+def test_an_empty_line_does_not_end_a_chat_nor_does_a_goodbye_in_a_sentence(env: Env) -> None:
+    done = env.memchat("chat", said="\n  \nI live in Lisbon.\n\nHow do I exit vim?\n")
+    assert done.code == 0, done.err
+    said = [m["content"] for m in env.messages()][::2]
+    assert said == ["I live in Lisbon.", "How do I exit vim?"]
 
 
 def test_a_chat_in_which_nothing_is_said_ends_quietly(env: Env) -> None:

@@ -27,7 +27,7 @@ def loaded() -> None:
 # --- on a terminal
 
 
-@pytest.mark.parametrize("goodbye", ["\r", "\x04", "\x03"])
+@pytest.mark.parametrize("goodbye", ["\rexit\r", "\r/quit\r", "bye\r", "\x04", "\x03"])
 def test_a_person_ends_the_chat_with_a_key_and_sees_what_was_saved(env: Env, goodbye: str) -> None:
     terminal = Terminal(env, "chat")
     assert "Memory is on" in terminal.until("> ")
@@ -53,7 +53,7 @@ def test_a_person_sees_which_memories_were_used(env: Env) -> None:
     terminal.type("Where do I live?\r")
     assert "city" in terminal.until("remembered: city")
     terminal.until("> ")
-    terminal.type("\r")
+    terminal.type("exit\r")
     terminal.leave()
     assert terminal.exit_code == 0
 
@@ -76,7 +76,7 @@ def test_ctrl_c_during_a_reply_keeps_what_came_and_returns_to_the_prompt(
         terminal.type("\x03")
         terminal.until("(stopped)")
         terminal.until("> ")
-        terminal.type("\r")
+        terminal.type("exit\r")
         rest = terminal.leave()
     assert terminal.exit_code == 0, rest
     assert [(m["role"], m["status"]) for m in env.messages()] == [

@@ -121,7 +121,7 @@ def test_what_changes_an_app_a_conversation_or_the_queue_tells_it_as_json(env: E
     assert written("apps", "off", "--all-apps") == {"app": None, "memory": False}
     assert written("apps", "on", "default") == {"app": "default", "memory": True}
     env.memchat("apps", "on", "--all-apps")
-    assert written("apps", "delete", "--yes") == {
+    assert written("apps", "delete", "default", "--yes") == {
         "app": "default",
         "memories": 0,
         "sessions": 0,

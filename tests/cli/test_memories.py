@@ -106,10 +106,24 @@ def test_an_empty_list_says_so_beside_the_output(run: Run) -> None:
 def test_memories_stay_in_their_app_unless_they_are_for_every_app(run: Run) -> None:
     add(run, "fact", "project", "Orion", "--app", "work")
     add(run, "profile", "name", "Ana", "--app", "work", "--all-apps")
-    assert run("apps", "on", "home").code == 0
+    assert run("apps", "on", "home", "--yes").code == 0
     assert [m["key"] for m in run("memories", "list", "--app", "home", "--json").json] == ["name"]
-    assert run("apps", "on", "work", "--user", "bo").code == 0
+    assert run("apps", "on", "work", "--user", "bo", "--yes").code == 0
     assert run("memories", "list", "--user", "bo", "--app", "work", "--json").json == []
+
+
+def test_switching_memory_in_an_unknown_app_asks_instead_of_making_it(run: Run, typed) -> None:
+    for switch in ("off", "on"):
+        done = run("apps", switch, "wrok")
+        assert done.code == 2 and "ana has no app 'wrok'" in done.err
+        typed("n\n")
+        assert run("apps", switch, "wrok").code == 2
+        assert run("apps", "list", "--json").json == []
+    typed("y\n")
+    assert run("apps", "off", "wrok").code == 0
+    assert [one["memory"] for one in run("apps", "list", "--json").json] == [False]
+    assert run("apps", "on", "wrok").code == 0  # it is known now
+    assert run("apps", "off").code == 0  # the app that every command uses unless told otherwise
 
 
 # --- one memory
@@ -281,6 +295,22 @@ def test_clear_forgets_an_app_only_with_a_yes(run: Run) -> None:
     assert len(run("memories", "list", "--app", "work", "--json").json) == 1
 
 
+def test_deleting_an_app_needs_its_name(run: Run) -> None:
+    add(run, "profile", "city", "Lisbon")
+    refused = run("apps", "delete", "--yes")
+    assert refused.code == 2 and "name the app to delete" in refused.err
+    assert len(run("memories", "list", "--json").json) == 1
+    assert run("apps", "delete", "default", "--yes").code == 0
+
+
+def test_adding_by_hand_says_what_was_replaced_and_how_to_undo_it(run: Run) -> None:
+    assert run("memories", "add", "profile", "city", "Lisbon").err == ""
+    done = run("memories", "add", "profile", "city", "Porto")
+    assert done.out == "2\n"
+    assert done.err == "changed: city: Lisbon → Porto; undo: memchat memories restore 1\n"
+    assert run("memories", "add", "profile", "city", "Porto").err == ""  # it was known
+
+
 def test_deleting_an_app_needs_a_yes_and_takes_its_memories(run: Run) -> None:
     add(run, "fact", "project", "Orion", "--app", "work")
     assert run("apps", "delete", "work").code == 2
@@ -288,7 +318,7 @@ def test_deleting_an_app_needs_a_yes_and_takes_its_memories(run: Run) -> None:
     assert (done.code, done.out) == (0, "1\n")
     gone = run("memories", "list", "--app", "work", "--status", "all", "--json")
     assert (gone.code, gone.out) == (1, "") and "no app 'work'" in gone.err
-    assert run("apps", "on", "work").code == 0
+    assert run("apps", "on", "work", "--yes").code == 0
     assert run("memories", "list", "--app", "work", "--status", "all", "--json").json == []
 
 

@@ -65,14 +65,14 @@ def test_the_first_chat_offers_the_weights_once_and_remembers_a_no(
     first.type("\r")
     first.until("until you run memchat services fetch")
     first.until("> ")
-    first.type("\r")
+    first.type("exit\r")
     first.leave()
     assert account.files() == [DECLINED]
     second = Terminal(first_start, "chat")
     greeting = second.until("> ")
     assert QUESTION not in greeting
     assert "(its weights are missing)" in " ".join(greeting.split())
-    second.type("\r")
+    second.type("exit\r")
     second.leave()
     assert second.exit_code == 0
 
@@ -84,7 +84,7 @@ def test_where_the_download_fails_the_chat_goes_on(first_start: Env, account: Ac
     terminal.type("y\r")
     terminal.until("its sha256 differs")
     terminal.until("> ")
-    terminal.type("\r")
+    terminal.type("exit\r")
     terminal.leave()
     assert (terminal.exit_code, account.files()) == (0, [])
 

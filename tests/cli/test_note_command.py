@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from memchat import MemChat
-from memchat.cli import note_command
-from memchat.cli.note_command import NoteCommand
+from memchat.chat import slash
 from memchat.config import Settings
 from tests.support.cli import Run
 
@@ -71,12 +70,12 @@ def test_an_incognito_chat_keeps_no_note(talk, home) -> None:
 
 @pytest.mark.parametrize(
     "message",
-    ["/notebook", "Should I keep this as a note?", "a /note", "keep this as a note for Jo"],
+    [" /note", "Should I keep this as a note?", "a /note", "keep this as a note for Jo"],
 )
 def test_other_messages_are_no_command(message: str) -> None:
-    assert note_command.read(message) is None
+    assert slash.read(message) is None
 
 
 @pytest.mark.parametrize("message", ["Speichere das als Notiz.", "save it as a note", "/NOTE"])
 def test_the_command_in_other_words(message: str) -> None:
-    assert note_command.read(message) == NoteCommand()
+    assert slash.read(message) == slash.Slash("note")

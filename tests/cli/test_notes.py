@@ -156,7 +156,7 @@ def test_an_empty_store_says_what_to_do(run: Run) -> None:
 
 def test_notes_stay_with_their_user_and_app(run: Run) -> None:
     number = keep(run, BUDGET, "--app", "work")
-    run("apps", "on", "home")
+    run("apps", "on", "home", "--yes")
     for scope in (("--app", "home"), ("--user", "bo")):
         assert run("notes", "list", *scope, "--json").json == []
         assert run("notes", "search", "budget", *scope, "--json").json == []
@@ -200,11 +200,11 @@ def test_what_is_less_sure_stands_below_a_line(
     notes.add(BUDGET, title="Money")
     notes.add("The third day was the best.", title="Trip")
     first, second = notes.search("cut the budget by a third", include_text=True).hits
-    for hits in ([first, replace(second, confident=False)], [replace(first, confident=False)]):
-        note_details.print_hits(hits, "third", mc.settings.zone, scores=False)
+    hits = [first, replace(second, confident=False)]
+    note_details.print_hits(hits, "third", mc.settings.zone, scores=False)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Money, ") and lines[2:4] == ["", "Less sure:"]
-    assert lines[4].startswith("Trip, ") and lines[6] == "Less sure:"
+    assert lines[4].startswith("Trip, ") and len(lines) == 6
 
 
 def test_days_bound_a_search_and_both_count(run: Run) -> None:

@@ -33,7 +33,7 @@ def send(terminal: Terminal, keys: str) -> None:
     terminal.until(NEXT)
 
 
-def test_pasted_and_continued_lines_are_one_message_and_an_empty_line_ends_the_chat(
+def test_pasted_and_continued_lines_are_one_message_and_an_empty_line_is_none(
     env: Env,
 ) -> None:
     terminal = Terminal(env, "chat")
@@ -46,7 +46,7 @@ def test_pasted_and_continued_lines_are_one_message_and_an_empty_line_ends_the_c
     terminal.type("It goes on \\\r")
     terminal.until("... ")
     send(terminal, "here.\r")
-    terminal.type("\r")
+    terminal.type("exit\r")
     rest = terminal.leave()
     assert terminal.exit_code == 0, rest
     assert said(env) == [
@@ -62,7 +62,7 @@ def test_a_paste_that_the_terminal_does_not_mark_is_one_message(env: Env) -> Non
     terminal.until(NEXT)
     send(terminal, "One.\r\rThree.\r")
     send(terminal, "\r\rAfter two empty lines.\r")
-    terminal.type("\r")
+    terminal.type("exit\r")
     rest = terminal.leave()
     assert terminal.exit_code == 0, rest
     assert said(env) == ["One.\n\nThree.", "After two empty lines."]

@@ -55,8 +55,22 @@ def test_recall_shows_where_confident_hits_end_and_can_leave_the_others_out(run:
     for option in (("--confident",), ("--min-score", "0.5")):
         done = run("recall", "Lisbon", *option)
         assert "Lisbon" in done.out and "kayak" not in done.out and "Less sure" not in done.out
-    assert run("recall", "zebra").out.splitlines()[1] == "Less sure:"
     assert "nothing is known" in run("recall", "zebra", "--confident").err
+
+
+def test_where_nothing_surely_fits_that_is_said_and_three_are_shown(run: Run) -> None:
+    for number in range(6):
+        add(run, "fact", f"boat_{number}", "a red kayak")
+        assert run("notes", "add", "--text", f"The kayak {number} is red.").code == 0
+    told = ("nothing found; less sure (--all shows 6):", "nothing found; less sure:")
+    for command in ("recall", "notes search"):
+        ask = (*command.split(), "kayak zebra lawyer violin")
+        some, every, listed = run(*ask), run(*ask, "--all"), run(*ask, "--json")
+        assert [told[0] in some.err, told[1] in every.err] == [True, True]
+        assert [done.out.count("red") for done in (some, every)] == [3, 6]
+        assert "Less sure:" not in some.out + every.out
+        assert [hit["confident"] for hit in listed.json] == [False] * 6
+        assert "nothing found" not in listed.err
 
 
 def test_config_shows_every_setting_with_its_origin(run: Run, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ MORE = {
     ("sessions", "copy"): ["--before", "1"],
     ("sessions", "delete"): ["--yes"],
     ("apps", "delete"): ["work", "--yes"],
-    ("backup", "prune"): ["--yes"],
+    ("backup", "prune"): ["--keep", "0", "--yes"],
     ("restore",): ["--yes"],
     ("wipe",): ["--yes"],
 }

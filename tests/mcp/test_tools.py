@@ -53,6 +53,11 @@ def test_both_searches_say_what_a_result_that_is_not_confident_is_worth(mc, ana)
     called = call(mc, ana, "remember", type="fact", key="pet", value="a dog").structured_content
     (weak,) = call(mc, ana, "recall", query="zzz").structured_content["found"]
     assert (weak["id"], weak["confident"]) == (called["memory"]["id"], False)
+    for number in range(6):
+        ana.memories.add("fact", f"boat_{number}", "a red kayak")
+    for limit in (5, 20):  # only a terminal shows fewer of them
+        found = call(mc, ana, "recall", query="zzz", limit=limit).structured_content["found"]
+        assert [one["confident"] for one in found] == [False] * min(limit, 7)
 
 
 def test_the_tools_of_the_seed_have_its_names_and_schemas(mc, ana) -> None:

@@ -236,6 +236,7 @@ def test_a_file_that_turns_read_only_refuses_the_write_and_still_reads(sqlite: D
     with sqlite.write() as tx:
         keep(tx, ANA, "Lisbon")
     sqlite.close()
+    sqlite = Database(sqlite.home)
     event.listen(private.engine(sqlite), "connect", lambda c, _: c.execute("PRAGMA query_only=ON"))
     with pytest.raises(StoreError) as error, sqlite.write() as tx:
         keep(tx, ANA, "Porto")
@@ -253,6 +254,7 @@ def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Da
     with sqlite.write() as tx:
         keep(tx, ANA, "Lisbon")
     sqlite.close()
+    sqlite = Database(sqlite.home)
     event.listen(
         private.engine(sqlite),
         "connect",

@@ -60,6 +60,19 @@ def run(
     yield one
 
 
+class Terminal(io.StringIO):
+    """Standard input of a person who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """What a person types at a terminal."""
+    return lambda text: monkeypatch.setattr(sys, "stdin", Terminal(text))
+
+
 def commands(node: object = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
     """Every command with its full name."""
     node = node or typer.main.get_command(app)

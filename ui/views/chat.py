@@ -35,13 +35,18 @@ def page() -> None:
         transcript.show(talk, turns, answering=answering)
     elif not answering:
         _empty(incognito=incognito)
+    told = state.get("told")
     if talk is not None and answering:
         transcript.come_in(talk)
-        ui.announce("Responding")
-    elif turns and talk is not None and talk.turn is not None:
-        ui.announce("Answer complete")
+    if told:
+        ui.announce(told.replace("**", "").replace("\\", ""))
+    elif talk is not None and (answering or (turns and talk.turn is not None)):
+        ui.announce("Responding" if answering else "Answer complete")
     if session is not None and turns and not answering:
         _taught(session)
+    if told:
+        with st.container(key="told"):
+            st.markdown(told)
     ui.show_problem("say")
     st.chat_input("Write a message", key="say", on_submit=message.say)
     if talk is None and session is None and not incognito:

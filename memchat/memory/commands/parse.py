@@ -29,6 +29,8 @@ class Command:
     words: str
     sentence: str
     whole: bool
+    typed: bool = False
+    """Behind a slash: no model is asked, whatever it can do."""
 
 
 _LEAD = (

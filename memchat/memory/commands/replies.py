@@ -130,7 +130,7 @@ def forgotten(count: int, wanted: int) -> CodeReply:
 def still_in_backups(count: int) -> CodeReply:
     """That copies of the store still hold what was forgotten."""
     held = _counted(count, "backup", "backups")
-    return CodeReply(f"Its words are still in {held}; `memchat backup prune` deletes backups.")
+    return CodeReply(f"Its words are still in {held}; `memchat backup prune NAME` deletes one.")
 
 
 def not_to_be_learnt(count: int, wanted: int) -> CodeReply:
