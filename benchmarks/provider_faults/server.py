@@ -28,9 +28,12 @@ class Wire:
     """One connection with one request read; what is sent over it is nobody's business but a
     fault's."""
 
-    def __init__(self, connection: socket.socket, request: dict[str, Any]) -> None:
+    def __init__(
+        self, connection: socket.socket, request: dict[str, Any], path: str = "/v1/chat/completions"
+    ) -> None:
         self.connection = connection
         self.request = request
+        self.path = path
 
     @property
     def streams(self) -> bool:
@@ -103,9 +106,12 @@ def completion(content: Any, finish: str = "stop", **more: Any) -> str:
 
 
 class Provider:
-    """The server. ``plan`` says what it does at the next requests; then it is well again."""
+    """The server. ``plan`` says what it does at the next requests; then it is well again.
+    ``asked`` counts them."""
 
-    def __init__(self) -> None:
+    def __init__(self, well: Play = Wire.well) -> None:
+        self.asked = 0
+        self._well = well
         self._plan: deque[Play] = deque()
         self.closing = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -138,15 +144,17 @@ class Provider:
     def _answer(self, connection: socket.socket) -> None:
         # Whoever asked may have left, which is what some of this is about.
         with connection, contextlib.suppress(OSError):
-            request = _read(connection)
+            path, request = _read(connection)
             if request is not None:
-                play = self._plan.popleft() if self._plan else Wire.well
-                play(Wire(connection, request))
+                self.asked += 1
+                play = self._plan.popleft() if self._plan else self._well
+                play(Wire(connection, request, path))
 
 
-def _read(connection: socket.socket) -> dict[str, Any] | None:
-    """The body of a request, or None where there was none."""
+def _read(connection: socket.socket) -> tuple[str, dict[str, Any] | None]:
+    """The path and the body of a request; no body where there was no request."""
     stream = connection.makefile("rb")
+    path = stream.readline().decode("latin-1").split(" ")[1:2]
     length = 0
     for line in stream:
         name, _, value = line.partition(b":")
@@ -155,4 +163,6 @@ def _read(connection: socket.socket) -> dict[str, Any] | None:
         if line in (b"\r\n", b"\n"):
             break
     body = stream.read(length)
-    return json.loads(body) if body else None
+    if not path:
+        return "", None
+    return path[0], json.loads(body) if body else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -93,8 +94,10 @@ class GeminiEmbedder(BatchEmbedder):
 
         def call(texts: list[str]) -> list[list[float]]:
             client = self._client
-            import httpx2
+            import httpx
             from google.genai import errors, types
+
+            from memchat.providers.bounded_call import embedding_call
 
             lead = "" if self._by_task else prefix
             contents: list[Any] = [types.Content(parts=[types.Part(text=lead + t)]) for t in texts]
@@ -103,10 +106,11 @@ class GeminiEmbedder(BatchEmbedder):
             )
             self._limiter.take()
             try:
-                answer = client.models.embed_content(
-                    model=self._model, contents=contents, config=config
-                )
-            except (errors.APIError, httpx2.HTTPError, ValueError) as error:
+                with embedding_call(self._name, self._timeout, texts, DIMENSIONS):
+                    answer = client.models.embed_content(
+                        model=self._model, contents=contents, config=config
+                    )
+            except (errors.APIError, httpx.HTTPError, ValueError) as error:
                 failure = translate(error, CallContext(self._name, self._timeout, self._keys))
                 self._limiter.pause_after(failure)
                 raise failure from error
@@ -118,13 +122,17 @@ class GeminiEmbedder(BatchEmbedder):
     def _client(self) -> Any:
         """Kept as long as this object, as a collected client closes its connection."""
         key = find_key(self._name, self._keys, REMEDY)
+        import httpx
         from google import genai
         from google.genai import types
 
+        http = httpx.Client(follow_redirects=True)  # google-genai's own would be of httpx2
+        weakref.finalize(self, http.close)
         options = types.HttpOptions(
             base_url=self._base_url,
             api_version=API_VERSION,
             timeout=round(self._timeout * 1000),
+            httpx_client=http,
             retry_options=types.HttpRetryOptions(attempts=1),
         )
         return genai.Client(api_key=key, vertexai=False, http_options=options)

@@ -40,7 +40,7 @@ REMEDY = "name a model that needs none, such as ollama/llama3.2"
 class LiteLLMChat:
     """A ``ChatModel`` over litellm. Safe to use from several threads.
 
-    ``timeout`` is in seconds, for the connection and for each wait for data.
+    ``timeout`` is in seconds: for a whole answer, and in a stream for each wait for words.
     ``api_base`` is the provider's address where it is not the usual one (Gemini's with its
     version), ``keys`` the keys of files, ``context_tokens`` the window of a model that litellm does
     not know.
@@ -134,9 +134,13 @@ class LiteLLMChat:
         if schema is not None and self.schema_mode:
             named = {"name": "answer", "schema": schema, "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": named}
+        module = litellm()
+        from memchat.providers.bounded_call import BoundedCall
+
         started = time.perf_counter()
         try:
-            response = litellm().completion(**options)
+            with BoundedCall(self._model, self._timeout):
+                response = module.completion(**options)
         except call_errors() as error:
             raise translate(error, CallContext(self._model, self._timeout, self._keys)) from error
         if not response.choices:

@@ -83,10 +83,14 @@ class LiteLLMEmbedder(BatchEmbedder):
     def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
         key = find_key(self._model, self._keys, REMEDY)
         options = request_options(self._model, self._timeout, key, self._api_base)
+        module = litellm()
+        from memchat.providers.bounded_call import embedding_call
+
         if self._limiter is not None:
             self._limiter.take()
         try:
-            answer = litellm().embedding(input=texts, **options)
+            with embedding_call(self._model, self._timeout, texts, self._service.dimensions):
+                answer = module.embedding(input=texts, **options)
         except call_errors() as error:
             failure = translate(error, CallContext(self._model, self._timeout, self._keys))
             if self._limiter is not None:

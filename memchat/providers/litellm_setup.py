@@ -43,6 +43,8 @@ def _load() -> Any:
     module.turn_off_message_logging = True
     module.telemetry = False
     module.disable_streaming_logging = True  # else it starts a thread for each chunk
+    # Else counting the tokens of a reply asks a model hub for the tokenizer of a Llama.
+    module.disable_hf_tokenizer_download = True
     module.DEFAULT_MAX_RETRIES = 0  # its embeddings read max_retries=0 as "not given"
     return module
 
@@ -72,7 +74,7 @@ def register_stand_in() -> None:
 
 @functools.cache
 def gemini_client(timeout: float) -> Any:
-    """A client with the timeout, as litellm ignores its own one when it streams from Gemini."""
+    """A client that is kept, as litellm makes one for each stream from Gemini."""
     litellm()
     from litellm.llms.custom_httpx.http_handler import HTTPHandler
 

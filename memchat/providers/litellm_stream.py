@@ -126,13 +126,33 @@ class LiteLLMStream:
         yield from self._request()
 
     def _request(self) -> Iterator[Any]:
-        self._wrapper = litellm().completion(**self._options)
+        module = litellm()
+        from memchat.providers.bounded_call import ANSWER_BYTES, STREAM_BYTES, BoundedCall
+
+        call = BoundedCall(self._model, self._call.timeout, most=STREAM_BYTES, line=ANSWER_BYTES)
+        with call:
+            self._wrapper = module.completion(**self._options)
         self._finish = FinishDetector(self._wrapper)
-        for chunk in self._wrapper:
+        chunks = iter(self._wrapper)
+        while True:
+            with call:
+                chunk = next(chunks, None)
+            if chunk is None:
+                return
             if self._closed.is_set():
                 self.close()  # the connection was not there yet, or busy, when that was asked for
                 return
             yield chunk
+            if _has_words(chunk):
+                call.feed()  # only now, as whoever reads may have taken their time
+
+
+def _has_words(chunk: Any) -> bool:
+    """Whether a chunk brings the reply on; an empty one only shows that somebody is there."""
+    delta = chunk.choices[0].delta if chunk.choices else None
+    return any(
+        getattr(delta, name, None) for name in ("content", "tool_calls", "reasoning_content")
+    )
 
 
 def _refuses_tools(error: Exception) -> bool:

@@ -41,9 +41,13 @@ class LiteLLMTranscriber:
         """
         key = find_key(self._model, self._keys, REMEDY)
         options = request_options(self._model, self._timeout, key, self._api_base)
+        module = litellm()
+        from memchat.providers.bounded_call import BoundedCall
+
         started = time.perf_counter()
         try:
-            answer = litellm().transcription(file=(name, data), **options)
+            with BoundedCall(self._model, self._timeout):
+                answer = module.transcription(file=(name, data), **options)
         except call_errors() as error:
             raise translate(error, CallContext(self._model, self._timeout, self._keys)) from error
         spent = time.perf_counter() - started
