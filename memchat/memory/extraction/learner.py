@@ -164,8 +164,8 @@ class Learner:
             ctx = Context(tx, scope, self._clock(), self._settings.zone)
             shown = reading.show_facts(ctx, space, window)
             in_use = memory_lists.keys_in_use(tx, scope.ids)
-        keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
-        extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
+        free = [key for key in keys.COMMON_KEYS if key not in in_use]
+        extraction = extractor.read(window, self._sent_facts(shown), free)
         reading.usage += extraction.usage
         items = [item for answer in extraction.answers for item in answer.facts]
         with self._database.read() as tx:

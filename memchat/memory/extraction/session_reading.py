@@ -14,7 +14,7 @@ from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.extraction.extractor import TranscriptLine, Window
+from memchat.memory.extraction.extractor import TranscriptLine, Window, fitting
 from memchat.memory.extraction.second_look import (
     REFUSAL_REASONS,
     LookRequest,
@@ -62,6 +62,7 @@ _VECTOR_WEIGHT = 0.7
 _SEARCHED = 20
 """How many hits are looked at. Replaced values are found too; each stands for the one in use."""
 PROFILE_MOST = 15
+NEWEST_MOST = 40
 MESSAGES_SEARCHED = 60
 """How many user messages of a window known facts are searched with: its first and last ones."""
 
@@ -266,7 +267,8 @@ class SessionReading:
     ) -> list[tuple[KnownFact, str]]:
         """The facts a window may speak of, each with the day it was learnt.
 
-        What earlier windows proposed, then the stored ones: nearest to each user message, profile.
+        What earlier windows proposed, then the stored ones: nearest to each user message, profile,
+        and the newest of each other key, as far as there is room.
         """
         tx, ids = ctx.tx, ctx.scope.ids
         near = self._near(tx, space, ids, window)
@@ -280,6 +282,12 @@ class SessionReading:
         wanted = Wanted(memory_types=("profile",))
         profile = memory_lists.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
         ordered += [m for m in profile if m.id not in near]
+        used = {m.key for m in ordered}
+        newest = memory_lists.listed(tx, ids, Wanted(), standing, part=Slice(NEWEST_MOST))
+        for memory in newest:
+            if memory.key not in used:
+                ordered.append(memory)
+                used.add(memory.key)
         short = {fact.memory_id: fact.id for fact in self.known.values()}
         for memory in ordered:
             short.setdefault(memory.id, f"k{len(short) + 1}")
@@ -288,7 +296,7 @@ class SessionReading:
             for m in ordered
             if m.active
         ]
-        shown = [*self._proposed(), *stored]
+        shown = fitting([*self._proposed(), *stored])
         self.known |= {fact.id: fact for fact, _ in shown}
         return shown
 
