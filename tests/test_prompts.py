@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from memchat.errors import ConfigError
 from memchat.language.dates import until_date
-from memchat.memory.extraction import candidate
 from memchat.prompts import Prompts
 from tests.support.paths import ROOT
 
@@ -65,12 +63,6 @@ def test_a_copy_that_uses_what_it_does_not_declare_is_refused(tmp_path: Path, bo
     (tmp_path / "chat.md").write_text(f"variables: memories\n{body}\n")
     with pytest.raises(ConfigError, match="chat"):
         Prompts(tmp_path).render("chat", memories="")
-
-
-def test_instructions_and_schema_of_a_reading_stay_short() -> None:
-    schema = json.dumps(candidate.json_schema(), separators=(",", ":"))
-    rendered = Prompts().render("extract", limit=str(candidate.MAX_FACTS))
-    assert len(f"{rendered}\nIts JSON schema: {schema}\n") <= 5_500
 
 
 def test_every_date_code_that_the_prompt_names_is_read() -> None:
