@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from memchat.errors import ConfigError
+from memchat.language.dates import until_date
 from memchat.prompts import Prompts
 from tests.support.paths import ROOT
 
@@ -60,6 +63,17 @@ def test_a_copy_that_uses_what_it_does_not_declare_is_refused(tmp_path: Path, bo
     (tmp_path / "chat.md").write_text(f"variables: memories\n{body}\n")
     with pytest.raises(ConfigError, match="chat"):
         Prompts(tmp_path).render("chat", memories="")
+
+
+def test_every_date_code_that_the_prompt_names_is_read() -> None:
+    text = " ".join(Prompts().text("extract").split())
+    listed = text.partition("the same as a code: ")[2].partition("; before:CODE")[0]
+    plain, _, also = listed.partition(" (also ")
+    codes = plain.replace("MM-DD", "05-14").replace("YYYY-05-14", "2027-05-14").split(", ")
+    codes += [f"{end}:{unit.strip(' )')}" for end in ("next", "end") for unit in also.split(",")]
+    assert len(codes) > 18
+    for code in (*codes, *(f"before:{code}" for code in codes)):
+        assert until_date(code, datetime(2026, 11, 20, tzinfo=UTC), ZoneInfo("UTC"))
 
 
 def test_an_unknown_prompt_says_what_to_do() -> None:

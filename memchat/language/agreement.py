@@ -6,6 +6,7 @@ words that the user said.
 
 from __future__ import annotations
 
+import re
 from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -50,7 +51,7 @@ def agrees_in_digits(named: NamedDate, code: str, until: date) -> bool:
         count = int("".join(c for c in code if c.isdigit()))
         return named.numbers <= {count, count * 7 if code.endswith("w") else count}
     shown = {until.day, until.month, until.year, until.year % 100}
-    shown |= {int(code[-1])} if code.startswith("end:q") and code[-1].isdigit() else set()
+    shown |= {int(code[-1])} if re.search(r"(?:^|:)q[1-4]$", code) else set()
     return named.clock or named.numbers <= shown
 
 
@@ -67,8 +68,8 @@ def _checks(named: NamedDate, until: date, day: date, first: bool) -> Iterator[b
         yield until.month in _SEASON_MONTHS[named.season]
         yield not named.next or (until - day).days >= _A_SEASON
     if named.quarter is not None:
-        at_its_day = until == _quarter_end(named.quarter, day)
-        yield at_its_day or ((named.next or first) and until > day)
+        ahead = _begins_quarter(named.quarter, until) if first else named.next
+        yield until == _quarter_end(named.quarter, day) or (ahead and until > day)
     if named.weekday is not None and (named.count or named.unit):
         yield _in_that_week(named, until, day)
     elif named.count is not None and not _has_day(named) and named.month is None:
@@ -161,3 +162,8 @@ def _quarter_end(quarter: str, day: date) -> date:
     month = int(quarter[1]) * 3 if quarter != "quarter" else (day.month + 2) // 3 * 3
     end = date(day.year, month, monthrange(day.year, month)[1])
     return end if end >= day else end + relativedelta(years=1)
+
+
+def _begins_quarter(quarter: str, day: date) -> bool:
+    number, month = divmod(day.month + 2, 3)
+    return day.day == 1 and month == 0 and quarter in ("quarter", f"q{number}")

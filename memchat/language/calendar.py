@@ -130,6 +130,8 @@ _AFTER_TOMORROW, _TODAY, _TOMORROW = _any("after_tomorrow"), _any("today"), _any
 _YESTERDAY, _LAST, _NEXT, _THIS = _any("yesterday"), _any("last"), _any("next"), _any("this")
 _END, _ENDLESS, _EVERY = _any("end"), _any("for_good"), _any("every")
 _BEFORE, _EITHER, _SO_FAR = _any("before"), _any("either"), _any("since")
+_BEGAN = re.compile(rf"\W*(?:{words_for('since')})\s(?!(?:el|ya) )")
+"""Not "desde el lunes", which may lie ahead."""
 _EARLY, _MID, _LEADS = _any("early"), _any("middle"), _any("until", "leads", "this", "next")
 _NATIVE = {word: unit for word, unit in UNITS.items() if not re.match("[a-z]", word)}
 _NATIVE_NAMES = re.compile(
@@ -174,7 +176,7 @@ class NamedDate:
     over: bool = False
     """Whether it lies before the message."""
     since: bool = False
-    """Whether it is a period that ends now: "for the last two weeks"."""
+    """Whether it has begun and goes on: "for the last two weeks", "since October"."""
     endless: bool = False
     numbers: frozenset[int] = frozenset()
     """All numbers in the phrase, whatever they count."""
@@ -315,7 +317,8 @@ def _is_date(text: str, start: int, end: int) -> bool:
 
 
 def _past(named: NamedDate, text: str) -> NamedDate:
-    if named.count is not None and _SO_FAR.search(text):
+    so_far = _BEGAN.match(text) if named.count is None else _SO_FAR.search(text)
+    if so_far and not _BEFORE.search(text):
         return replace(named, since=True)
     if _YESTERDAY.search(text):
         return replace(named, over=True)

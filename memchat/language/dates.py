@@ -14,8 +14,8 @@ from memchat.errors import InputError
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_SEASON_ENDS = {"spring": (6, 20), "summer": (9, 22), "autumn": (12, 20), "fall": (12, 20)}
-_SEASON_ENDS["winter"] = (3, 19)
+_SEASONS = {"spring": (3, 20), "summer": (6, 21), "autumn": (9, 23), "winter": (12, 21)}
+"""Their first days, in their order: each lasts until the day before the next one begins."""
 _LAST_YEAR = 9999
 _TWO_MONTHS = 2
 """The 31st comes every other month at least."""
@@ -24,18 +24,18 @@ _TWO_MONTHS = 2
 def until_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
     """The last day that a code names, counted from the day of ``said_at`` in ``zone``.
 
-    Forms: ``+3d +2w +1m +1y``, ``weekday:fri``, ``day:21``, ``month:may``, ``today``, ``tomorrow``,
-    ``end:week|month|year|q2|summer``, ``next:week|month|year`` (also ``end:next_week``,
-    ``year:next``), ``before:<form>``, ``YYYY-MM-DD``, ``MM-DD``. A weekday or a day without a year
-    is the next one, which may be the same day. Seasons are those of the northern hemisphere. Raises
-    InputError for any other code.
+    Forms: ``+3d +2w +1m +1y``, ``weekday:fri``, ``day:21``, ``month:05`` (also ``month:may``),
+    ``q2``, ``summer``, ``today``, ``tomorrow``, ``next:week|month|quarter|year`` (also
+    ``end:next_week``, ``year:next``), ``end:week|month|quarter|year|q2|summer``, ``before:<form>``,
+    ``YYYY-MM-DD``, ``MM-DD``. A weekday or a day without a year is the next one, which may be the
+    same day. Seasons are those of the northern hemisphere. Raises InputError for any other code.
     """
     return _named(code, said_at, zone, last=True)
 
 
 def from_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
-    """The first day that a code names: of a month, or of the next week, month or year. For an
-    ``end`` form it is the day itself."""
+    """The first day that a code names: of a month, quarter or season, or of the next week, month,
+    quarter or year. For an ``end`` form it is the day itself."""
     return _named(code, said_at, zone, last=False)
 
 
@@ -62,15 +62,18 @@ def _resolve(form: str, day: date, last: bool) -> date | None:
         return _next_weekday(day, _DAYS.index(rest[:3]))
     if name == "day" and re.fullmatch("[0-9]{1,2}", rest):
         return _day_of_month(day, int(rest))
-    if name == "month" and re.fullmatch("[a-z]{3,}", rest):
-        end = _next_end(day, _MONTHS.index(rest[:3]) + 1)
+    if name == "month" and re.fullmatch("[a-z]{3,}|0?[1-9]|1[0-2]", rest):
+        month = int(rest) if rest.isascii() and rest.isdigit() else _MONTHS.index(rest[:3]) + 1
+        end = _next_end(day, month)
         return end if last else end.replace(day=1)
     if name == "before":
         return _before(rest, day)
-    if match := re.fullmatch(r"(?:next:|end:next_)(week|month|year)|year:(next)", form):
+    if match := re.fullmatch(r"(?:next:|end:next_)(week|month|quarter|year)|year:(next)", form):
         return _next_period(day, match[1] or "year", last)
     if name == "end":
         return _end(day, rest)
+    if named := _quarter_or_season(day, form):
+        return named[last]
     if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", form):
         return date.fromisoformat(form)
     if match := re.fullmatch(r"([0-9]{2})-([0-9]{2})", form):
@@ -112,8 +115,10 @@ def _next_period(day: date, unit: str, last: bool) -> date:
         return _next_weekday(day, 6) + timedelta(days=7 if last else 1)
     if unit == "year":
         return date(day.year + 1, 12, 31) if last else date(day.year + 1, 1, 1)
-    first = day.replace(day=1) + relativedelta(months=1)
-    return _month_end(first.year, first.month) if last else first
+    months = 1 if unit == "month" else 3 - (day.month - 1) % 3
+    first = day.replace(day=1) + relativedelta(months=months)
+    end = first if unit == "month" else first + relativedelta(months=2)
+    return _month_end(end.year, end.month) if last else first
 
 
 def _month_end(year: int, month: int) -> date:
@@ -132,13 +137,27 @@ def _end(day: date, what: str) -> date | None:
         return _month_end(day.year, day.month)
     if what == "year":
         return date(day.year, 12, 31)
-    if match := re.fullmatch(r"q([1-4])", what):
-        return _next_end(day, 3 * int(match[1]))
     if what in ("quarter", "q"):
         return _month_end(day.year, (day.month + 2) // 3 * 3)
-    if what in _SEASON_ENDS:
-        return _next_day(day, *_SEASON_ENDS[what])
-    return None
+    named = _quarter_or_season(day, what)
+    return named and named[1]
+
+
+def _quarter_or_season(day: date, name: str) -> tuple[date, date] | None:
+    """The first and the last day of the one that is not over yet."""
+    if match := re.fullmatch(r"q([1-4])", name):
+        end = _next_end(day, 3 * int(match[1]))
+        return end.replace(month=end.month - 2, day=1), end
+    name = "autumn" if name == "fall" else name
+    if name not in _SEASONS:
+        return None
+    place = list(_SEASONS).index(name)
+    first, following = _SEASONS[name], list(_SEASONS.values())[place - 3]
+    over = _next_day(day + timedelta(days=1), *following)
+    if over is None:
+        return None
+    year = over.year - (first > following)
+    return date(year, *first), over - timedelta(days=1)
 
 
 def _next_day(day: date, month: int, of_month: int) -> date | None:

@@ -1,4 +1,5 @@
-"""The second look as a job of its own: for inbox items that wait until the model can be reached."""
+"""The second look as a job of its own: for inbox items that wait until the model can be reached,
+and for the title and summary that were stored meanwhile."""
 
 from __future__ import annotations
 
@@ -11,8 +12,26 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.language.sentences import sentence_around
 from memchat.memory.context import Context
-from memchat.memory.extraction.second_look import LookAnswer, LookRequest, SecondLook, ShownMessage
-from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR
+from memchat.memory.extraction import windows
+from memchat.memory.extraction.candidate import Relation
+from memchat.memory.extraction.second_look import (
+    SECRET,
+    LookAnswer,
+    LookRequest,
+    SecondLook,
+    ShownMessage,
+)
+from memchat.memory.extraction.second_look_verdicts import (
+    HIDDEN_WORDS,
+    NOBODY_LOOKED,
+    NOT_LOOKED_AT,
+    OTHER_RELATION,
+    UNCLEAR,
+    Place,
+    ToldSecret,
+    may_stand_beside,
+    told_secrets,
+)
 from memchat.memory.extraction.windows import turn_id
 from memchat.memory.facts.fact import Fact, proposed, refusal_entry, search_text
 from memchat.memory.facts.ingest import Ingested, ingest, queue_embedding, session_end
@@ -34,6 +53,7 @@ from memchat.store import (
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.store.jobs import Claim
+from memchat.store.refusals import NewRefusal
 from memchat.types import Change, InboxItem, Learned, Memory, Message, Scope, Session
 
 
@@ -57,20 +77,32 @@ class DeferredSecondLook:
             on = found is not None and self._is_on(tx, found[0])
             waiting = self._waiting(tx, found[0]) if found is not None and on else []
             turns = messages.of_session(tx, claim.target_id, learnable=True)
+            described = self._described(tx, claim.target_id) if on else {}
         if found is None or not on:
             with self.database.write() as tx:
                 jobs.finish(tx, claim, self.clock())
             return Learned(claim.target_id, skipped="memory is off")
         model = self.model()
-        looks = self._ask(claim, model, waiting, turns)
+        looks = self._ask(claim, model, waiting, turns, described)
+        told = [
+            secret
+            for one, look in zip(waiting, looks, strict=False)
+            if look is not None and look.answer == "secret"
+            for secret in told_secrets(
+                one.item.value or "", [one.place], {one.turn.id: one.turn.content}
+            )
+        ]
         with self.database.write() as tx:
             changes = []
+            self._withhold(tx, claim.target_id, described, looks[len(waiting) :], told)
             # What the user decided or had forgotten meanwhile waits no longer.
             still = self._still_waiting(tx, found[0])
-            for one, look in zip(waiting, looks, strict=True):
+            for one, look in zip(waiting, looks, strict=False):
                 if one.item.id in still:
                     now = still[one.item.id]
-                    changes.append(self._settle(tx, found[0], now, look, model.name))
+                    hidden = any(secret.is_in([now.place], now.item.value or "") for secret in told)
+                    seen = LookAnswer("secret", SECRET) if hidden else look
+                    changes.append(self._settle(tx, found[0], now, seen, model.name))
             jobs.finish(tx, claim, self.clock())
         return Learned(claim.target_id, tuple(changes))
 
@@ -80,22 +112,57 @@ class DeferredSecondLook:
         model: ChatModel,
         waiting: Sequence[WaitingItem],
         turns: Sequence[Message],
+        described: Mapping[str, str],
     ) -> Sequence[LookAnswer | None]:
-        """The answers; None for each where no model is to be asked. The usage is stored."""
-        if not waiting or model.stand_in or self.settings.verify == "off":
-            return [None] * len(waiting)
+        """The answers to what waits, then those to title and summary; None for each where no model
+        is to be asked. The usage is stored."""
+        requests = [LookRequest((), name, words, "") for name, words in described.items()]
+        if not (waiting or requests) or model.stand_in or self.settings.verify == "off":
+            return [None] * (len(waiting) + len(requests))
         second = SecondLook(model, self.prompts, self.settings.mask_before_extraction)
         said = [
-            ShownMessage(turn_id(n, turn), turn.role, turn.content) for n, turn in enumerate(turns)
+            ShownMessage(
+                turn_id(n, turn),
+                turn.role,
+                turn.content,
+                windows.said(turn.created_at, self.settings.zone),
+            )
+            for n, turn in enumerate(turns)
         ]
         names = {turn.id: turn_id(n, turn) for n, turn in enumerate(turns)}
         try:
-            return second.ask([one.doubt(names) for one in waiting], said)
+            return second.ask([*(one.doubt(names) for one in waiting), *requests], said)
         finally:
             with self.database.write() as tx:
                 if sessions.by_id(tx, claim.target_id) is not None:
                     for spent in second.usage:
                         usage.add(tx, claim.app_id, claim.target_id, spent, self.clock())
+
+    @staticmethod
+    def _described(tx: Connection, session_id: int) -> dict[str, str]:
+        title, summary = sessions.description(tx, session_id)
+        return {name: w for name, w in (("title", title), ("summary", summary)) if w}
+
+    def _withhold(
+        self,
+        tx: Connection,
+        session_id: int,
+        described: Mapping[str, str],
+        looks: Sequence[LookAnswer | None],
+        told: Sequence[ToldSecret],
+    ) -> None:
+        """Take away a title or summary that is secret, as long as it is the one that was looked
+        at."""
+        named = zip(described.items(), looks, strict=True)
+        secret = {
+            words
+            for (_, words), look in named
+            if look == LookAnswer("secret", SECRET) or any(one.is_in((), words) for one in told)
+        }
+        now = self._described(tx, session_id)
+        left = {name: words for name, words in now.items() if words not in secret}
+        if left != now:
+            sessions.set_description(tx, session_id, left.get("title"), left.get("summary"))
 
     @staticmethod
     def _is_on(tx: Connection, session: Session) -> bool:
@@ -130,8 +197,11 @@ class DeferredSecondLook:
         model: str,
     ) -> Change:
         item, now = one.item, self.clock()
-        if look is None or look.answer == "unclear":
-            reason = UNCLEAR if look is not None else one.signals or NOBODY_LOOKED
+        apart = look is not None and look.relation not in (None, item.relation)
+        moot = apart and not (look and one.may_stand_apart(look.relation))
+        if look is None or look.answer == "unclear" or moot:
+            asked = OTHER_RELATION if moot else UNCLEAR
+            reason = asked if look is not None else one.signals or NOBODY_LOOKED
             inbox.leave_to_person(tx, item.id, reason)
             return Change("review", None, one.quotes, reason=reason)
         value = item.value or ""
@@ -146,7 +216,12 @@ class DeferredSecondLook:
         ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}
         fact = replace(one.fact(value, self.settings), detail=detail)
-        if look.answer == "not":
+        if apart:
+            fact = replace(fact, relation="new", target_id=None)
+        if look.answer == "secret":
+            done = Ingested([Change("refused", None, (HIDDEN_WORDS,), reason=SECRET)])
+            done.refused.append(NewRefusal(SECRET))
+        elif look.answer == "not":
             done = Ingested([Change("refused", None, one.quotes, reason=look.reason)])
             done.refused.append(refusal_entry(fact, look.reason))
         else:
@@ -177,6 +252,16 @@ class WaitingItem:
     def quotes(self) -> tuple[str, ...]:
         """The words that prove it."""
         return (self.turn.content[self.span[0] : self.span[1]],)
+
+    @property
+    def place(self) -> Place:
+        """Where they stand."""
+        return self.turn.id, *self.span
+
+    def may_stand_apart(self, relation: Relation | None) -> bool:
+        """Whether it holds beside what it would change, by the relation of a second look."""
+        target = self.target.key if self.target else None
+        return relation in ("new", "beside") and may_stand_beside(self.item.key or "", target)
 
     def doubt(self, names: Mapping[int, str]) -> LookRequest:
         """The request for it; ``names`` gives each message its short id."""

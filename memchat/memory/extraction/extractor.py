@@ -1,7 +1,7 @@
 """Asks the extraction model what a conversation taught: one call for a window, and one repair.
 
 The model is given one fenced JSON object: the turns to read, the turns before them, known facts
-that may be meant, and the keys in use. Each part has a limit in characters.
+that may be meant, and common keys that are free.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any
 
 from memchat.memory.extraction import candidate
 from memchat.memory.extraction.candidate import MAX_FACTS, ExtractionAnswer
@@ -25,10 +25,7 @@ from memchat.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)
 
-Item = TypeVar("Item")
-
 KNOWN_LIMIT = 2_000
-KEYS_LIMIT = 1_000
 MORE_ROUNDS = 3
 """How often a full answer is asked for the rest."""
 ASK_FOR_MORE = "Now the facts after these that are still missing, if any."
@@ -106,8 +103,8 @@ def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Se
     data = {
         "transcript": [line.to_json() for line in window.transcript],
         "context": [line.to_json() for line in window.context],
-        "known": _known(known),
-        "keys": _within(KEYS_LIMIT, keys, lambda key: len(key) + 4),
+        "known": [_as_sent(fact, learned) for fact, learned in fitting(known)],
+        "keys": list(keys),
     }
     return fenced(data)
 
@@ -122,24 +119,19 @@ def _sent(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
-def _known(known: Sequence[tuple[KnownFact, str]]) -> list[dict[str, Any]]:
-    items = []
-    for fact, learned in known:
-        item = {
-            "id": fact.id,
-            "type": fact.memory_type,
-            "key": fact.key,
-            "value": fact.value,
-            "holds": "many" if fact.many else "one",
-            "learned": learned,
-        }
-        if fact.starts is not None:
-            item["starts"] = fact.starts.isoformat()
-        items.append(item)
-    return _within(KNOWN_LIMIT, items, lambda item: len(_sent(item)) + 2)
+def fitting(known: Sequence[tuple[KnownFact, str]]) -> list[tuple[KnownFact, str]]:
+    """The first of these facts that a call has room for."""
+    used = accumulate(len(_sent(_as_sent(fact, learned))) + 2 for fact, learned in known)
+    return [one for one, total in zip(known, used, strict=True) if total <= KNOWN_LIMIT]
 
 
-def _within(limit: int, items: Sequence[Item], size: Callable[[Item], int]) -> list[Item]:
-    """The first of these items that together take no more than ``limit`` characters."""
-    used = accumulate(map(size, items))
-    return [item for item, total in zip(items, used, strict=True) if total <= limit]
+def _as_sent(fact: KnownFact, learned: str) -> dict[str, Any]:
+    item = {
+        "id": fact.id,
+        "type": fact.memory_type,
+        "key": fact.key,
+        "value": fact.value,
+        "holds": "many" if fact.many else "one",
+        "learned": learned,
+    }
+    return item if fact.starts is None else item | {"starts": fact.starts.isoformat()}

@@ -11,7 +11,7 @@ to decide waits in the inbox for a job of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from time import monotonic
@@ -24,7 +24,7 @@ from memchat.language import secrets
 from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.extraction import note_words, refusal_records, windows
-from memchat.memory.extraction.candidate import ExtractionAnswer
+from memchat.memory.extraction.candidate import Candidate, ExtractionAnswer
 from memchat.memory.extraction.deferred_second_look import DeferredSecondLook
 from memchat.memory.extraction.extractor import Extractor, Window
 from memchat.memory.extraction.fact_vectors import FactVectors
@@ -32,18 +32,18 @@ from memchat.memory.extraction.review_entries import hold_for_review
 from memchat.memory.extraction.second_look import SecondLook
 from memchat.memory.extraction.second_look_verdicts import (
     leave_to_person,
-    may_be_stored_unchecked,
     needs_second_look,
+    waits_for_second_look,
 )
 from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
-from memchat.memory.extraction.session_title import fallback_title, grounded_description
+from memchat.memory.extraction.session_title import grounded_description
 from memchat.memory.extraction.verdict_outcomes import refused_verdicts
 from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.ingest import ingest, session_end
 from memchat.memory.forgetting import redaction, replies_in_flight
 from memchat.memory.gate import keys
 from memchat.memory.gate.judge import judge
-from memchat.memory.gate.types import KnownFact
+from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store import apps, inbox, jobs, memory_lists, messages, sessions, usage
@@ -103,7 +103,7 @@ class Learner:
                 self._renew(claim)
                 on_progress(Progress(number + 1, len(parts), monotonic() - began, unit="parts"))
             self._compare_with_store(reading)
-            self._look_again(claim, reading, model)
+            self._look_again(claim, reading, model, extractor)
             facts, changes = reading.resolve(self._settings.zone)
             vectors = FactVectors(self._database, self._settings, reading, self._space()[0])
             facts = vectors.embed(facts)
@@ -171,26 +171,36 @@ class Learner:
             ctx = Context(tx, scope, self._clock(), self._settings.zone)
             shown = reading.show_facts(ctx, space, window)
             in_use = memory_lists.keys_in_use(tx, scope.ids)
-        keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
-        extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
+        free = [key for key in keys.COMMON_KEYS if key not in in_use]
+        extraction = extractor.read(window, self._sent_facts(shown), free)
         reading.usage += extraction.usage
         items = [item for answer in extraction.answers for item in answer.facts]
         with self._database.read() as tx:
             items = [reading.link_by_key(tx, item) for item in items]
         known = {fact.id: fact for fact, _ in shown}
         known |= {item.to: reading.known[item.to] for item in items if item.to in reading.known}
-        turns, instructions = reading.gate_turns(), extractor.instructions
-        for item in items:
+        judged = self._judge(extractor, reading, known)
+        reading.verdicts += [judged(item) for item in items]
+        self._describe(reading, extraction.answers[0])
+
+    def _judge(
+        self, extractor: Extractor, reading: SessionReading, known: Mapping[str, KnownFact]
+    ) -> Callable[[Candidate], Verdict]:
+        """The gate over the conversation, for candidates of a reading that was shown ``known``."""
+        turns, facts = reading.gate_turns(), list(known.values())
+
+        def judged(item: Candidate) -> Verdict:
             verdict = judge(
                 item,
                 turns,
-                list(known.values()),
-                prompt_text=instructions,
+                facts,
+                prompt_text=extractor.instructions,
                 injected=reading.injected,
                 zone=self._settings.zone,
             )
-            reading.verdicts.append(reading.refuse_if_read_before(verdict))
-        self._describe(reading, extraction.answers[0])
+            return reading.refuse_if_read_before(verdict)
+
+        return judged
 
     def _compare_with_store(self, reading: SessionReading) -> None:
         """Ask first where words were pasted from a note, and refuse what was forgotten."""
@@ -200,23 +210,28 @@ class Learner:
             asked = [note_words.ask_first(tx, reading.app_id, v, turns) for v in reading.verdicts]
             reading.verdicts = [reading.refuse_if_forgotten(tx, ids, v) for v in asked]
 
-    def _look_again(self, claim: Claim, reading: SessionReading, model: ChatModel) -> None:
-        """Ask the model for a second look at the verdicts that the settings name.
+    def _look_again(
+        self, claim: Claim, reading: SessionReading, model: ChatModel, extractor: Extractor
+    ) -> None:
+        """Ask the model for a second look at the verdicts that the settings name, and at title and
+        summary.
 
         It is postponed while the conversation continues, and where the provider fails.
         """
         mode = "off" if model.stand_in else self._settings.verify
-        asked = [
-            n for n in reading.current_places() if needs_second_look(reading.verdicts[n], mode)
-        ]
-        unsure = [n for n in asked if not may_be_stored_unchecked(reading.verdicts[n])]
-        if asked and not self._is_over(reading):
+        verdicts = reading.verdicts
+        asked = [n for n in reading.current_places() if needs_second_look(verdicts[n], mode)]
+        unsure = [n for n in asked if waits_for_second_look(verdicts[n])]
+        told = mode == "always" and (reading.title or reading.summary)
+        described = reading.described() if asked or told else {}
+        if (asked or described) and not self._is_over(reading):
             reading.postpone(unsure)
-        elif asked:
+        elif asked or described:
             self._renew(claim)
             look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
+            judged = self._judge(extractor, reading, reading.known)
             try:
-                reading.look_again(asked, look)
+                reading.look_again(asked, described, look, self._settings.zone, judged)
             except ProviderError as error:
                 log.warning("session %s: the second look failed: %s", reading.session.id, error)
                 reading.postpone(unsure)
@@ -297,7 +312,8 @@ class Learner:
         title, _ = sessions.description(tx, reading.session.id)
         if altered:
             return title, None
-        return title or reading.title or fallback_title(reading.new_turns), reading.summary or None
+        told = reading.described()
+        return title or told.get("title"), told.get("summary")
 
     def _renew(self, claim: Claim) -> None:
         with self._database.write() as tx:
@@ -306,8 +322,10 @@ class Learner:
                 raise StoreError("another worker has taken the reading over")
 
     def _queue_second_look(self, tx: Connection, claim: Claim, reading: SessionReading) -> None:
-        """Queue the second look of what waits for it; later where the provider failed."""
-        if self._is_open(tx, reading) or not inbox.awaiting_second_look(tx, reading.session.id):
+        """Queue the second look of what waits for it; later, and of the title and summary at least,
+        where the provider failed."""
+        waiting = reading.look_failed or inbox.awaiting_second_look(tx, reading.session.id)
+        if self._is_open(tx, reading) or not waiting:
             return
         pause = self._settings.retry_minutes[0] if reading.look_failed else 0
         now = self._clock()

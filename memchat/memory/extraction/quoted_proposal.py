@@ -15,7 +15,7 @@ from memchat.language import text
 from memchat.memory.context import Context
 from memchat.memory.extraction import note_words
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, may_be_stored_unchecked
+from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, waits_for_second_look
 from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
 from memchat.memory.extraction.verdict_outcomes import inbox_entry, to_fact
 from memchat.memory.facts.fact import Fact
@@ -105,7 +105,7 @@ def _linked(ctx: Context, reading: SessionReading, item: Candidate) -> Candidate
 
 def _left_to_person(verdict: Verdict) -> Verdict:
     """A verdict that waits for the person where a second look would be needed."""
-    if verdict.outcome not in ("accept", "doubt") or may_be_stored_unchecked(verdict):
+    if not waits_for_second_look(verdict):
         return verdict
     reasons = verdict.reasons or (NOBODY_LOOKED,)
     return replace(verdict, outcome="review", reasons=reasons)

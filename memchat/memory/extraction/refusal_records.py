@@ -47,7 +47,8 @@ def record(
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
     """The secrets of the conversation: (message id, start, end, text)."""
     said = [turn.content for turn in reading.turns]
-    return [
+    told = [(*one.place, one.words) for one in reading.told_secrets]
+    return told + [
         (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
         for number, found in secrets.find_in_conversation(said)
     ]

@@ -1,8 +1,8 @@
 """The second look: one more call of the model, about candidates that code cannot decide.
 
 Each is sent with its sentences and the conversation around them, as fenced data. The model answers
-``holds``, ``not`` or ``unclear``; one that it leaves out is unclear. What code refused, or only the
-user may decide, is not sent.
+``holds``, ``not``, ``secret`` or ``unclear``; one that it leaves out is unclear. Title and summary
+are sent along, to be dropped where they are secret. What code refused is not sent.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any, Literal
 
 from memchat.errors import ExtractionError
+from memchat.language.numbers import numbers
 from memchat.language.secrets import Secret, find_secrets, mask
-from memchat.memory.extraction.candidate import find_object
+from memchat.memory.extraction.candidate import RELATIONS, Relation, find_object
 from memchat.memory.extraction.extractor import fenced
 from memchat.memory.extraction.json_call import JsonCall
 from memchat.memory.extraction.json_schema import list_schema, object_schema
@@ -31,7 +32,8 @@ WHOLE_CONVERSATION_LIMIT = 2_400
 """Characters up to which a conversation is sent whole; of a longer one only the parts near the
 quotes are sent."""
 _NEAR = 500
-Answer = Literal["holds", "not", "unclear"]
+ANSWERS = ("holds", "not", "secret", "unclear")
+Answer = Literal["holds", "not", "secret", "unclear"]
 
 REFUSAL_REASONS = {
     "joke": "it was said in play or irony",
@@ -45,6 +47,8 @@ REFUSAL_REASONS = {
 }
 """What the user is told for each reason of a ``not``."""
 
+SECRET = "it holds a secret, which is never remembered"
+
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
@@ -53,14 +57,17 @@ class ShownMessage:
     id: str
     role: Role
     text: str
+    said: str = ""
+    """The day, as the reading was shown it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookRequest:
-    """One candidate to look at again."""
+    """One candidate to look at again, or a title or summary."""
 
     said: tuple[tuple[str, int, int], ...]
-    """(message id, start, end) of each sentence that it was quoted from."""
+    """(message id, start, end) of each sentence that it was quoted from; none for a title or
+    summary."""
     key: str
     value: str
     relation: str
@@ -79,6 +86,8 @@ class LookAnswer:
     """Why not, in words for the user."""
     now: str | None = None
     """The whole value that holds now, where a part of a list changed."""
+    relation: Relation | None = None
+    """What it is to the known fact, where the candidate said something else."""
 
 
 UNCLEAR = LookAnswer("unclear")
@@ -114,12 +123,15 @@ def _batch(
     call: JsonCall, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
 ) -> list[LookAnswer]:
     chat = [ChatMessage("user", fenced(_data(requests, messages)))]
-    ids = [f"c{number}" for number in range(1, len(requests) + 1)]
     try:
-        return call.ask(chat, partial(parse_answers, ids=ids))[0]
+        return call.ask(chat, partial(parse_answers, ids=_ids(requests)))[0]
     except ExtractionError as error:
         log.warning("a second look could not be read: %s", error)
         return [UNCLEAR] * len(requests)
+
+
+def _ids(requests: Sequence[LookRequest]) -> list[str]:
+    return [f"c{n}" if request.said else request.key for n, request in enumerate(requests, 1)]
 
 
 def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
@@ -169,36 +181,43 @@ def json_schema() -> dict[str, Any]:
     """The schema of the answer for strict modes."""
     one = object_schema(
         id={"type": "string"},
-        answer={"type": "string", "enum": ["holds", "not", "unclear"]},
+        answer={"type": "string", "enum": list(ANSWERS)},
         why={"type": ["string", "null"], "enum": [*REFUSAL_REASONS, None]},
+        **{"is": {"type": ["string", "null"], "enum": [*RELATIONS, None]}},
         now={"type": ["string", "null"]},
     )
     return object_schema(verdicts=list_schema(one))
 
 
 def _answer(item: dict[str, Any]) -> LookAnswer:
-    answer = str(item.get("answer")).strip().casefold()
+    answer, why, relation = (_word(item.get(name)) for name in ("answer", "why", "is"))
     if answer == "holds":
         now = item.get("now")
         now = " ".join(now.split()) if isinstance(now, str) else ""
-        return LookAnswer("holds", now=None if now.casefold() in ("", "null", "none") else now)
-    if answer == "not":
         return LookAnswer(
-            "not",
-            REFUSAL_REASONS.get(
-                str(item.get("why")).strip().casefold(), REFUSAL_REASONS["never_said"]
-            ),
+            "holds",
+            now=None if now.casefold() in ("", "null", "none") else now,
+            relation=RELATIONS[RELATIONS.index(relation)] if relation in RELATIONS else None,
         )
-    return UNCLEAR
+    if answer == "not":
+        return LookAnswer("not", REFUSAL_REASONS.get(why, REFUSAL_REASONS["never_said"]))
+    return LookAnswer("secret", SECRET) if answer == "secret" else UNCLEAR
+
+
+def _word(value: Any) -> str:
+    return str(value).strip().casefold()
 
 
 def _data(requests: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> dict[str, Any]:
     by_id = {message.id: message for message in messages}
     candidates = []
-    for number, request in enumerate(requests, 1):
+    described = {request.key: request.value for request in requests if not request.said}
+    for name, request in zip(_ids(requests), requests, strict=True):
+        if not request.said:
+            continue
         words = (mark_quoted(by_id[name].text, start, end) for name, start, end in request.said)
         fields = {
-            "id": f"c{number}",
+            "id": name,
             "from": ", ".join(dict.fromkeys(name for name, _, _ in request.said)),
             "words": " … ".join(words),
             "fact": f"{request.key}: {request.value}" if request.value else request.key,
@@ -208,20 +227,39 @@ def _data(requests: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> 
             "until": request.until,
         }
         candidates.append({name: value for name, value in fields.items() if value})
-    return {"messages": list(_shown(requests, messages)), "candidates": candidates}
+    return {
+        "messages": _dated(_shown(requests, messages)),
+        "candidates": candidates,
+        **described,
+    }
+
+
+def _dated(shown: Iterator[tuple[ShownMessage, str]]) -> list[dict[str, str]]:
+    """The messages to send, with a day where it is another than that of the one before."""
+    sent, day = [], ""
+    for message, text in shown:
+        said = {"said": message.said} if message.said != day else {}
+        sent.append({"id": message.id, "who": message.role, **said, "text": text})
+        day = message.said
+    return sent
 
 
 def _shown(
     requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
-) -> Iterator[dict[str, str]]:
-    """The messages to send: all, or of a long conversation the quoted ones with their
-    neighbours."""
+) -> Iterator[tuple[ShownMessage, str]]:
+    """The messages to send: all, or of a long conversation the quoted ones with their neighbours,
+    and those with a number of the title or summary."""
     whole = sum(len(message.text) for message in messages) <= WHOLE_CONVERSATION_LIMIT
     places = {message.id: place for place, message in enumerate(messages)}
     spots: dict[int, list[tuple[int, int]]] = {}
     for request in requests:
         for name, start, end in request.said:
             spots.setdefault(places[name], []).append((start, end))
+        for number in () if request.said else sorted(numbers(request.value)):
+            spot = next((n for n, m in enumerate(messages) if number in m.text), None)
+            if spot is not None:
+                at = messages[spot].text.index(number)
+                spots.setdefault(spot, []).append((at, at + len(number)))
     beside = {at for place in spots for at in (place - 1, place + 1, place + 2)}
     for place, message in enumerate(messages):
         if whole or place in spots:
@@ -230,7 +268,7 @@ def _shown(
             text = _near(message.text, [(0, 0), (len(message.text), len(message.text))])
         else:
             continue
-        yield {"id": message.id, "who": message.role, "text": text}
+        yield message, text
 
 
 def _near(text: str, spots: Sequence[tuple[int, int]]) -> str:

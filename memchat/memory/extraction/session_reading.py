@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -10,13 +10,29 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.language import text
+from memchat.language.secrets import reveals
 from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.extraction.extractor import TranscriptLine, Window
-from memchat.memory.extraction.second_look import REFUSAL_REASONS, SecondLook, ShownMessage
-from memchat.memory.extraction.second_look_verdicts import apply_answer, postponed, to_request
+from memchat.memory.extraction.extractor import TranscriptLine, Window, fitting
+from memchat.memory.extraction.second_look import (
+    REFUSAL_REASONS,
+    LookRequest,
+    SecondLook,
+    ShownMessage,
+)
+from memchat.memory.extraction.second_look_verdicts import (
+    ToldSecret,
+    apply_answer,
+    place_of,
+    postponed,
+    to_request,
+    told_secrets,
+    with_relation,
+    without_secrets,
+)
+from memchat.memory.extraction.session_title import fallback_title
 from memchat.memory.extraction.verdict_outcomes import REPEATED, known_fact, resolve
 from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.in_force import as_of
@@ -49,6 +65,7 @@ _VECTOR_WEIGHT = 0.7
 _SEARCHED = 20
 """How many hits are looked at. Replaced values are found too; each stands for the one in use."""
 PROFILE_MOST = 15
+NEWEST_MOST = 40
 MESSAGES_SEARCHED = 60
 """How many user messages of a window known facts are searched with: its first and last ones."""
 
@@ -89,6 +106,10 @@ class SessionReading:
     summary: str = ""
     linked_by_key: set[str] = field(default_factory=set)
     """Short ids of facts that were not shown, and were found by the key of a proposal."""
+    told_secrets: list[ToldSecret] = field(default_factory=list)
+    """The secrets that a second look named."""
+    withheld: set[str] = field(default_factory=set)
+    """Of ``title`` and ``summary`` those that a second look called secret."""
     look_failed: bool = False
     """Whether the provider failed at the second look."""
     to_read_whole: frozenset[int] = frozenset()
@@ -160,20 +181,53 @@ class SessionReading:
         turns = {turn.id: turn for turn in self.turns}
         return resolve(self.verdicts, turns, self.known, zone)
 
-    def look_again(self, places: Sequence[int], look: SecondLook) -> None:
-        """Replace these verdicts by those after a second look."""
+    def described(self) -> dict[str, str]:
+        """The title and the summary that are to be stored, as far as there are any."""
+        title = None if self.session.title else self.title or fallback_title(self.new_turns)
+        words = {"title": title, "summary": self.summary}
+        return {
+            name: said
+            for name, said in words.items()
+            if said
+            and name not in self.withheld
+            and not any(reveals(said, secret.words) for secret in self.told_secrets)
+        }
+
+    def look_again(
+        self,
+        places: Sequence[int],
+        described: Mapping[str, str],
+        look: SecondLook,
+        zone: ZoneInfo,
+        judge: Callable[[Candidate], Verdict],
+    ) -> None:
+        """Replace these verdicts by those after a second look, and withhold a title or summary that
+        it calls secret. ``judge`` judges a candidate whose relation it corrected."""
         turns = {turn.id: turn for turn in self.gate_turns()}
-        shown = [ShownMessage(turn.id, turn.role, turn.text) for turn in turns.values()]
+        shown = [
+            ShownMessage(turn.id, turn.role, turn.text, windows.said(turn.said_at, zone))
+            for turn in turns.values()
+        ]
         requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
+        requests += [LookRequest((), name, words, "") for name, words in described.items()]
         try:
-            for n, answer in zip(places, look.ask(requests, shown), strict=True):
-                verdict = self.verdicts[n]
-                after = apply_answer(verdict, answer, *self.value_sources(verdict), look.model.name)
-                if answer.reason == REFUSAL_REASONS["wrong_target"]:
-                    after = self.without_link(after)
-                self.verdicts[n] = after
+            answers = look.ask(requests, shown)
         finally:
             self.usage += look.usage
+        said = {turn.id: turn.content for turn in self.turns}
+        for n, answer in zip(places, answers, strict=False):
+            verdict = self.verdicts[n]
+            if answer.answer == "secret":
+                value, spans = verdict.candidate.value, [place_of(p) for p in verdict.spans]
+                self.told_secrets += told_secrets(value, spans, said)
+            after = with_relation(verdict, answer.relation, self.known, judge)
+            after = apply_answer(after, answer, *self.value_sources(after), look.model.name)
+            if answer.reason == REFUSAL_REASONS["wrong_target"]:
+                after = self.without_link(after)
+            self.verdicts[n] = after
+        for name, answer in zip(described, answers[len(places) :], strict=True):
+            self.withheld |= {name} if answer.answer == "secret" else set()
+        self.verdicts = [without_secrets(v, self.told_secrets, said) for v in self.verdicts]
 
     def stored_facts(self) -> set[tuple[int, str, str]]:
         """(id, key, value) of the known facts that were stored when they were shown."""
@@ -235,7 +289,8 @@ class SessionReading:
     ) -> list[tuple[KnownFact, str]]:
         """The facts a window may speak of, each with the day it was learnt.
 
-        What earlier windows proposed, then the stored ones: nearest to each user message, profile.
+        What earlier windows proposed, then the stored ones: nearest to each user message, profile,
+        and the newest of each other key, as far as there is room.
         """
         tx, ids = ctx.tx, ctx.scope.ids
         near = self._near(tx, space, ids, window)
@@ -249,6 +304,12 @@ class SessionReading:
         wanted = Wanted(memory_types=("profile",))
         profile = memory_lists.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
         ordered += [m for m in profile if m.id not in near]
+        used = {m.key for m in ordered}
+        newest = memory_lists.listed(tx, ids, Wanted(), standing, part=Slice(NEWEST_MOST))
+        for memory in newest:
+            if memory.key not in used:
+                ordered.append(memory)
+                used.add(memory.key)
         short = {fact.memory_id: fact.id for fact in self.known.values()}
         for memory in ordered:
             short.setdefault(memory.id, f"k{len(short) + 1}")
@@ -257,7 +318,7 @@ class SessionReading:
             for m in ordered
             if m.active
         ]
-        shown = [*self._proposed(), *stored]
+        shown = fitting([*self._proposed(), *stored])
         self.known |= {fact.id: fact for fact, _ in shown}
         return shown
 

@@ -127,7 +127,7 @@ def to_fact(
         created_by="auto",
         proofs=tuple((p.message_id, p.start, p.quote) for p in verdict.spans),
         detail=verdict.detail,
-        sentence=_sentence(verdict.spans[0], turns),
+        sentence=None if verdict.bare else _sentence(verdict.spans[0], turns),
         **_proposed(verdict, known) | {"key": item.key, "value": item.value},
     )
 
@@ -150,7 +150,7 @@ def inbox_entry(
         start=proof.start if proof else None,
         quote=quote,
         masked=masked,
-        sentence=_sentence(proof, turns) if proof else None,
+        sentence=_sentence(proof, turns) if proof and not verdict.bare else None,
         **fields | {"value": value},
     )
 

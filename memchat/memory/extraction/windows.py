@@ -121,9 +121,10 @@ def _pieces(content: str, room: int) -> list[slice]:
 
 def _line(position: int, message: Message, zone: ZoneInfo, words: str) -> TranscriptLine:
     return TranscriptLine(
-        turn_id(position, message), message.role, _said(message.created_at, zone), words
+        turn_id(position, message), message.role, said(message.created_at, zone), words
     )
 
 
-def _said(at: datetime, zone: ZoneInfo) -> str:
+def said(at: datetime, zone: ZoneInfo) -> str:
+    """The day of a turn as a model is shown it: 2026-11-18 Wed."""
     return f"{at.astimezone(zone):%Y-%m-%d %a}"

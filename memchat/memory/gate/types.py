@@ -74,6 +74,8 @@ class Verdict:
     """Whether a word near the quote may change its meaning."""
     wordless: bool = False
     """Whether only the reason may be kept: for secrets, and what the user asked not to keep."""
+    bare: bool = False
+    """Whether the sentence around its words may not be kept: a secret stands in it."""
     detail: dict[str, str] | None = None
     """What a second look said: ``verdict``, ``reason`` and ``model``."""
 

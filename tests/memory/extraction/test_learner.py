@@ -261,6 +261,32 @@ def test_known_facts_are_shown_so_that_a_change_names_what_it_changes(mc, extrac
     assert (old.inactive_reason, old.replaced_by) == ("superseded", memory.id)
 
 
+def test_no_key_is_listed_of_which_no_fact_is_shown(mc, extract_model) -> None:
+    ana = mc.user("ana")
+    for thing in THINGS:
+        ana.memories.add("fact", thing, f"one in {thing}")
+    ana.memories.add("profile", "city", "Leeds")
+    extract_model.replies.append(answer())
+    talk(mc, "What a day.")
+    data = sent_data(extract_model)
+    assert {one["key"] for one in data["known"]} == {*THINGS, "city"}
+    assert "job" in data["keys"] and not {*THINGS, "city"} & set(data["keys"])
+
+
+def test_a_fact_that_there_was_no_room_to_show_is_found_by_its_key(mc, extract_model) -> None:
+    ana = mc.user("ana")
+    tell(mc, "Vim", key="editor", memory_type="fact")
+    for thing in (*THINGS, *(f"{thing}_case" for thing in THINGS)):
+        ana.memories.add("fact", thing, "of wood and brass " * 8)
+    extract_model.replies.append(
+        answer(fact("these days Helix", "editor", "Helix", memory_type="fact"))
+    )
+    talk(mc, "For all that is made of wood and brass these days Helix.")
+    shown = {one["key"] for one in sent_data(extract_model)["known"]}
+    assert len(shown) > 5 and "editor" not in shown
+    assert [one.value for one in ana.memories.list() if one.key == "editor"] == ["Helix"]
+
+
 def test_until_is_a_date_from_the_message_s_day_in_the_user_s_zone(
     mc, extract_model, clock: FakeClock
 ) -> None:

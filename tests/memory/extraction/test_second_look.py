@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memchat.memory.extraction import json_call, second_look
 from memchat.memory.extraction.candidate import MAX_FACTS
-from memchat.memory.extraction.second_look_verdicts import UNCLEAR
+from memchat.memory.extraction.second_look_verdicts import OTHER_RELATION, UNCLEAR
 from memchat.testing import Request, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -146,13 +146,14 @@ def test_the_offline_stand_in_is_not_asked_and_what_is_doubtful_waits(mc, extrac
     ]
 
 
-def test_what_only_a_person_decides_is_not_sent(mc, extract_model) -> None:
+def test_what_only_a_person_decides_is_looked_at_for_secrets_alone(mc, extract_model) -> None:
     sensitive = fact("I drink tea", "drink", "tea", flags=["sensitive"])
     nobody = fact("I fly kites", "hobby", "flying kites")
     extract_model.replies.append(answer(OWL, sensitive, nobody))
+    extract_model.second_look = judge(pet="holds", drink="not")
     talk(mc, SAID)
     (request,) = looks(extract_model)
-    assert [item["fact"] for item in sent(request)["candidates"]] == ["pet: an owl"]
+    assert [c["fact"] for c in sent(request)["candidates"]] == ["pet: an owl", "drink: tea"]
     assert [item.value for item in mc.user("ana").inbox.list()] == ["tea"]
 
 
@@ -218,7 +219,7 @@ def test_no_words_can_close_the_fence_of_the_data(mc, extract_model) -> None:
 
 
 def test_of_a_long_conversation_only_what_stands_near_the_words_is_sent(mc, extract_model) -> None:
-    filler = [f"Some words about nothing, number {n}. " * 12 for n in range(12)]
+    filler = [f"Some words about nothing, letter {n}. " * 12 for n in "abcdefghijkl"]
     extract_model.replies.append(answer(*_from("u9", [OWL])))
     talk(mc, *filler[:4], "I keep an owl.", *filler[4:])
     (request,) = looks(extract_model)
@@ -249,6 +250,71 @@ def test_what_holds_now_takes_the_place_of_the_value_where_its_words_were_said(
 def test_without_words_that_were_said_the_proposed_value_stays(mc, extract_model, now) -> None:
     tell_list(mc, extract_model, now)
     assert values(mc) == {"beans"}
+
+
+def known_and_told(mc, extract_model, said: str, known: dict[str, Any], told: dict[str, Any], look):
+    """A fact is known, and a second conversation says something of it."""
+    extract_model.replies.append(answer(known))
+    talk(mc, known["quotes"][0]["text"] + ".")
+    extract_model.replies.append(answer({**told, "to": "k1"}))
+    extract_model.second_look = look
+    talk(mc, said)
+
+
+EDITOR = fact("I write in Vim", "editor", "Vim")
+HELIX = fact("I also write in Helix now", "editor", "Helix", **{"is": "updates"})
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        ("beside", {"Vim", "Helix"}),
+        ("new", {"Vim", "Helix"}),
+        ("updates", {"Helix"}),
+        (None, {"Helix"}),
+    ],
+)
+def test_the_relation_that_the_second_look_gives_is_the_one_that_is_applied(
+    mc, extract_model, relation: str | None, expected: set[str]
+) -> None:
+    look = judge(editor={"answer": "holds", "why": None, "is": relation, "now": None})
+    known_and_told(mc, extract_model, "I also write in Helix now.", EDITOR, HELIX, look)
+    assert values(mc) == expected and mc.user("ana").inbox.list() == []
+
+
+def test_an_update_that_was_proposed_beside_takes_the_place_of_the_other(mc, extract_model) -> None:
+    moved = fact("I moved to Helix from Vim", "editor", "Helix", **{"is": "beside"})
+    look = judge(editor={"answer": "holds", "why": None, "is": "updates", "now": None})
+    known_and_told(mc, extract_model, "I moved to Helix from Vim.", EDITOR, moved, look)
+    assert values(mc) == {"Helix"}
+
+
+def test_a_second_value_of_a_key_that_holds_one_waits_for_the_person(mc, extract_model) -> None:
+    known = fact("I live in Leeds", "city", "Leeds")
+    told = fact("I live in York too now", "city", "York", **{"is": "updates"})
+    look = judge(city={"answer": "holds", "why": None, "is": "beside", "now": None})
+    known_and_told(mc, extract_model, "I live in York too now.", known, told, look)
+    assert values(mc) == {"Leeds"}
+    assert [(i.value, i.reason) for i in mc.user("ana").inbox.list()] == [("York", OTHER_RELATION)]
+
+
+def test_an_end_needs_a_known_fact_whatever_the_second_look_says(mc, extract_model) -> None:
+    extract_model.replies.append(answer(OWL))
+    extract_model.second_look = judge(pet={"answer": "holds", "is": "ends"})
+    talk(mc, SAID)
+    assert values(mc) == set()
+    assert [item.reason for item in mc.user("ana").inbox.list()] == [OTHER_RELATION]
+
+
+def test_the_second_look_is_told_on_which_day_the_words_were_said(mc, extract_model, clock) -> None:
+    extract_model.replies.append(answer(OWL))
+    with mc.user("ana").chat() as chat:
+        assert chat.send(SAID).read()
+        clock.advance(days=1)
+        assert chat.send("Bye.").read()
+    (request,) = looks(extract_model)
+    said = [message.get("said") for message in sent(request)["messages"]]
+    assert said == ["2026-05-01 Fri", None, "2026-05-02 Sat", None]
 
 
 ANSWERS = st.sampled_from(

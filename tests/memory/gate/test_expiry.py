@@ -91,6 +91,10 @@ def test_the_figure_counts_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> Non
         ("before Friday", "before:weekday:fri", "2026-11-26"),
         ("until the end of next week", "end:next_week", "2026-11-29"),
         ("until the end of next year", "end:next_year", "2027-12-31"),
+        ("next week", "next:week", "2026-11-29"),
+        ("until the end of next quarter", "end:next_quarter", "2027-03-31"),
+        ("through Q2", "q2", "2027-06-30"),
+        ("in May", "month:05", "2027-05-31"),
     ],
 )
 def test_a_phrase_of_a_friday_in_november(said: str, code: str, day: str) -> None:
@@ -326,6 +330,14 @@ def test_a_vague_or_elapsed_time_never_ends_on_a_day(text: str, said: str, code:
 def test_a_state_told_by_its_length_asks_for_a_second_look(text: str, said: str, code: str) -> None:
     given = verdict(row(text, said, code, key="status", value=text, quote=text), FRIDAY)
     assert (given.outcome, given.until) == ("doubt", None)
+
+
+@pytest.mark.parametrize("code", ["month:10", "2026-10-01"])
+@pytest.mark.parametrize("said", ["since October", "seit Oktober", "desde octubre"])
+def test_since_when_it_has_been_so_is_no_end(said: str, code: str) -> None:
+    given = verdict(row(f"Rome {said}.", said, code), FRIDAY)
+    assert given.outcome != "refuse" and given.until is None
+    assert "the words for its end say since when it has been so" in given.reasons
 
 
 def test_every_friday_is_a_habit_and_never_an_end() -> None:

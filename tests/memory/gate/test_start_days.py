@@ -31,6 +31,11 @@ def started(text: str, said: str | None, code: str | None, when: Instant, **more
         ("Starting in two weeks I live in Rome.", "Starting in two weeks", "+2w", "Rome", "12-04"),
         ("Ab Montag wohne ich in Bonn.", "Ab Montag", "weekday:mon", "Bonn", "11-23"),
         ("Ab Dezember wohne ich in Bonn.", "Ab Dezember", "month:dec", "Bonn", "12-01"),
+        ("From May I live in Porto.", "From May", "month:05", "Porto", "05-01"),
+        ("From Q2 I live in Porto.", "From Q2", "q2", "Porto", "04-01"),
+        ("From next quarter I live in Rome.", "From next quarter", "next:quarter", "Rome", "01-01"),
+        ("From next week I live in Porto.", "From next week", "next:week", "Porto", "11-23"),
+        ("From the summer I live in Porto.", "From the summer", "summer", "Porto", "06-21"),
         ("À partir de lundi je vis à Lyon.", "À partir de lundi", "weekday:mon", "Lyon", "11-23"),
         ("Desde el 1 de mayo vivo en Vigo.", "Desde el 1 de mayo", "05-01", "Vigo", "05-01"),
         ("Da lunedì vivo a Pisa.", "Da lunedì", "weekday:mon", "Pisa", "11-23"),
@@ -44,7 +49,7 @@ def test_a_start_that_lies_ahead_is_a_day(
     text: str, said: str, code: str, value: str, day: str
 ) -> None:
     given = started(text, said, code, FRIDAY, value=value)
-    year = 2027 if day.startswith("05") else 2026
+    year = 2026 if day >= "11" else 2027
     assert given.starts == date.fromisoformat(f"{year}-{day}"), given.reasons
     assert given.outcome in ("accept", "doubt") and given.until is None
     assert not [reason for reason in given.reasons if "start" in reason]
@@ -57,6 +62,7 @@ def test_a_start_that_lies_ahead_is_a_day(
         ("From next month I live in Porto.", "From next month", "soon"),
         ("From Monday I live in Porto.", "From Monday", "weekday:tue"),
         ("From May 2028 I live in Porto.", "From May 2028", "month:may"),
+        ("From Q2 I live in Porto.", "From Q2", "q3"),
         ("From my birthday on I live in Porto.", "From my birthday on", "month:may"),
     ],
 )
@@ -72,12 +78,23 @@ def test_a_start_that_cannot_be_read_waits_for_a_person(text: str, said: str, co
         ("From today I live in Porto.", "From today", "today"),
         ("I live in Porto since Monday.", "since Monday", "2026-11-16"),
         ("From November I live in Porto.", "From November", "month:nov"),
+        ("I live in Porto since October.", "since October", "month:10"),
+        ("I've lived in Porto since May.", "since May", "month:05"),
+        ("Seit Oktober wohne ich in Porto.", "Seit Oktober", "month:10"),
+        ("Vivo en Porto desde octubre.", "desde octubre", "month:10"),
+        ("Moro em Porto desde outubro.", "desde outubro", "month:10"),
         ("I live in Porto from now on.", "from now on", "today"),
     ],
 )
 def test_what_starts_today_or_has_started_holds_now(text: str, said: str, code: str) -> None:
     given = started(text, said, code, FRIDAY, value="Porto")
     assert (given.outcome, given.starts) == ("accept", None), given.reasons
+
+
+def test_a_month_that_was_last_month_asks_whether_it_has_begun() -> None:
+    given = started("Da ottobre vivo a Pisa.", "Da ottobre", "month:10", FRIDAY, value="Pisa")
+    assert (given.outcome, given.starts) == ("doubt", None)
+    assert given.reasons == ("it may have begun already: Da ottobre",)
 
 
 def test_what_would_end_before_it_starts_is_refused() -> None:

@@ -76,6 +76,9 @@ def _resolve(case: Case, places: list[tuple[Turn, Span]]) -> date | None:
     if named.endless and own:
         case.notes.append("it was said to hold for good")
         return None
+    if named.since and named.count is None:
+        case.notes.append("the words for its end say since when it has been so")
+        return None
     if candidate.until is None:
         case.reviews.append(UNREAD)
         return None

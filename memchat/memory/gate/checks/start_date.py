@@ -60,6 +60,8 @@ _AHEAD = re.compile(
 )
 _BEFORE = 60
 """Characters before a day in which "until" or "from" is looked for."""
+_NEARER_AHEAD = 183
+"""Days; a month without a year that lies further ahead may as well be the last one."""
 _COMING_DAY = re.compile(rf"(?<!\w)(?:{_COMING})(?!\w)")
 _LASTING = re.compile(rf"(?:{calendar.words_for('until', 'leads', 'before')}|over|the|die)\s*$")
 _RANGE = re.compile(rf"\s*(?:-|(?:to|through|{calendar.words_for('until')})\s)")
@@ -86,6 +88,8 @@ def _resolve(case: Case) -> date | None:
     turn, span = phrase_places(candidate.from_said or "", case)[-1]
     named, code = read_phrase(turn, span, clause_around(turn.text, span)), candidate.starts or ""
     day = turn.said_at.astimezone(case.zone).date()
+    if named.since:
+        return None
     try:
         starts = a_week_later(named, code, from_date(code, turn.said_at, case.zone), day)
     except InputError as error:
@@ -97,6 +101,10 @@ def _resolve(case: Case) -> date | None:
         named, code, starts, day, languages_near(turn, span, case), first=True
     ):
         case.reviews.append(f"{UNREAD}: “{span.text}” may be another day")
+        return None
+    bare = named.month is not None or bool(named.dates)
+    if bare and not named.year and not named.next and (starts - day).days > _NEARER_AHEAD:
+        case.signals.append(f"it may have begun already: {span.text}")
         return None
     if until is not None and starts > until:
         case.refusals.append("it would end before it starts")
