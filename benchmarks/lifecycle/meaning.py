@@ -134,8 +134,9 @@ def _told(desk: Desk, row: dict[str, Any]) -> Told:
     learned = chat.learned
     described = f"{learned.title} {learned.summary}" if learned else ""
     texts = [*stored_texts(desk.mc.settings.home / FILE)]
-    desk.mc.user(USER).answer(own)
-    texts += [("prompt", m.content) for m in desk.chat.requests[-1].messages[:1]]
+    # Asked in other words: a turn that asks the same is not shown again.
+    desk.mc.user(USER).answer(f"{own.replace(row['secret'] or own, '')} And now?")
+    texts += [("prompt", request.messages[0].content) for request in desk.chat.requests]
     noted = mask(own)
     return Told(
         row,
@@ -228,9 +229,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     hands = readers.hands.values() if readers is not None else ()
-    for hand in hands:
-        print(f"{hand.written} calls were written to {hand.folder / 'ask'}")
     if any(hand.written for hand in hands):
+        for hand in hands:
+            print(f"{hand.written} calls were written to {hand.folder / 'ask'}")
         return 3
     for one in told if args.list else ():
         wrong = (one.places or one.unmasked) if one.row["secret"] else one.held or one.unmasked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 def is_card(digits: str) -> bool:
@@ -130,6 +130,19 @@ _FORMS: tuple[tuple[str, Check | None], ...] = (
     (rf"[a-z]{{4}}\d\d{_MONTH}{_DAY}[hmx][a-z]{{5}}[a-z\d]\d", None),  # Mexico
     (r"[ap]\d{9}[a-z]", None),  # Kenya, of taxpayers
 )  # fmt: skip
-DOCUMENTS = [(re.compile(rf"(?<![\w.,:/-])(?:{form})(?![\w-])"), holds) for form, holds in _FORMS]
-"""Numbers of documents that have letters or dates in fixed places, in a folded text, each with the
-check of its digits."""
+_DOCUMENTS = [(re.compile(rf"(?:{form})(?![\w-])"), holds) for form, holds in _FORMS]
+_ANY = re.compile(
+    r"(?<![\w.,:/-])(?=\w[\w .-]{0,20}\d)"  # spares most words the list
+    rf"(?:{'|'.join(form for form, _ in _FORMS)})(?![\w-])"
+)
+
+
+def documents(text: str) -> Iterator[tuple[int, int]]:
+    """The places of the numbers of documents in a folded text: they have letters or dates in fixed
+    places, and maybe check digits."""
+    for place in _ANY.finditer(text):
+        for form, holds in _DOCUMENTS:
+            found = form.match(text, place.start())
+            if found and (holds is None or holds(found)):
+                yield found.span()
+                break

@@ -292,6 +292,8 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
             yield "password", *span
     for span in wallet_words.find(text):
         yield "password", *span
+    for span in check_digits.documents(text):
+        yield "id number", *span
     for kind, pattern, holds in _FORMS:
         for match in pattern.finditer(text):
             start, end = match.span(match.lastgroup or 0)
@@ -347,7 +349,6 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool] | None
     ("id number", _ID_SAID, None),
     ("id number", _DNI, lambda match: check_digits.is_dni(match[1], match[2])),
     ("id number", _LONG_ID, lambda match: check_digits.is_national_id(match[0])),
-    *(("id number", *document) for document in check_digits.DOCUMENTS),
 )
 """Kinds of secrets by their form: the last group of a pattern, or all it matches, is the secret if
 the check holds."""

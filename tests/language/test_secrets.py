@@ -24,6 +24,7 @@ REPEATED = (
     "?key=", "aa://a:", "'\"", "=", "密码", "-----BEGIN PRIVATE KEY-----", "curl -u ", "set a ",
     "a1b2 ", "Ab1@c ", "token='a1", "security question ", "the answer is ", "passwrod ",
     "pin ", "door 4471 ", "door left 3 ", "phone open left ", "door 1-",
+    "ab 12 34 56 ", "morga657054 ", "1 85 05 ", "810125-",
 )  # fmt: skip
 
 
