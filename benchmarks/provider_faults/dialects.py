@@ -114,7 +114,9 @@ def _anthropic(text: str, *, streams: bool) -> tuple[str, str]:
     whole = {"id": "c", "type": "message", "role": "assistant", "model": "m", "usage": usage}
     if not streams:
         parts = [{"type": "text", "text": text}]
-        return json.dumps({**whole, "content": parts, "stop_reason": "end_turn"}), "application/json"
+        return json.dumps(
+            {**whole, "content": parts, "stop_reason": "end_turn"}
+        ), "application/json"
     empty, piece = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
     return _named(
         ("message_start", {"message": {**whole, "content": []}}),
