@@ -140,7 +140,7 @@ def test_a_missing_key_is_a_problem_and_nothing_is_sent(
     done = run("doctor", "--probe")
     state, line = probed(done)[0]
     assert (done.code, state, server.requests) == (1, "problem", [])
-    assert "needs a key: set OPENAI_API_KEY" in line
+    assert "needs a key (OPENAI_API_KEY): run memchat keys set openai" in line
 
 
 @pytest.mark.parametrize("step", [None, Fail(401), Rows([[1.0, 2.0]])], ids=["ok", "key", "size"])
