@@ -9,8 +9,8 @@ import pytest
 
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.extraction.second_look_verdicts import (
-    may_be_stored_unchecked,
     needs_second_look,
+    waits_for_second_look,
 )
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact, Turn
@@ -153,12 +153,12 @@ def test_what_may_turn_it_elsewhere_in_the_message_has_it_looked_at_and_holds_no
 ) -> None:
     verdict = gate(fact(quote, "Trento", key="city"), said(text))
     assert (verdict.outcome, verdict.signals, verdict.beside) == ("accept", (), True)
-    assert needs_second_look(verdict, "auto") and not may_be_stored_unchecked(verdict)
+    assert needs_second_look(verdict, "auto") and waits_for_second_look(verdict)
 
 
 def test_what_has_nothing_beside_it_is_certain_and_asked_about_only_where_all_are() -> None:
     verdict = gate(fact("I live in Trento", "Trento", key="city"), said("I live in Trento."))
-    assert may_be_stored_unchecked(verdict)
+    assert verdict.outcome == "accept" and not waits_for_second_look(verdict)
     asked = [mode for mode in ("off", "auto", "always") if needs_second_look(verdict, mode)]
     assert asked == ["always"]
 
