@@ -68,7 +68,7 @@ def test_a_value_that_cannot_be_is_refused(mc, what: str) -> None:
 
 @pytest.mark.parametrize("at", [None, "now", datetime(1, 1, 1, tzinfo=UTC), datetime.max])
 def test_a_clock_that_says_no_time_to_reckon_with_is_refused_by_every_verb(tmp_path, at) -> None:
-    with MemChat(tmp_path, clock=lambda: at, settings=Settings(embed_model="none")) as mc:
+    with MemChat(tmp_path, clock=lambda: at, embedder=None) as mc:
         ana = mc.user("ana")
         for verb in (
             lambda: ana.notes.add("A word."),
