@@ -13,8 +13,10 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -233,16 +235,30 @@ def _revision(tx: Connection) -> str | None:
 
 
 def _engine(path: Path) -> Engine:
+    options: dict[str, Any] = {"timeout": BUSY_SECONDS, "check_same_thread": False}
+    connecting: dict[str, Any] = {"connect_args": options}
+    if not (os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)):
+        # SQLite reads no file with a WAL by itself where it can write nothing beside it.
+        connecting = {"creator": partial(open_read_only, path, **options)}
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),  # a file name is never parsed as a URL
         hide_parameters=True,  # values stay out of error messages
-        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         pool_size=4,
         max_overflow=60,
+        **connecting,
     )
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     return engine
+
+
+def open_read_only(path: Path, **options: Any) -> sqlite3.Connection:
+    """Open a database file for reading, without a file beside it where it has no WAL."""
+    wal = path.with_name(f"{path.name}-wal")
+    whole = not wal.exists() or wal.stat().st_size == 0
+    mode = "mode=ro&immutable=1" if whole else "mode=ro"
+    uri = f"file:{quote(str(path.absolute()))}?{mode}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, **options)
 
 
 def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
