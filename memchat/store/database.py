@@ -22,7 +22,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memchat import disk, processes
-from memchat.errors import InputError, SchemaError, StoreError
+from memchat.errors import InputError, SchemaError, StoreError, StoreFull
 from memchat.language import word_search
 from memchat.store import raw_sql, schema
 from memchat.store.open_lock import OpenLock
@@ -35,6 +35,10 @@ BRIEFLY_MS = 20
 """Milliseconds that ``write_if_free`` waits for the write lock."""
 _IDLE = 2
 """Idle connections that are kept open for reading, and as many for writing."""
+_DELETING_TOO = (
+    "deleting from the store takes some too, so delete other files first, or backups with "
+    "memchat backup prune"
+)
 _OURS = "alembic_version"
 _PERHAPS_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _TABLES = "SELECT name FROM sqlite_master"
@@ -304,7 +308,7 @@ def store_error(error: BaseException | None, path: Path) -> StoreError:
     # SQLite reports an I/O error for a file it cannot create or extend, on a full disk too.
     refused = disk.no_room_in(path.parent) if code in _PERHAPS_FULL else None
     if code == sqlite3.SQLITE_FULL or refused is not None:
-        return disk.full(str(path), refused)
+        return StoreFull(f"{disk.full(str(path), refused)}; {_DELETING_TOO}")
     return StoreError(_advice(error, path))
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 
 from memchat import InputError, MemChat, Wanted
-from memchat.config import Settings
 
 
 @pytest.mark.parametrize(
