@@ -262,7 +262,8 @@ def open_read_only(path: Path, **options: Any) -> sqlite3.Connection:
     whole = not wal.exists() or wal.stat().st_size == 0
     mode = "mode=ro&immutable=1" if whole else "mode=ro"
     uri = f"file:{quote(str(path.absolute()))}?{mode}"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, **options)
+    opened: sqlite3.Connection = sqlite3.connect(uri, uri=True, isolation_level=None, **options)
+    return opened
 
 
 def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
