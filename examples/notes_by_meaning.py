@@ -49,7 +49,7 @@ def main() -> None:
         unread = [notes.get(use.note_id).external_id for use in notes.report().unread]
         print(f"found and never read: doc:{unread[0]}")
         notes.add("Authorization moved to the gateway.", type="doc", external_id=2)
-        (found,) = notes.search("gateway", include_text=True).hits
+        (found,) = notes.search("gateway", limit=1, include_text=True).hits
         print(f"replaced: doc:{found.source_id} {found.text}")
         notes.delete(added.ids[0])
         print(f"after deleting: {len(notes.list())} document")

@@ -15,7 +15,9 @@ from memchat.app.jobs import Jobs
 from memchat.app.services import Services
 from memchat.app.user import User
 from memchat.assembly import Assembly
+from memchat.errors import InputError
 from memchat.types import OnProgress, Scope
+from memchat.types.note import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from memchat.doctor import Check
@@ -47,7 +49,8 @@ class MemChat:
         """
         settings = settings or config.load()
         self.settings = settings.with_(home=Path(home)) if home is not None else settings
-        self._assembly = Assembly(self.settings, clock or _now, chat_model, extract_model, embedder)
+        now = _now if clock is None else _checked(clock)
+        self._assembly = Assembly(self.settings, now, chat_model, extract_model, embedder)
         self._background = Background()
         self._closed = False
 
@@ -166,3 +169,18 @@ class MemChat:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _checked(clock: Callable[[], datetime]) -> Callable[[], datetime]:
+    """A clock that raises InputError where the one that was given says no time to reckon with."""
+
+    def now() -> datetime:
+        at: object = clock()
+        if not isinstance(at, datetime) or not EARLIEST.year <= at.year <= LATEST.year:
+            raise InputError(
+                f"the clock said {at}; it must return an aware time of the years {EARLIEST.year} "
+                f"to {LATEST.year}, as datetime.now(UTC) does"
+            )
+        return at
+
+    return now

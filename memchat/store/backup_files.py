@@ -7,11 +7,18 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
 
 from memchat.errors import InputError, MemChatError, NotFound, SchemaError, StoreError
+<<<<<<< HEAD
 from memchat.store import backup_comparison, layout
 from memchat.store.database import FILE, damaged, has_our_tables, store_error
+||||||| 5dd0535
+from memchat.store import backup_comparison
+from memchat.store.database import FILE, damaged, has_our_tables, store_error
+=======
+from memchat.store import backup_comparison
+from memchat.store.database import FILE, damaged, has_our_tables, open_read_only, store_error
+>>>>>>> h-files
 from memchat.types import Backup
 
 SUFFIX = ".bak"
@@ -115,15 +122,6 @@ def _revision(backup: sqlite3.Connection, path: Path) -> str:
     if row is None:
         raise SchemaError(f"{path} is no backup of memchat: it is empty")
     return str(row[0])
-
-
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """Open a database file for reading, without a file beside it where it has no WAL."""
-    wal = path.with_name(f"{path.name}-wal")
-    whole = not wal.exists() or wal.stat().st_size == 0
-    options = "mode=ro&immutable=1" if whole else "mode=ro"
-    uri = f"file:{quote(str(path.absolute()))}?{options}"
-    return sqlite3.connect(uri, uri=True, isolation_level=None)
 
 
 def holds_forgotten(path: Path, live: Path) -> bool | None:

@@ -13,14 +13,16 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memchat import disk, processes
-from memchat.errors import InputError, SchemaError, StoreError
+from memchat.errors import InputError, SchemaError, StoreError, StoreFull
 from memchat.language import word_search
 from memchat.store import layout, raw_sql, schema
 from memchat.store.open_lock import OpenLock
@@ -33,6 +35,10 @@ BRIEFLY_MS = 20
 """Milliseconds that ``write_if_free`` waits for the write lock."""
 _IDLE = 2
 """Idle connections that are kept open for reading, and as many for writing."""
+_DELETING_TOO = (
+    "deleting from the store takes some too, so delete other files first, or backups with "
+    "memchat backup prune"
+)
 _OURS = "alembic_version"
 _PERHAPS_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -249,16 +255,31 @@ def _revision(tx: Connection) -> str | None:
 
 
 def _engine(path: Path) -> Engine:
+    options: dict[str, Any] = {"timeout": BUSY_SECONDS, "check_same_thread": False}
+    connecting: dict[str, Any] = {"connect_args": options}
+    if not (os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)):
+        # SQLite reads no file with a WAL by itself where it can write nothing beside it.
+        connecting = {"creator": partial(open_read_only, path, **options)}
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),  # a file name is never parsed as a URL
         hide_parameters=True,  # values stay out of error messages
-        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         pool_size=4,
         max_overflow=60,
+        **connecting,
     )
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     return engine
+
+
+def open_read_only(path: Path, **options: Any) -> sqlite3.Connection:
+    """Open a database file for reading, without a file beside it where it has no WAL."""
+    wal = path.with_name(f"{path.name}-wal")
+    whole = not wal.exists() or wal.stat().st_size == 0
+    mode = "mode=ro&immutable=1" if whole else "mode=ro"
+    uri = f"file:{quote(str(path.absolute()))}?{mode}"
+    opened: sqlite3.Connection = sqlite3.connect(uri, uri=True, isolation_level=None, **options)
+    return opened
 
 
 def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
@@ -304,7 +325,7 @@ def store_error(error: BaseException | None, path: Path) -> StoreError:
     # SQLite reports an I/O error for a file it cannot create or extend, on a full disk too.
     refused = disk.no_room_in(path.parent) if code in _PERHAPS_FULL else None
     if code == sqlite3.SQLITE_FULL or refused is not None:
-        return disk.full(str(path), refused)
+        return StoreFull(f"{disk.full(str(path), refused)}; {_DELETING_TOO}")
     return StoreError(_advice(error, path))
 
 

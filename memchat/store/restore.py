@@ -13,7 +13,7 @@ from memchat import disk
 from memchat.errors import StoreError
 from memchat.store import backup_copy, backup_files
 from memchat.store.backup_copy import Report
-from memchat.store.database import damaged, has_our_tables
+from memchat.store.database import damaged, has_our_tables, open_read_only
 
 _WAIT_SECONDS = 1.0
 """For another process to finish closing the store."""
@@ -66,7 +66,7 @@ def put_back(
                 if kept is not None:
                     backup_copy.write(present, kept, report, checked=False)
                 before_change()
-                with closing(backup_files.open_read_only(backup)) as source:
+                with closing(open_read_only(backup)) as source:
                     backup_copy.transfer(source, present, report)
         except sqlite3.DatabaseError as error:
             if not damaged(error):
@@ -79,7 +79,7 @@ def _replace_unreadable(backup: Path, store: Path, kept: Path | None, report: Re
     open either."""
     new, unfinished = (backup_files.temporary_path(path) for path in (store, kept or store))
     try:
-        with closing(backup_files.open_read_only(backup)) as source:
+        with closing(open_read_only(backup)) as source:
             backup_copy.pages(source, new, report)
         if kept is not None:
             with open(store, "rb") as old, open(disk.new_file(unfinished), "wb") as copy:

@@ -385,6 +385,14 @@ def test_a_record_that_stands_twice_is_stored_once(file, mc) -> None:
     assert all("has the same id" in one.reason for one in done.refused)
 
 
+def test_an_app_that_stands_twice_is_made_once(file, mc) -> None:
+    header, *rest, end = file.read_text(encoding="utf-8").splitlines()
+    apps = [line for line in rest if '"record":"app"' in line]
+    file.write_text("\n".join([header, *apps, *rest, end]), encoding="utf-8")
+    done = mc.user("ana").import_file(file)
+    assert (done.added["app"], done.known["app"], done.refused) == (len(apps), len(apps), ())
+
+
 def test_the_reasons_hold_no_words_of_the_file(file, mc) -> None:
     broken = transfer.changed(
         file,

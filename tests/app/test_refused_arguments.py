@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memchat import InputError, Wanted
+from memchat import InputError, MemChat, Wanted
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,18 @@ def test_a_value_that_cannot_be_is_refused(mc, what: str) -> None:
     with pytest.raises(InputError):
         REFUSED[what](ana)
     assert ana.sessions.list() == []
+
+
+@pytest.mark.parametrize("at", [None, "now", datetime(1, 1, 1, tzinfo=UTC), datetime.max])
+def test_a_clock_that_says_no_time_to_reckon_with_is_refused_by_every_verb(tmp_path, at) -> None:
+    with MemChat(tmp_path, clock=lambda: at, embedder=None) as mc:
+        ana = mc.user("ana")
+        for verb in (
+            lambda: ana.notes.add("A word."),
+            lambda: ana.memories.add("fact", "boat", "a boat"),
+            lambda: ana.search("boat last week"),
+            ana.memories.list,
+            lambda: mc.now,
+        ):
+            with pytest.raises(InputError, match="it must return an aware time of the years"):
+                verb()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memchat.providers import minilm_embedder
 from tests.support.paths import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -23,7 +24,6 @@ def _without_settings_and_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         if name.startswith("MEMCHAT_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("MEMCHAT_HOME", str(tmp_path / "unused"))
-    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "none")
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("an example used the network")
@@ -31,10 +31,18 @@ def _without_settings_and_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
+@pytest.mark.parametrize("embedder", ["none", "minilm"])
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_prints_what_its_docstring_says(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path,
+    embedder: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if embedder == "minilm" and not minilm_embedder.available():
+        pytest.skip("the weights of MiniLM are not on this machine")
+    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", embedder)
     said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
     # In a thread of its own: asyncio.run drops the event loop that litellm left in this one.
     with ThreadPoolExecutor(1) as pool:

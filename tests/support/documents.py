@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 LOCK = "(0123456789abcdef0123456789abcdef)"
 ENCRYPTED = (
@@ -63,11 +63,17 @@ def word(
 
 def with_body(document: bytes, xml: bytes) -> bytes:
     """A Word document with some XML at the beginning of its body."""
+    begin = b"<w:body>"
+    return with_part(document, "word/document.xml", lambda was: was.replace(begin, begin + xml))
+
+
+def with_part(document: bytes, part: str, change: Callable[[bytes], bytes]) -> bytes:
+    """A Word document of which a file within it is changed."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(document)) as old, zipfile.ZipFile(out, "w") as new:
-        for part in old.infolist():
-            content = old.read(part)
-            if part.filename == "word/document.xml":
-                content = content.replace(b"<w:body>", b"<w:body>" + xml)
-            new.writestr(part.filename, content, zipfile.ZIP_DEFLATED, compresslevel=1)
+        for one in old.infolist():
+            content = old.read(one)
+            if one.filename == part:
+                content = change(content)
+            new.writestr(one.filename, content, zipfile.ZIP_DEFLATED, compresslevel=1)
     return out.getvalue()

@@ -14,7 +14,7 @@ from tests.support.ui.tab import ANA, app, buttons, forget_desk, press, say, tex
 from ui import components
 from ui.desk import Desk
 
-FULL = "is full. Nothing that was kept is lost. Free some space and try again."
+FULL = "is full. Nothing that was kept is lost. Free some space and try again"
 
 
 @pytest.fixture

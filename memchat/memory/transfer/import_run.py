@@ -135,6 +135,9 @@ class ImportRun:
 
     def _app(self, values: Values) -> None:
         name = values["name"]
+        if name in self._apps:  # it stands twice in the file
+            self._known["app"] += 1
+            return
         if name == EVERY_APP:
             app_id = self._shared
         else:

@@ -9,6 +9,7 @@ from typing import Any
 
 import docx
 from docx.document import Document as WordDocument
+from docx.opc.constants import RELATIONSHIP_TYPE as RT
 from docx.oxml.ns import qn
 from docx.oxml.xmlchemy import BaseOxmlElement
 from docx.text.paragraph import Paragraph
@@ -42,7 +43,12 @@ def read(data: bytes) -> Document:
             raise InputError(BOMB)
     document = docx.Document(io.BytesIO(data))
     text = "\n\n".join(_blocks(document))
-    return Document(text, document.core_properties.title or _first_heading(text))
+    # For a document without properties python-docx makes some, with a title of its own.
+    has_properties = any(
+        rel.reltype == RT.CORE_PROPERTIES for rel in document.part.package.rels.values()
+    )
+    title = document.core_properties.title if has_properties else None
+    return Document(text, title or _first_heading(text))
 
 
 def _blocks(document: WordDocument) -> Iterator[str]:
@@ -101,7 +107,8 @@ def _text(element: BaseOxmlElement) -> str:
 def _pieces(element: BaseOxmlElement) -> Iterator[str]:
     for node in element:
         if node.tag == _TEXT:
-            yield node.text or ""
+            # Not its text alone, which ends at the first entity. An entity stays as its name.
+            yield "".join(node.itertext())
         elif node.tag in _MARKS:
             yield _MARKS[node.tag]
         elif node.tag not in _LEFT_OUT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -91,6 +92,28 @@ def test_each_word_of_a_word_document_is_read_once(xml: str, words: str) -> None
     document = documents.with_body(documents.word(), xml.encode())
 
     assert formats.read("a.docx", document).text == words
+
+
+def test_text_behind_an_entity_is_kept() -> None:
+    document = documents.with_part(
+        documents.with_body(
+            documents.word(), b"<w:p><w:r><w:t>Before &x; after.</w:t></w:r></w:p>"
+        ),
+        "word/document.xml",
+        lambda xml: xml.replace(b"?>", b'?><!DOCTYPE d [<!ENTITY x "it">]>', 1),
+    )
+
+    assert formats.read("a.docx", document).text == "Before &x; after."
+
+
+def test_a_word_document_without_properties_has_no_title() -> None:
+    document = documents.with_part(
+        documents.word(("Normal", "Words.")),
+        "_rels/.rels",
+        lambda xml: re.sub(rb"<Relationship [^>]*core-properties[^>]*>", b"", xml),
+    )
+
+    assert formats.read("a.docx", document).title is None
 
 
 def test_what_cannot_be_read_is_refused_with_the_reason() -> None:

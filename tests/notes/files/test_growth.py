@@ -11,7 +11,7 @@ import pytest
 from memchat.errors import InputError
 from memchat.notes.chunking import chunks
 from memchat.notes.files import child
-from memchat.notes.profile import DOCUMENT, MEMO
+from memchat.notes.profile import DOCUMENT, MEMO, Profile
 from memchat.notes.token_count import most_tokens
 
 SIZE = 12_000
@@ -54,34 +54,11 @@ def test_a_file_of_one_thing_again_and_again_is_read_in_time_in_proportion(forma
 
 
 @pytest.mark.parametrize("profile", [MEMO, DOCUMENT])
-def test_a_note_of_one_thing_again_and_again_is_cut_in_time_in_proportion(profile) -> None:
+def test_a_note_of_one_thing_again_and_again_is_cut_in_time_in_proportion(profile: Profile) -> None:
     def cut(text: str) -> object:
         return chunks(text, profile, most_tokens)
 
     assert [unit for unit in REPEATED if not grows_in_proportion(cut, unit)] == []
-
-
-def test_a_hidden_element_in_others_and_a_title_in_pieces_are_read_in_time_in_proportion() -> None:
-    def nested(text: str) -> object:
-        return child.read_here(".html", (text + "</div>" * (len(text) // 5)).encode())
-
-    assert grows_in_proportion(nested, "<div hidden>")
-
-
-@pytest.mark.parametrize("letter", ["a", "`", "。", "a ", "a\n"])
-def test_a_long_text_of_one_letter_becomes_few_pieces_that_fit(letter: str) -> None:
-    counted: list[str] = []
-
-    def count(text: str) -> int:
-        counted.append(text)
-        return most_tokens(text)
-
-    text = letter * (300_000 // len(letter))
-    found = chunks(text, MEMO, count)
-
-    assert all(chunk.tokens <= MEMO.max_tokens for chunk in found)
-    assert sum(chunk.end - chunk.start for chunk in found) >= len(text.replace(" ", "")) / 2
-    assert len(counted) < len(text) / 100
 
 
 def test_a_cue_whose_hours_or_references_are_no_numbers_is_read() -> None:
