@@ -9,16 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memchat.errors import InputError, MemChatError, NotFound, SchemaError, StoreError
-<<<<<<< HEAD
 from memchat.store import backup_comparison, layout
-from memchat.store.database import FILE, damaged, has_our_tables, store_error
-||||||| 5dd0535
-from memchat.store import backup_comparison
-from memchat.store.database import FILE, damaged, has_our_tables, store_error
-=======
-from memchat.store import backup_comparison
 from memchat.store.database import FILE, damaged, has_our_tables, open_read_only, store_error
->>>>>>> h-files
 from memchat.types import Backup
 
 SUFFIX = ".bak"
