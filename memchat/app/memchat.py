@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,11 +17,14 @@ from memchat.app.jobs import Jobs
 from memchat.app.services import Services
 from memchat.app.user import User
 from memchat.assembly import Assembly
+from memchat.config.sources import misspelt
 from memchat.types import OnProgress, Scope
 
 if TYPE_CHECKING:
     from memchat.doctor import Check
     from memchat.providers import ChatModel, Embedder
+
+log = logging.getLogger(__name__)
 
 
 class MemChat:
@@ -45,7 +50,10 @@ class MemChat:
         with its zone. Raises ConfigError for settings that cannot be used, StoreError when the
         folder or file cannot be used, SchemaError for a store of a newer memchat.
         """
-        settings = settings or config.load()
+        if settings is None:
+            settings = config.load()
+            for line in misspelt(os.environ):
+                log.warning(line)
         self.settings = settings.with_(home=Path(home)) if home is not None else settings
         self._assembly = Assembly(self.settings, clock or _now, chat_model, extract_model, embedder)
         self._background = Background()

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from memchat.errors import ExtractionError
+from memchat.errors import ExtractionError, misfits
 from memchat.memory.extraction.json_schema import list_schema, object_schema
 from memchat.types import MEMORY_TYPES, MemoryType, clean_text
 
@@ -277,9 +277,7 @@ def _valid(kind: type[Item], items: list[Any], where: str, broken: list[str]) ->
         try:
             yield kind.model_validate(item)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            broken.append(f"{where}[{number}] {field or 'item'}: {first['msg']}")
+            broken.append(f"{where}[{number}] {misfits(error.errors()[:1])[0]}")
 
 
 def find_object(text: str, fields: set[str]) -> tuple[dict[str, Any] | None, bool]:
