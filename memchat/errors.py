@@ -20,8 +20,11 @@ below them at the border, with ``raise … from``; nothing else escapes to a fac
 from __future__ import annotations
 
 import math
+import re
 import traceback
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 LONGEST_WAIT = 3_600.0
 """Seconds: a provider that asks to be left alone for longer is asked again all the same."""
@@ -99,6 +102,47 @@ class SecretError(InputError):
     def __init__(self, kind: str) -> None:
         super().__init__(f"this looks like a {kind}; nothing was saved")
         self.kind = kind
+
+
+_MISFITS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known",
+    "unexpected_keyword_argument": "is not known",
+    "string_too_short": "is empty or too short",
+    "string_too_long": "has more than {max_length:,} characters",
+    "too_long": "has more than {max_length:,} parts",
+    "greater_than_equal": "has to be {ge} or more",
+    "less_than_equal": "has to be {le} or less",
+    "literal_error": "has to be {expected}",
+    "value_error": "{error}",
+}
+"""What is wrong with a value, by the kind of error that pydantic finds."""
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "date": "a day as YYYY-MM-DD",
+    "datetime": "a time as YYYY-MM-DDTHH:MM",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "an object",
+    "model": "an object",
+}
+
+
+def misfits(found: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What pydantic found wrong (``ValidationError.errors``), in memchat's own words: without the
+    values, which may hold people's words, and without names of types."""
+    return list(dict.fromkeys(_misfit(one) for one in found))
+
+
+def _misfit(one: Mapping[str, Any]) -> str:
+    kind = str(one["type"])
+    of = _KINDS.get(kind.removesuffix("_type").partition("_")[0])
+    wrong = _MISFITS.get(kind) or (f"has to be {of}" if of else "does not fit")
+    place = ".".join(str(part) for part in one["loc"] if re.fullmatch(r"\w+", str(part)))
+    return f"{place or 'it'}: {wrong.format(**one.get('ctx', {}))}"
 
 
 def origin(error: BaseException) -> str:

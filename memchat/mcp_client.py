@@ -111,7 +111,7 @@ class MCPClient:
             ) from None
         except BaseExceptionGroup as group:
             raise self._failure(_first(group)) from group
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise self._failure(error) from error
         finally:
             pool.shutdown(wait=False)
@@ -158,7 +158,7 @@ class MCPClient:
         if isinstance(error, MemChatError):
             return error
         said = f"cannot be reached ({type(error).__name__})"
-        if isinstance(error, MCPError):
+        if isinstance(error, MCPError | ValueError):
             said = "does not answer as an MCP server does; see its url in settings.toml"
         if self._server.command is not None:
             said = "ended without an answer; run its command in a terminal to see why"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import backup_comparison, backup_copy, backup_files, restore
@@ -44,6 +45,16 @@ class Backups:
                 raise
             return self.create(progress=progress)  # another one made in this second has the name
         return backup_files.describe(target, self._store)
+
+    def write(self, out: BinaryIO, *, progress: OnProgress | None = None) -> None:
+        """Copy the store as ``create`` does, to a stream of bytes."""
+        copy = backup_files.temporary_path(self._store)
+        try:
+            self.create(copy, progress=progress)
+            with copy.open("rb") as made:
+                shutil.copyfileobj(made, out)
+        finally:
+            backup_files.delete(copy)
 
     def list(self) -> Sequence[Backup]:
         """The backups in the store's folder, the newest first, whether they can be restored or

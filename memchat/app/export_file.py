@@ -1,4 +1,4 @@
-"""Writing an export into a file that only this account may read."""
+"""Writing an export into a file that only this account may read, or to a stream."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _EVERY = 500
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """One export into a new file."""
+    """One export into a new file, or to a stream that is open already."""
 
     assembly: Assembly
     scope: Scope
-    file: Path
+    file: Path | TextIO
     all_apps: bool
     progress: OnProgress | None = None
 
@@ -47,20 +47,21 @@ class ExportFile:
         """
         if form not in FORMATS:
             raise InputError(f"{form!r} is no format; use {' or '.join(FORMATS)}")
-        if self.file.exists() or self.file.is_symlink():
-            raise InputError(f"{self.file} is there already; name another file")
+        file = self.file if isinstance(self.file, Path) else None
+        if file is not None and (file.exists() or file.is_symlink()):
+            raise InputError(f"{file} is there already; name another file")
         with self.assembly.database.read() as tx:
             records = export.records_of(tx, self.scope, all_apps=self.all_apps)
             if not records.app_ids:
                 where = "" if self.all_apps else f" in the app {self.scope.app!r}"
                 raise NotFound(f"nothing is kept of {self.scope.user!r}{where}; see --user")
             written: Counter[str] = Counter()
-            with _new_file(self.file) as out:
+            with _opened(self.file) as out:
                 if form == "markdown":
                     self._write_page(out, records, written)
                 else:
                     self._write_lines(out, records, written)
-        return Exported(self.file, dict(written))
+        return Exported(file or Path("-"), dict(written))
 
     def _write_page(self, out: TextIO, records: PersonRecords, written: Counter[str]) -> None:
         zone, now = self.assembly.settings.zone, self.assembly.clock()
@@ -96,8 +97,11 @@ def _line(record: Record) -> str:
 
 
 @contextmanager
-def _new_file(file: Path) -> Iterator[TextIO]:
-    """A file that comes to this name, which is free, once it is complete."""
+def _opened(file: Path | TextIO) -> Iterator[TextIO]:
+    """The stream, or a file that comes to this name, which is free, once it is complete."""
+    if not isinstance(file, Path):
+        yield file
+        return
     beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         with open(disk.new_file(beside), "w", encoding="utf-8", newline="\n") as out:

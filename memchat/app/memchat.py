@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,6 +17,7 @@ from memchat.app.jobs import Jobs
 from memchat.app.services import Services
 from memchat.app.user import User
 from memchat.assembly import Assembly
+from memchat.config.sources import misspelt
 from memchat.errors import InputError
 from memchat.types import OnProgress, Scope
 from memchat.types.note import EARLIEST, LATEST
@@ -22,6 +25,8 @@ from memchat.types.note import EARLIEST, LATEST
 if TYPE_CHECKING:
     from memchat.doctor import Check
     from memchat.providers import ChatModel, Embedder
+
+log = logging.getLogger(__name__)
 
 
 class MemChat:
@@ -47,7 +52,10 @@ class MemChat:
         with its zone. Raises ConfigError for settings that cannot be used, StoreError when the
         folder or file cannot be used, SchemaError for a store of a newer memchat.
         """
-        settings = settings or config.load()
+        if settings is None:
+            settings = config.load()
+            for line in misspelt(os.environ):
+                log.warning(line)
         self.settings = settings.with_(home=Path(home)) if home is not None else settings
         now = _now if clock is None else _checked(clock)
         self._assembly = Assembly(self.settings, now, chat_model, extract_model, embedder)

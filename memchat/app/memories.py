@@ -191,13 +191,9 @@ class Memories(Room):
         What else speaks of it stays, but for the places in ``blank``, which ``Mentions.find`` gave.
         Raises StoreError where the purge did not succeed: it stays out of sight and is tried again.
         """
-        from memchat.memory.forgetting import purge
-        from memchat.memory.forgetting.other_mentions import MentionsToBlank
+        from memchat.memory.forgetting import other_mentions, purge
 
-        if keep_transcript and blank is not None:
-            raise InputError("what is written cannot both be kept and blanked")
-        how = purge.KEEP_TRANSCRIPT if keep_transcript else None
-        how = MentionsToBlank.of(blank).dump() if blank is not None and blank.places else how
+        how = other_mentions.instructions(keep_transcript, blank)
         with self._database.write() as tx:
             memory = self._found_memory(tx, memory_id)
             stale = purge.hide(self._context(tx), memory, hold=hold, how=how)
@@ -207,21 +203,29 @@ class Memories(Room):
         return Deleted(1)
 
     def delete_many(
-        self, memory_ids: Iterable[int], *, hold: float = 0.0, progress: OnProgress | None = None
+        self,
+        memory_ids: Iterable[int],
+        *,
+        keep_transcript: bool = False,
+        hold: float = 0.0,
+        blank: Elsewhere | None = None,
+        progress: OnProgress | None = None,
     ) -> Deleted:
         """Forget many memories, as ``delete`` forgets one. Unknown ones are left out.
 
         ``progress`` is called after each transaction.
         """
-        from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting import other_mentions, purge
 
-        count = 0
+        count, how = 0, other_mentions.instructions(keep_transcript, blank)
         for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
                 found = memories.by_ids(tx, self._ids(tx).ids, batch)
                 ctx, stale = self._context(tx), set[int]()
                 for memory in found.values():
-                    stale |= purge.hide(ctx, memory, hold=hold)
+                    # One purge of them blanks what all of them are spoken of in.
+                    own = blank is None or memory.id == blank.memory_id
+                    stale |= purge.hide(ctx, memory, hold=hold, how=how if own else None)
                 self._assembly.drop_vectors(tx, stale)
                 count += len(found)
         if not hold:

@@ -141,6 +141,7 @@ class Notes(Room):
 
     def list(
         self,
+        query: str = "",
         *,
         type: str | None = None,
         since: datetime | None = None,
@@ -148,13 +149,16 @@ class Notes(Room):
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Note]:
-        """The notes without their texts, the newest first. ``since`` and ``until`` bound when a
-        note was said; both ends count. ``cursor`` is that of the page before."""
+        """The notes without their texts, the newest first; with ``query`` those that have all its
+        words, whatever their case and accents, in their title or text. ``since`` and ``until``
+        bound when a note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
         wanted = Filter(type=type, since=bound(since), until=bound(until))
         before = note_place(cursor)
         with self._database.read() as tx:
-            found = notes.listed(tx, self._own(tx), wanted, limit=limit + 1, before=before)
+            found = notes.listed(
+                tx, self._own(tx), wanted, limit=limit + 1, before=before, search=query.strip()
+            )
         more = len(found) > limit > 0
         return Page(found[:limit], note_cursor(found[limit - 1]) if more else None)
 

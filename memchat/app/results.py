@@ -73,6 +73,7 @@ class Exported:
     """What was written into a file."""
 
     file: Path
+    """``-`` where it was written to a stream."""
     records: Mapping[str, int]
     """How many records, by kind: app, session, message, memory, inbox_item …"""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sqlalchemy import Connection
@@ -259,14 +259,23 @@ class Sessions(Room):
         or changed by hand, stays. ``keep_memories`` leaves them all, without its words as proof.
         ``dry_run`` only tells what would be done.
         """
+        return self.delete_many([session_id], keep_memories=keep_memories, dry_run=dry_run)
+
+    def delete_many(
+        self, session_ids: Iterable[int], *, keep_memories: bool = False, dry_run: bool = False
+    ) -> Undone:
+        """Delete many conversations, as ``delete`` deletes one, in one transaction."""
         from memchat.memory.forgetting import purge
         from memchat.memory.forgetting.delete_turns import take_back
 
+        done, stale = Undone(), set[int]()
         with self._trial(dry_run) as tx:
-            turns = messages.of_session(tx, self._found_session(tx, session_id).id)
             ctx = self._context(tx)
-            done, stale = take_back(ctx, turns, keep_memories=keep_memories)
-            stale |= purge.forget_session(ctx, session_id)
+            for session_id in dict.fromkeys(session_ids):
+                turns = messages.of_session(tx, self._found_session(tx, session_id).id)
+                undone, touched = take_back(ctx, turns, keep_memories=keep_memories)
+                stale |= touched | purge.forget_session(ctx, session_id)
+                done = done.then(undone)
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)

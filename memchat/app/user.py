@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from sqlalchemy import Connection
 
@@ -317,13 +317,14 @@ class User(Room):
 
     def export_file(
         self,
-        file: Path | str,
+        file: Path | str | TextIO,
         *,
         format: str = "jsonl",
         all_apps: bool = True,
         progress: OnProgress | None = None,
     ) -> Exported:
-        """Write what ``export`` gives into a new file that only this account may read.
+        """Write what ``export`` gives into a new file that only this account may read, or to a
+        stream of text.
 
         ``format`` is jsonl, a record on each line, which ``import_file`` reads, or markdown, a page
         for people. ``progress`` counts records. Raises InputError where the file is there already,
@@ -331,8 +332,8 @@ class User(Room):
         """
         from memchat.app.export_file import ExportFile
 
-        path = Path(file).expanduser()
-        return ExportFile(self._assembly, self._scope, path, all_apps, progress).write(format)
+        to = Path(file).expanduser() if isinstance(file, Path | str) else file
+        return ExportFile(self._assembly, self._scope, to, all_apps, progress).write(format)
 
     def import_file(
         self, file: Path | str, *, dry_run: bool = False, progress: OnProgress | None = None

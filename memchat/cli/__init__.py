@@ -79,6 +79,7 @@ def root(
 ) -> None:
     """What holds for every command."""
     log.VERBOSE.set(verbose)
+    system.tell_misspelt(os.environ)
     ENV_FILE.set(None if env_file is None else system.env_file(env_file))
 
 

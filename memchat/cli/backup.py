@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import tables, text_input
 from memchat.cli.options import Json, Yes, confirm, group, settings
 from memchat.types import RestorePlan, counted
 
@@ -25,7 +25,8 @@ def create(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            help="The new file; without it one in the data folder, named after the time.",
+            help="The new file, - for standard output; without it one in the data folder, named "
+            "after the time.",
             show_default=False,
         ),
     ] = None,
@@ -37,8 +38,10 @@ def create(
     from memchat.cli.progress import ProgressLine
 
     with ProgressLine() as bar:
-        made = _backups().create(file, progress=bar.update)
-    print(made.file)
+        if str(file) == text_input.PIPED:
+            _backups().write(text_input.out(), progress=bar.update)
+        else:
+            print(_backups().create(file, progress=bar.update).file)
     if file is not None:
         tables.notice(
             "backups under a name of your own are not in memchat backup list; when you forget "

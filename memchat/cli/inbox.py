@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memchat.cli import backup, tables
-from memchat.cli.options import App, Json, User, embed_now, group, known_app, open_store
-from memchat.types import InboxItem
+from memchat.cli.chosen import Ids, Query, agree, chosen, in_turn, leave, listed, print_each
+from memchat.cli.options import App, Json, User, Yes, embed_now, group, known_app, open_store
+from memchat.errors import NotFound
+from memchat.language.word_search import folded, holds_all
+from memchat.types import InboxItem, Memory
+
+if TYPE_CHECKING:
+    from memchat.app.inbox import Inbox
 
 app = group("See what waits for your decision, and say yes or no.")
-
-Id = Annotated[int, typer.Argument(metavar="ID", help="The item, as `inbox list` shows it.")]
 
 
 @app.command(name="list")
@@ -51,36 +56,87 @@ def _proposes(item: InboxItem) -> str:
 
 @app.command()
 def accept(
-    item_id: Id,
     user: User,
+    item_ids: Ids = None,
+    query: Query = None,
     app: App = "default",
     value: Annotated[
         str | None,
         typer.Option("--value", help="Remember these words instead.", show_default=False),
     ] = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Say yes: it counts as your own word, and does what is asked. Prints the memory's id.
 
-    A yes to forgetting deletes the memory for good.
+    A yes to forgetting deletes the memory for good. What --query finds is shown first.
     """
     with open_store() as mc:
-        memory = mc.user(user, app=app).inbox.accept(item_id, value=value)
-        if memory.inactive_reason == "forgotten":
-            if as_json:
-                tables.print_json({"id": memory.id, "forgotten": True})
-            tables.notice(f"forgot memory {memory.id}")
+        inbox = mc.user(user, app=app).inbox
+        numbers = _chosen(inbox, item_ids, query, "Say yes to {}?", yes=yes)
+        if value is not None and len(numbers) > 1:
+            raise typer.BadParameter("--value goes with the number of one item")
+        stored: list[Memory] = []
+        done = in_turn(numbers, lambda part: stored.append(inbox.accept(*part, value=value)))
+        for memory in stored:
+            if memory.inactive_reason == "forgotten":
+                tables.notice(f"forgot memory {memory.id}")
+            elif not as_json:
+                print(memory.id)
+        if as_json:
+            print_each([_answered(memory) for memory in stored], one=len(item_ids or ()) == 1)
+        if any(memory.inactive_reason == "forgotten" for memory in stored):
             backup.tell_forgotten(mc)
-            return
-        tables.print_written(memory, as_json)
         embed_now(mc)
+        leave(done, numbers)
 
 
 @app.command()
-def reject(item_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
-    """Say no: the same is not asked again."""
+def reject(
+    user: User,
+    item_ids: Ids = None,
+    query: Query = None,
+    app: App = "default",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Say no: the same is not asked again. What --query finds is shown first."""
     with open_store() as mc:
-        mc.user(user, app=app).inbox.reject(item_id)
+        inbox = mc.user(user, app=app).inbox
+        numbers = _chosen(inbox, item_ids, query, "Say no to {}?", yes=yes)
+        done = in_turn(numbers, lambda part: inbox.reject(*part))
         if as_json:
-            tables.print_json({"id": item_id, "rejected": True})
-        tables.notice(f"item {item_id} is rejected; the same is not asked again")
+            one = len(item_ids or ()) == 1
+            print_each([{"id": number, "rejected": True} for number in done], one=one)
+        if done:
+            are = f"item {done[0]} is" if len(done) == 1 else f"items {listed(done)} are"
+            tables.notice(f"{are} rejected; the same is not asked again")
+        leave(done, numbers)
+
+
+def _chosen(
+    inbox: Inbox, ids: Sequence[int] | None, query: str | None, ask: str, *, yes: bool
+) -> list[int]:
+    """The items a command is about. What was named by its number is not asked about."""
+    waiting = {item.id: item for item in inbox.list()}
+
+    def get(number: int) -> InboxItem:
+        if number not in waiting:
+            raise NotFound(f"nothing waits under the number {number}; see memchat inbox list")
+        return waiting[number]
+
+    def named(item: InboxItem) -> str:
+        return f"item {item.id}: {_proposes(item)} {inbox.question(item)}"
+
+    def find(words: str) -> list[InboxItem]:
+        return [item for item in waiting.values() if holds_all(folded(words), named(item))]
+
+    found = chosen(ids, get, query, find)
+    agree(ask, [named(item) for item in found], "items", yes=yes or bool(ids))
+    return [item.id for item in found]
+
+
+def _answered(memory: Memory) -> dict[str, Any]:
+    if memory.inactive_reason == "forgotten":
+        return {"id": memory.id, "forgotten": True}
+    return memory.to_json()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from memchat.cli import backup, memory_details, other_mentions, tables
+from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, in_turn, leave, listed, print_each
 from memchat.cli.options import (
     TYPES,
     App,
@@ -52,6 +54,8 @@ OfType = Annotated[
         show_default=False,
     ),
 ]
+AT_ONCE = 100
+"""Memories that are forgotten in one transaction."""
 VECTOR_STATUSES = ("pending", "completed", "failed")
 
 
@@ -178,8 +182,8 @@ def add(
 
     with open_store() as mc:
         memories, began = mc.user(user, app=app).memories, mc.now
-        added = _asked_first(memories, save, yes=yes)
-        _print_stored(added, key, as_json)
+        added = memory_details.asked_first(memories, save, yes=yes)
+        memory_details.print_stored(added, key, as_json)
         for old in memories.replaced(added.id):
             if old.updated_at >= began:
                 undo = tables.command("memories restore", app)
@@ -260,20 +264,22 @@ def edit(
 
     with open_store() as mc:
         memories = mc.user(user, app=app).memories
-        _print_stored(_asked_first(memories, save, yes=yes), key, as_json)
+        memory_details.print_stored(
+            memory_details.asked_first(memories, save, yes=yes), key, as_json
+        )
         embed_now(mc)
 
 
 @app.command()
 def delete(
     user: User,
-    memory_id: Annotated[
-        int | None, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)
-    ] = None,
+    memory_ids: Ids = None,
     id_option: Annotated[
-        int | None,
+        list[int] | None,
         typer.Option("--id", metavar="ID", help="The same as an option.", show_default=False),
     ] = None,
+    query: Query = None,
+    tags: WithTags = None,
     app: App = "default",
     keep_transcript: Annotated[
         bool,
@@ -292,30 +298,40 @@ def delete(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Forget one memory for good, with the words that proved it.
+    """Forget memories for good, with the words that proved them.
 
-    Where anything else speaks of it, that is told, and can be blanked as well.
+    With --query and --tag old values go, too. Where anything else speaks of them, that is told,
+    and can be blanked as well.
+
+    Example: memchat memories delete 3 5 8
     """
-    chosen = {number for number in (memory_id, id_option) if number is not None}
-    if len(chosen) != 1:
-        raise typer.BadParameter("give the number of one memory")
     if keep_transcript and everywhere:
         raise typer.BadParameter("give either --keep-transcript or --everywhere")
-    number = chosen.pop()
+    given = [*(memory_ids or ()), *(id_option or ())]
     with open_store() as mc:
         person = mc.user(user, app=app)
-        memory = person.memories.get(number)
-        confirm(f"Forget “{memory.key}: {memory.value}” for good?", yes=yes)
-        found = None if keep_transcript else person.mentions.find([number])
+        memories = person.memories
+
+        def find(words: str) -> Sequence[Memory]:
+            return memories.list(words, status="all", tags=tags or (), limit=ALL)
+
+        gone = chosen(given, memories.get, query, find, tags)
+        names = [f"memory {m.id} “{m.key}: {m.value}”" for m in gone]
+        agree("Forget {} for good?", names, "memories", yes=yes)
+        numbers = [memory.id for memory in gone]
+        found = None if keep_transcript else person.mentions.find(numbers)
         blank = (
             found and found.without_notes if everywhere else other_mentions.ask(mc, found, yes=yes)
         )
-        person.memories.delete(number, keep_transcript=keep_transcript, blank=blank)
+        forget = partial(memories.delete_many, keep_transcript=keep_transcript, blank=blank)
+        done = in_turn(numbers, forget, at_once=AT_ONCE)
         if as_json:
-            tables.print_json({"id": number, "forgotten": True})
-        tables.notice(f"forgot memory {number}")
+            print_each([{"id": number, "forgotten": True} for number in done], one=len(given) == 1)
+        if done:
+            tables.notice(f"forgot memor{'y' if len(done) == 1 else 'ies'} {listed(done)}")
         other_mentions.tell(mc, found, blank)
         backup.tell_forgotten(mc)
+        leave(done, numbers)
 
 
 @app.command()
@@ -380,24 +396,3 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
             ],
             none=f"nothing is recorded of memory {memory_id}",
         )
-
-
-def _asked_first(
-    memories: Memories, save: Callable[[Memories, bool], Memory], *, yes: bool
-) -> Memory:
-    """Save; what looks like a secret only if the person agrees."""
-    from memchat.errors import SecretError
-
-    try:
-        return save(memories, yes)
-    except SecretError as error:
-        what = f"looks like a {error.kind}"
-        confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
-        return save(memories, True)
-
-
-def _print_stored(memory: Memory, key: str | None, as_json: bool) -> None:
-    """The memory that was entered, and its key where it is stored under another than ``key``."""
-    tables.print_written(memory, as_json)
-    if key is not None and memory.key != key:
-        tables.notice(f"“{key}” is stored under the key {memory.key}")

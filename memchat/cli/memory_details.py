@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from memchat.cli import tables
+from memchat.cli.options import confirm
 from memchat.types import EmbeddingState, Event, Evidence, Memory, to_json
 
 if TYPE_CHECKING:
@@ -126,3 +127,24 @@ def _shown(value: object) -> object:
     if isinstance(value, list):
         return ", ".join(value) or "(none)"
     return "(none)" if value is None else value
+
+
+def asked_first(
+    memories: Memories, save: Callable[[Memories, bool], Memory], *, yes: bool
+) -> Memory:
+    """Save; what looks like a secret only if the person agrees."""
+    from memchat.errors import SecretError
+
+    try:
+        return save(memories, yes)
+    except SecretError as error:
+        what = f"looks like a {error.kind}"
+        confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
+        return save(memories, True)
+
+
+def print_stored(memory: Memory, key: str | None, as_json: bool) -> None:
+    """The memory that was entered, and its key where it is stored under another than ``key``."""
+    tables.print_written(memory, as_json)
+    if key is not None and memory.key != key:
+        tables.notice(f"“{key}” is stored under the key {memory.key}")

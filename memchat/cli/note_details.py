@@ -75,6 +75,12 @@ def whole(note: Note, job: Job | None, zone: ZoneInfo) -> str:
     return tables.plain("\n".join([*head, "", _lines(note.text)]))
 
 
+def name(note: Note) -> str:
+    """A note in a sentence."""
+    named = f" “{note.title}”" if note.title else ""
+    return f"note {note.id}{named} ({counted(len(note.text), 'character')})"
+
+
 def print_hits(hits: Sequence[NoteHit], query: str, zone: ZoneInfo, *, scores: bool) -> None:
     """Print the passages that a search found, with a line where the confident ones end.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import typer
 
 from memchat.cli import backup, note_details, note_files, tables, text_input
+from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, in_turn, leave, listed, print_each
 from memchat.cli.options import (
     All,
     App,
@@ -242,20 +243,32 @@ def edit(
 
 @app.command()
 def delete(
-    note_id: Id, user: User, app: App = "default", yes: Yes = False, as_json: Json = False
+    user: User,
+    note_ids: Ids = None,
+    query: Query = None,
+    app: App = "default",
+    yes: Yes = False,
+    as_json: Json = False,
 ) -> None:
-    """Delete a note for good."""
+    """Delete notes for good."""
     with open_store() as mc:
         notes = mc.user(user, app=app).notes
-        note = notes.get(note_id)
-        named = f" “{note.title}”" if note.title else ""
-        size = counted(len(note.text), "character")
-        confirm(f"Delete note {note_id}{named}, {size}, for good?", yes=yes)
-        notes.delete(note_id)
+        found = chosen(note_ids, notes.get, query, lambda words: notes.list(words, limit=ALL))
+        numbers = [note.id for note in found]
+        agree(
+            "Delete {} for good?",
+            [note_details.name(notes.get(i)) for i in numbers],
+            "notes",
+            yes=yes,
+        )
+        done = in_turn(numbers, lambda part: notes.delete(*part))
         if as_json:
-            tables.print_json({"id": note_id, "deleted": True})
-        tables.notice(f"deleted note {note_id}")
+            given = len(note_ids or ()) == 1
+            print_each([{"id": number, "deleted": True} for number in done], one=given)
+        if done:
+            tables.notice(f"deleted note{'' if len(done) == 1 else 's'} {listed(done)}")
         backup.tell_forgotten(mc)
+        leave(done, numbers)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from memchat.cli import backup, tables
+from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, listed
 from memchat.cli.options import (
     App,
     Json,
@@ -15,13 +16,12 @@ from memchat.cli.options import (
     Offset,
     User,
     Yes,
-    confirm,
     embed_now,
     group,
     known_app,
     open_store,
 )
-from memchat.types import Undone, to_json
+from memchat.types import Session, Undone, counted, to_json
 
 app = group("See, rename, end and delete conversations.")
 
@@ -250,12 +250,13 @@ def copy(
 
 @app.command()
 def delete(
-    session_id: Id,
     user: User,
+    session_ids: Ids = None,
+    query: Query = None,
     app: App = "default",
     message: Annotated[
         int | None,
-        typer.Option("--message", metavar="ID", help="Delete only this message of it."),
+        typer.Option("--message", metavar="ID", help="Delete only this message of one."),
     ] = None,
     keep_memories: Annotated[
         bool, typer.Option("--keep-memories", help="Leave what was learnt from it.")
@@ -266,38 +267,47 @@ def delete(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Delete a conversation for good, and what only it taught.
+    """Delete conversations for good, and what only they taught.
 
-    What it had replaced comes back; what was also said elsewhere stays.
+    What they had replaced comes back; what was also said elsewhere stays. --query finds words in
+    their titles and messages.
     """
     with open_store() as mc:
-        person = mc.user(user, app=app)
-        session = person.sessions.get(session_id)
+        sessions = mc.user(user, app=app).sessions
+        find = partial(sessions.list, limit=ALL)
+        found = chosen(session_ids, sessions.get, query, find)
+        numbers = [session.id for session in found]
         if message is None:
-            what = f"session {session_id}"
-            title = f" “{session.title}”" if session.title else ""
-            question = f"Delete {what}{title}, {session.message_count} messages, for good?"
-            remove = partial(person.sessions.delete, session_id)
+            what = f"session{'' if len(found) == 1 else 's'} {listed(numbers)}"
+            names = [_name(session) for session in found]
+            remove = partial(sessions.delete_many, numbers)
         else:
-            turns = {turn.id for turn in person.sessions.messages(session_id)}
-            if message not in turns:
-                raise typer.BadParameter(f"session {session_id} has no message {message}")
+            if len(found) > 1:
+                raise typer.BadParameter("--message goes with the number of one session")
+            if message not in {turn.id for turn in sessions.messages(numbers[0])}:
+                raise typer.BadParameter(f"session {numbers[0]} has no message {message}")
             what = f"message {message}"
-            question = f"Delete {what} of session {session_id} for good?"
-            remove = partial(person.sessions.delete_message, message)
+            names = [f"{what} of session {numbers[0]}"]
+            remove = partial(sessions.delete_message, message)
         remove = partial(remove, keep_memories=keep_memories)
         undone = remove(dry_run=True)
         if not as_json:
             _show_undone(undone)
         if not dry_run:
-            confirm(question, yes=yes)
+            agree("Delete {} for good?", names, "sessions", yes=yes)
             undone = remove()
         if as_json:
-            deleted = {"session": session_id, "message": message, "deleted": not dry_run}
-            tables.print_json(deleted | to_json(undone))
+            one = len(session_ids or ()) == 1
+            of = {"session": numbers[0], "message": message} if one else {"sessions": numbers}
+            tables.print_json(of | {"deleted": not dry_run} | to_json(undone))
         tables.notice("a dry run: nothing was deleted" if dry_run else f"deleted {what}")
         if not dry_run:
             backup.tell_forgotten(mc)
+
+
+def _name(session: Session) -> str:
+    title = f" “{session.title}”" if session.title else ""
+    return f"session {session.id}{title} ({counted(session.message_count, 'message')})"
 
 
 def _show_undone(undone: Undone) -> None:

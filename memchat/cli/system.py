@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from memchat.cli.options import ENV_FILE, Json, advise_move, open_store, setting
 from memchat.config.addresses import shown
 from memchat.config.names import ADDRESS_NAMES
 from memchat.config.settings import VARIABLES
-from memchat.config.sources import DOTENV, read_env_file, unread_dotenv
+from memchat.config.sources import DOTENV, misspelt, read_env_file, unread_dotenv
 from memchat.types import to_json
 
 if TYPE_CHECKING:
@@ -118,7 +119,14 @@ def env_file(path: Path) -> EnvFile:
         tables.notice(
             f"ignored in {found.name}, as memchat knows no such names: {', '.join(found.ignored)}"
         )
+    tell_misspelt(found.ignored)
     return found
+
+
+def tell_misspelt(names: Iterable[str]) -> None:
+    """Name the variables that were meant to be memchat's, by their beginning, and are not."""
+    for line in misspelt(names):
+        tables.notice(line)
 
 
 def _unread() -> list[str]:

@@ -1,18 +1,21 @@
-"""A long text that a person gives a command: piped in, or written in their editor."""
+"""What is piped into a command or out of it, and what a person writes in their editor."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 import typer
 
 from memchat.errors import InputError
 
 PIPED = "-"
-"""What stands for standard input where a command takes a file or a text."""
+"""What stands for standard input, or output, where a command takes a file or a text."""
 
 
 def piped() -> str:
@@ -28,6 +31,25 @@ def piped() -> str:
     if "\0" in text:
         raise InputError("standard input is no text; save it as a file and give its name")
     return text
+
+
+def out() -> BinaryIO:
+    """Standard output as bytes. Raises BadParameter for a terminal, which would obey what it is
+    sent."""
+    if sys.stdout.isatty():
+        raise typer.BadParameter("standard output is a terminal; name a file, or add > FILE")
+    sys.stdout.flush()
+    return sys.stdout.buffer
+
+
+@contextmanager
+def text_out() -> Iterator[TextIO]:
+    """Standard output in UTF-8, whatever the system's encoding."""
+    text = io.TextIOWrapper(out(), encoding="utf-8", newline="\n")
+    try:
+        yield text
+    finally:
+        text.detach()  # closing it would close standard output
 
 
 def edited(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import tables, text_input
 from memchat.cli.options import DEFAULT_APP, Json, User, known_app, open_store
 from memchat.types import REFUSED_MOST, counted, counted_records, to_json
 
@@ -30,7 +31,10 @@ OneApp = Annotated[
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that is not there yet.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A file that is not there yet, - for standard output."),
+    ],
     user: User,
     app: OneApp = None,
     format: Annotated[
@@ -46,13 +50,22 @@ def export(
     """
     from memchat.cli.progress import ProgressLine
 
-    with open_store() as mc, ProgressLine() as line:
+    piped = str(file) == text_input.PIPED
+    if piped and as_json:
+        raise typer.BadParameter("with - standard output is the export itself; leave out --json")
+    to: AbstractContextManager[Path | TextIO] = (
+        text_input.text_out() if piped else nullcontext(file)
+    )
+    with open_store() as mc, ProgressLine() as line, to as out:
         person = known_app(mc, user, app or DEFAULT_APP)
         done = person.export_file(
-            file, format=format.value, all_apps=app is None, progress=line.update
+            out, format=format.value, all_apps=app is None, progress=line.update
         )
     said = f"{counted_records(done.records)} of {user} written to {done.file}"
-    tables.print_result(to_json(done) | {"file": str(done.file)}, said, as_json)
+    if piped:
+        tables.notice(said)
+    else:
+        tables.print_result(to_json(done) | {"file": str(done.file)}, said, as_json)
 
 
 def import_(

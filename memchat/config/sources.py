@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -26,6 +26,8 @@ from memchat.errors import ConfigError
 
 FILE = "settings.toml"
 DOTENV = ".env"
+OWN = "MEMCHAT_"
+DEBUG = "MEMCHAT_DEBUG"
 MCP_SERVERS = "mcp_servers"
 """The table of ``settings.toml`` that names other servers."""
 SETTING_NAMES = (frozenset(VARIABLES.values()) | ADDRESS_NAMES | {USER}) - {HOME}
@@ -69,6 +71,19 @@ def collect(environment: Mapping[str, str], env_file: EnvFile | None) -> Setting
         if name in KEY_NAMES and origin != ENVIRONMENT
     }
     return SettingValues(home, values, origins, Keys(given))
+
+
+def misspelt(names: Iterable[str]) -> list[str]:
+    """A line for each variable that begins as memchat's own do and is none of them."""
+    own = {name.removeprefix(OWN) for name in (DEBUG, *KNOWN_NAMES) if name.startswith(OWN)}
+    lines = []
+    for name in sorted(name for name in names if name.startswith(OWN)):
+        if (rest := name.removeprefix(OWN)) in own:
+            continue
+        meant = closest(rest, own)
+        hint = f"did you mean {OWN}{meant}?" if meant else "memchat config lists those there are"
+        lines.append(f"{name} is no variable of memchat's, and does nothing; {hint}")
+    return lines
 
 
 def read_settings(home: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 
-from memchat.errors import NotFound
+from memchat.errors import NotFound, misfits
 from memchat.mcp.plain_errors import resource_errors
 from memchat.mcp.results import MemoryResult, NotePart
 from memchat.mcp.standard_input import StandardInput
@@ -151,8 +151,7 @@ def _on_one_line(
 
 def _misfits(tool: str, error: ValidationError) -> str:
     """What is wrong with the arguments of a tool, without the arguments themselves."""
-    wrong = error.errors(include_url=False, include_context=False, include_input=False)
-    said = (f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in wrong[:5])
+    said = misfits(error.errors(include_url=False, include_input=False)[:5])
     return " ".join(f"{tool} cannot be called so; {'; '.join(said)}".split())
 
 

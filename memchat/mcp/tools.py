@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from functools import partial
 from importlib.metadata import version
@@ -60,10 +60,12 @@ Chars = Annotated[
 Words = Annotated[str, Field(min_length=1)]
 MemoryId = Annotated[int, Field(description="The id that recall or list_memories gave")]
 Tags = Annotated[
-    Sequence[str],
+    tuple[str, ...],
     Field(description="Words to group it by, such as work; it keeps those that it has"),
 ]
-AllTags = Annotated[Sequence[str], Field(description="Only memories that have each of these tags")]
+AllTags = Annotated[
+    tuple[str, ...], Field(description="Only memories that have each of these tags")
+]
 MemoryType = Literal["preference", "profile", "fact", "other"]
 Kind = Annotated[
     MemoryType,

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from memchat.language.word_search import folded
 from memchat.store import (
     chunks,
     embeddings,
@@ -143,10 +144,14 @@ def listed(
     *,
     limit: int,
     before: tuple[datetime, int] | None = None,
+    search: str = "",
 ) -> list[Note]:
     """Notes of this type and period without their text, the newest first; ``before`` has date and
-    id of the last one that is known."""
+    id of the last one that is known, ``search`` are words that are all in its title or text."""
     where, values = _where(app_ids, wanted)
+    if search:
+        where += " AND memchat_holds_all(?, s.title, s.content)"
+        values.append(folded(search))
     if before is not None:
         where += " AND (s.created_at, s.id) < (?, ?)"
         values += [utc_text(before[0]), before[1]]

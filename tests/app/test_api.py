@@ -60,8 +60,8 @@ User
         PromptContext
     delete_all() -> Deleted
     export(*, all_apps: bool = True) -> Iterator[dict[str, Any]]
-    export_file(file: Path | str, *, format: str = 'jsonl', all_apps: bool = True, progress:
-        Callable[[Progress], None] | None = None) -> Exported
+    export_file(file: Path | str | TextIO, *, format: str = 'jsonl', all_apps: bool = True,
+        progress: Callable[[Progress], None] | None = None) -> Exported
     import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
         | None = None) -> Imported
     inbox -> Inbox
@@ -109,8 +109,9 @@ Memories
         tags: Iterable[str] = ()) -> int
     delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank: Elsewhere
         | None = None) -> Deleted
-    delete_many(memory_ids: Iterable[int], *, hold: float = 0.0, progress: Callable[[Progress],
-        None] | None = None) -> Deleted
+    delete_many(memory_ids: Iterable[int], *, keep_transcript: bool = False, hold: float = 0.0,
+        blank: Elsewhere | None = None, progress: Callable[[Progress], None] | None = None) ->
+        Deleted
     embedding_states(memory_ids: Sequence[int]) -> Sequence[EmbeddingState]
     evidence(memory_id: int) -> Sequence[Evidence]
     get(memory_id: int) -> Memory
@@ -130,6 +131,8 @@ Memories
 Sessions
     copy(session_id: int, *, before: int) -> Session
     delete(session_id: int, *, keep_memories: bool = False, dry_run: bool = False) -> Undone
+    delete_many(session_ids: Iterable[int], *, keep_memories: bool = False, dry_run: bool =
+        False) -> Undone
     delete_message(message_id: int, *, keep_memories: bool = False, dry_run: bool = False) ->
         Undone
     end(session_id: int) -> Session
@@ -166,8 +169,8 @@ Notes
         None] | None = None) -> NotesAnswer
     delete(note_id: int, *, hold: float = 0.0) -> Changed
     get(note_id: int) -> Note
-    list(*, type: str | None = None, since: datetime | None = None, until: datetime | None =
-        None, limit: int = 50, cursor: str | None = None) -> Page[Note]
+    list(query: str = '', *, type: str | None = None, since: datetime | None = None, until:
+        datetime | None = None, limit: int = 50, cursor: str | None = None) -> Page[Note]
     mark_as_read(chunk_ids: Sequence[int]) -> Changed
     reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
     report(*, top: int = 20) -> NotesReport
@@ -258,9 +261,11 @@ Backups
     prune(*, keep: int = 1) -> Sequence[Path]
     restore(file: Path | str, *, keep_present: bool = True, progress: Callable[[Progress], None]
         | None = None) -> Path | None
+    write(out: BinaryIO, *, progress: Callable[[Progress], None] | None = None) -> None
 """
 KINDS = [line for line in VERBS.split("\n") if line and not line.startswith(" ")]
 BUILT_IN = {"Any", "Callable", "Iterable", "Iterator", "Mapping", "Path", "Sequence", "Unpack"}
+BUILT_IN |= {"BinaryIO", "TextIO"}
 CONSTANTS = {"False", "None", "True"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socketserver
 import sys
@@ -112,13 +113,17 @@ def test_a_server_that_goes_away_in_the_middle_of_an_answer_is_an_error() -> Non
         thread.join()
 
 
-def test_a_web_page_is_no_mcp_server_and_the_error_says_so() -> None:
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+def test_what_answers_otherwise_is_no_mcp_server_and_the_error_says_so(kind: str) -> None:
     class Page(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            result = {"protocolVersion": "private words", "capabilities": 7}
             page = b"<html>private words</html>"
+            if kind == "application/json":
+                page = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
             self.send_response(200)
-            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(page)))
             self.end_headers()
             self.wfile.write(page)

@@ -342,6 +342,26 @@ def test_arguments_that_do_not_fit_are_not_repeated(mc, ana) -> None:
         assert "hunter2abc" not in said and "\n" not in said
 
 
+def test_what_does_not_fit_is_said_in_plain_words(mc, ana) -> None:
+    wrong = {
+        "key: is missing": ("remember", {"type": "fact", "value": "a dog"}),
+        "memory_id: has to be a whole number": ("forget", {"memory_id": "x"}),
+        "limit: has to be 50 or less": ("recall", {"query": "dog", "limit": 51}),
+        "query: is empty or too short": ("recall", {"query": ""}),
+        "tags: has to be a list": ("list_memories", {"tags": 7}),
+        "type: has to be ": ("list_memories", {"type": "animal"}),
+        "expires_at: has to be a day as YYYY-MM-DD": (
+            "remember",
+            {"type": "fact", "key": "pet", "value": "a dog", "expires_at": "soon"},
+        ),
+    }
+    for said, (tool, arguments) in wrong.items():
+        failed = text(call(mc, ana, tool, **arguments))
+        assert said in failed, failed
+        for word in ("Input should", "Field", "pydantic", "validation", "literal", "str]", "int_"):
+            assert word not in failed, failed
+
+
 def test_a_passage_that_is_cut_says_so_and_is_whole_in_its_resource(mc, ana) -> None:
     said = "The garden budget is four hundred euros, and a tree. " * 30
     call(mc, ana, "index_memo", transcript=said, **MEMO)

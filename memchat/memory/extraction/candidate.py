@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from memchat.errors import ExtractionError
+from memchat.errors import ExtractionError, misfits
 from memchat.memory.extraction.json_schema import list_schema, object_schema
 from memchat.types import MEMORY_TYPES, MemoryType, clean_text
 
@@ -276,10 +276,7 @@ def _valid(kind: type[Item], items: list[Any], where: str, broken: list[str]) ->
         try:
             yield kind.model_validate(item)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            wrong = f"{field} is missing, empty or of a wrong kind" if field else "is not whole"
-            broken.append(f"{where}[{number}] {wrong}")
+            broken.append(f"{where}[{number}] {misfits(error.errors()[:1])[0]}")
 
 
 def find_object(text: str, fields: set[str]) -> tuple[dict[str, Any] | None, bool]:

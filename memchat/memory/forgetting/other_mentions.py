@@ -15,6 +15,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from memchat.errors import InputError
 from memchat.memory.context import Context
 from memchat.memory.forgetting import identifying_words, note_words, purge, redaction
 from memchat.memory.forgetting.identifying_words import IdentifyingWords
@@ -177,6 +178,15 @@ class MentionsToBlank:
 
     def of_kind(self, kind: PlaceKind) -> set[int]:
         return {number for one, number in self.ids if one == kind}
+
+
+def instructions(keep_transcript: bool, chosen: Elsewhere | None) -> str | None:
+    """What the job is told that purges a memory. Raises InputError for both at once."""
+    if keep_transcript and chosen is not None:
+        raise InputError("what is written cannot both be kept and blanked")
+    if chosen is not None and chosen.places:
+        return MentionsToBlank.of(chosen).dump()
+    return purge.KEEP_TRANSCRIPT if keep_transcript else None
 
 
 def queue(

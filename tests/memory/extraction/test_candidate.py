@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from typing import Any
 
 import pytest
@@ -93,6 +94,8 @@ def test_a_broken_item_drops_itself_and_is_named() -> None:
     answer = parse(json.dumps({"facts": [FACT, {"key": "x"}, "prose", {**FACT, "value": ""}]}))
     assert len(answer.facts) == 1
     assert [b.split()[0] for b in answer.broken] == ["facts[1]", "facts[2]", "facts[3]"]
+    assert answer.broken[1] == "facts[2] it: has to be an object"
+    assert not re.search("Field required|Input should|instance", " ".join(answer.broken))
 
 
 def read_one(**odd: Any) -> Candidate:
