@@ -109,6 +109,7 @@ _MISFITS = {
     "extra_forbidden": "is not known",
     "unexpected_keyword_argument": "is not known",
     "string_too_short": "is empty or too short",
+    "too_short": "is missing or has too few parts",
     "string_too_long": "has more than {max_length:,} characters",
     "too_long": "has more than {max_length:,} parts",
     "greater_than_equal": "has to be {ge} or more",

@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said_in_plain_words() -> None:
     with pytest.raises(ExtractionError) as error:
         parse('{"facts": [{"key": "x"}]}')
     assert str(error.value) == (
-        "no item of 'facts' could be used: facts[0] quotes is missing, empty or of a wrong kind"
+        "no item of 'facts' could be used: facts[0] quotes: is missing or has too few parts"
     )
 
 
