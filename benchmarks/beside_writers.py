@@ -26,8 +26,8 @@ from pathlib import Path
 from benchmarks.crash import forkserver
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.providers.minilm_embedder import MiniLMEmbedder
+from memchat.providers.embedders import HashEmbedder
+from memchat.providers.local import MiniLMEmbedder
 from memchat.testing import ScriptedModel
 
 USER = "ana"

@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
-from memchat.notes.chunking import chunks
-from memchat.notes.profile import Profile
+from memchat.notes.chunking import Profile, chunks
 
 LIMIT = 60
 LONG_LIMIT = 250

@@ -28,11 +28,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from benchmarks import crash_checks, crash_child, crash_fresh
+from memchat.db import records
+from memchat.db.database import Database
 from memchat.errors import MemChatError
-from memchat.providers.hash_embedder import SERVICE
-from memchat.store import meta
-from memchat.store.database import Database
-from memchat.vectors.vector_index import VectorIndex
+from memchat.providers.embedders import SERVICE
+from memchat.search.vector_index import VectorIndex
 
 CLOCK_SLACK = timedelta(seconds=5)
 """A job's time is taken before its transaction waits for the writer's place."""
@@ -43,9 +43,9 @@ def forkserver() -> ForkServerContext:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["memchat.app", "memchat.chat", "memchat.vectors.vector_index", "memchat.store.migrate",
-         "memchat.memory.extraction.learner", "memchat.providers.factory",
-         "memchat.providers.hash_embedder", "memchat.testing"]
+        ["memchat.api", "memchat.chat", "memchat.search.vector_index", "memchat.db.migrate",
+         "memchat.learn.learner", "memchat.providers.factory",
+         "memchat.providers.embedders", "memchat.testing"]
     )  # fmt: skip
     return context
 
@@ -145,7 +145,7 @@ class Crash:
             found.append(f"the next start failed: {error}")
         cut = time.monotonic_ns()
         with self._database.read() as tx:
-            store_id, service_id = meta.get(tx, "store_id"), meta.get(tx, "service_id")
+            store_id, service_id = records.get(tx, "store_id"), records.get(tx, "service_id")
             assert store_id and service_id
             where = (self.home, store_id, int(service_id), SERVICE)
             self._watch = self._watch or VectorIndex(*where)

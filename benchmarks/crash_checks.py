@@ -16,13 +16,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from benchmarks import crash_notes
-from memchat.memory.embedding.space import shortened
-from memchat.memory.forgetting.redaction import FILLER
+from memchat.db.schema import utc_text
+from memchat.forget.redaction import FILLER
 from memchat.processes import has_ended
-from memchat.store import embeddings
-from memchat.store.schema import utc_text
-from memchat.vectors import blending
-from memchat.vectors.vector_index import VectorIndex
+from memchat.search import embeddings, vector_index
+from memchat.search.embed import shortened
+from memchat.search.vector_index import VectorIndex
 
 _TAG = re.compile(r"Turn (\w+)$")
 _FRESH = 20
@@ -171,7 +170,7 @@ def _said(tx: Connection, index: VectorIndex) -> Iterator[str]:
     for (app,) in _rows(tx, "SELECT id FROM apps"):
         turns = embeddings.of_turns(tx, index.service_id, app)
         size = next((len(turn[3]) // 4 for turn in turns if turn[3] is not None), 1)
-        rows = dict(zip(*blending.blend_neighbours(turns, size), strict=True))
+        rows = dict(zip(*vector_index.blend_neighbours(turns, size), strict=True))
         yield from _differ(f"messages of scope {app}", rows, index.ids(tx, app, "messages"))
         told, _ = embeddings.of_summaries(tx, index.service_id, app)
         yield from _differ(f"summaries of scope {app}", told, index.ids(tx, app, "sessions"))

@@ -21,7 +21,7 @@ from memchat import MemChat
 from memchat.chat import Chat
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import ScriptedModel
 from memchat.types import ChatMessage
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from memchat.vectors.vector_index import VectorIndex
+from memchat.search.vector_index import VectorIndex
 
 if TYPE_CHECKING:
     from benchmarks.crash_checks import Call

@@ -15,7 +15,7 @@ from memchat import MemChat
 from memchat.chat import Chat
 from memchat.config import Settings
 from memchat.errors import InputError
-from memchat.memory.gate.keys import canonical, normalise_key
+from memchat.facts.keys import canonical, normalise_key
 from memchat.providers import Embedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Memory

@@ -23,15 +23,17 @@ from zoneinfo import ZoneInfo
 
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.db import apps, records
+from memchat.db.database import Database
 from memchat.errors import ProviderError
-from memchat.memory.extraction.candidate import MAX_FACTS
-from memchat.memory.facts.fact import search_text
-from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps, embeddings, memory_changes, meta, new_memory
-from memchat.store.database import Database
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory
+from memchat.facts import changes, memories
+from memchat.facts.fact import search_text
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory
+from memchat.learn.candidate import MAX_FACTS
+from memchat.learn.values import VALUE_LIMIT
+from memchat.providers.embedders import HashEmbedder
+from memchat.search import embeddings
 from memchat.testing import ScriptedModel
 from memchat.types import MEMORY_TYPES, Scope, Usage
 
@@ -121,11 +123,11 @@ def fill(home: Path, count: int) -> None:
     with database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), now)
         for new in facts:
-            memory_changes.add(tx, own, new, Cause(now, "user"))
+            changes.add(tx, own, new, Cause(now, "user"))
         texts = [new.search_text for new in facts]
         vectors, _ = HashEmbedder().embed_documents(texts)
-        hashes = map(new_memory.text_hash, texts)
-        service_id = int(meta.get(tx, "service_id") or 0)
+        hashes = map(memories.text_hash, texts)
+        service_id = int(records.get(tx, "service_id") or 0)
         embeddings.put(tx, service_id, zip(hashes, vectors, strict=True), now)
     database.close()
 

@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from benchmarks.desk import USER, Desk, slot
 from memchat.chat import Chat
+from memchat.db.schema import refusals
 from memchat.language.text import fold, normal_value
-from memchat.store.schema import refusals
 from memchat.types import Change, InboxItem, Learned, Memory
 
 Fate = Literal["stored", "waiting", "refused", "overtaken", "lost"]

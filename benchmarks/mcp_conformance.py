@@ -25,9 +25,10 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memchat import MemChat
-from memchat.config import client_tokens, load
-from memchat.config.client_tokens import ClientToken
-from memchat.mcp import http
+from memchat.config import keys, load
+from memchat.config.keys import ClientToken
+from memchat.mcp import server
+from memchat.mcp import server as mcp_server
 from memchat.mcp.server import Server
 
 VERSION = "0.1.16"
@@ -57,9 +58,9 @@ def with_token(app: ASGIApp, token: str) -> ASGIApp:
 
 
 @contextmanager
-def serving(server: Server, tokens: http.Tokens, token: str) -> Iterator[None]:
+def serving(server: Server, tokens: server.Tokens, token: str) -> Iterator[None]:
     """The server over HTTP, until the block ends."""
-    app = with_token(http.app_of(server, PORT, tokens), token)
+    app = with_token(mcp_server.app_of(server, PORT, tokens), token)
     running = uvicorn.Server(uvicorn.Config(app, port=PORT, log_level="error"))
     thread = threading.Thread(target=running.run)
     thread.start()
@@ -75,7 +76,7 @@ def serving(server: Server, tokens: http.Tokens, token: str) -> Iterator[None]:
 def passes(scenario: str) -> bool:
     """Whether a scenario passes; what the suite says of it is printed."""
     command = ["npx", "-y", "-p", "node@22", "-p", f"@modelcontextprotocol/conformance@{VERSION}"]
-    command += ["conformance", "server", "--url", f"http://{http.HOST}:{PORT}/mcp"]
+    command += ["conformance", "server", "--url", f"http://{server.HOST}:{PORT}/mcp"]
     done = subprocess.run([*command, "--scenario", scenario], capture_output=True, text=True)
     print(f"{'ok    ' if done.returncode == 0 else 'FAILED'}  {scenario}", flush=True)
     if done.returncode != 0:
@@ -92,12 +93,12 @@ def main() -> int:
         env = {"MEMCHAT_HOME": folder, "MEMCHAT_EMBED_MODEL": "hash"}
 
         def tokens() -> Mapping[str, ClientToken]:
-            return client_tokens.read(Path(folder))
+            return keys.read_tokens(Path(folder))
 
-        token = client_tokens.create(Path(folder), "Conformance", "trust").token
+        token = keys.create_token(Path(folder), "Conformance", "trust").token
         with MemChat(settings=load(env)) as mc:
             ana = mc.user("ana")
-            with serving(Server(mc, ana, http.access_by_token(ana, tokens)), tokens, token):
+            with serving(Server(mc, ana, server.access_by_token(ana, tokens)), tokens, token):
                 results = [passes(one) for one in given.scenario or SCENARIOS]
     return 0 if all(results) else 1
 

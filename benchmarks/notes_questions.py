@@ -25,9 +25,9 @@ from typing import Any
 from memchat import MemChat, NewNote, User
 from memchat.config import Settings
 from memchat.errors import ProviderError
-from memchat.notes.notes_answer import NotesAnswer
+from memchat.notes.ask import NotesAnswer
 from memchat.providers import Embedder
-from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+from memchat.providers.local import MiniLMEmbedder, available
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import ChatMessage
 

@@ -32,10 +32,11 @@ from sqlalchemy import insert
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps, embeddings, keywords, schema, services
-from memchat.store.database import Database
-from memchat.store.new_memory import sha1_of, text_hash
+from memchat.db import apps, schema
+from memchat.db.database import Database
+from memchat.facts.memories import sha1_of, text_hash
+from memchat.providers.embedders import HashEmbedder
+from memchat.search import embeddings, keywords, services
 from memchat.types import Hit, Scope
 
 OLD, NEW = "before-384", "after-384"

@@ -9,9 +9,10 @@ from typing import Any
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.store import apps, memory_changes
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory
+from memchat.db import apps
+from memchat.facts import changes
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory
 from memchat.testing import ScriptedModel
 from memchat.types import Scope
 
@@ -41,7 +42,7 @@ def fill(home: Path, count: int) -> None:
                 said = now - timedelta(minutes=30 * (count - n))
                 kind: Any = TYPES[n % len(TYPES)]
                 new = NewMemory(kind, thing, words, True, f"{thing}: {words}", said, "manual")
-                memory_changes.add(tx, own, new, Cause(said, "user"))
+                changes.add(tx, own, new, Cause(said, "user"))
 
 
 if __name__ == "__main__":

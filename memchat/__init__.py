@@ -10,35 +10,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memchat.app import Answer as Answer
-    from memchat.app import Answered as Answered
-    from memchat.app import Changed as Changed
-    from memchat.app import Deleted as Deleted
-    from memchat.app import Exported as Exported
-    from memchat.app import FetchedModel as FetchedModel
-    from memchat.app import FileChange as FileChange
-    from memchat.app import FileFailure as FileFailure
-    from memchat.app import FilesAdded as FilesAdded
-    from memchat.app import MemChat as MemChat
-    from memchat.app import Page as Page
-    from memchat.app import PromptContext as PromptContext
-    from memchat.app import UseCounts as UseCounts
-    from memchat.app import User as User
-    from memchat.app.apps import Apps as Apps
-    from memchat.app.backups import Backups as Backups
-    from memchat.app.client_access import ClientAccess as ClientAccess
-    from memchat.app.clients import Clients as Clients
-    from memchat.app.inbox import Inbox as Inbox
-    from memchat.app.incoming import Messages as Messages
-    from memchat.app.jobs import Jobs as Jobs
-    from memchat.app.memories import Memories as Memories
-    from memchat.app.mentions import Mentions as Mentions
-    from memchat.app.notes import Notes as Notes
-    from memchat.app.services import Services as Services
-    from memchat.app.sessions import Sessions as Sessions
+    from memchat.api import Answer as Answer
+    from memchat.api import Answered as Answered
+    from memchat.api import Changed as Changed
+    from memchat.api import Deleted as Deleted
+    from memchat.api import Exported as Exported
+    from memchat.api import FetchedModel as FetchedModel
+    from memchat.api import FileChange as FileChange
+    from memchat.api import FileFailure as FileFailure
+    from memchat.api import FilesAdded as FilesAdded
+    from memchat.api import MemChat as MemChat
+    from memchat.api import Page as Page
+    from memchat.api import PromptContext as PromptContext
+    from memchat.api import UseCounts as UseCounts
+    from memchat.api import User as User
+    from memchat.api.clients import ClientAccess as ClientAccess
+    from memchat.api.clients import Clients as Clients
+    from memchat.api.inbox import Inbox as Inbox
+    from memchat.api.memories import Memories as Memories
+    from memchat.api.memories import Mentions as Mentions
+    from memchat.api.notes import Notes as Notes
+    from memchat.api.sessions import Messages as Messages
+    from memchat.api.sessions import Sessions as Sessions
+    from memchat.api.store import Apps as Apps
+    from memchat.api.store import Backups as Backups
+    from memchat.api.store import Jobs as Jobs
+    from memchat.api.store import Services as Services
     from memchat.chat import Chat as Chat
     from memchat.chat import Reply as Reply
     from memchat.config import Settings as Settings
+    from memchat.db.jobs import DeadHolder as DeadHolder
     from memchat.doctor import Check as Check
     from memchat.errors import ConfigError as ConfigError
     from memchat.errors import ExtractionError as ExtractionError
@@ -52,16 +53,15 @@ if TYPE_CHECKING:
     from memchat.errors import ServiceError as ServiceError
     from memchat.errors import StoreError as StoreError
     from memchat.errors import StoreFull as StoreFull
-    from memchat.jobs.backfill import BackfillResult as BackfillResult
-    from memchat.jobs.jobs_done import JobsDone as JobsDone
-    from memchat.memory.embedding.migration import MigrationResult as MigrationResult
-    from memchat.notes.notes_answer import NotesAnswer as NotesAnswer
+    from memchat.jobs.embedding import BackfillResult as BackfillResult
+    from memchat.jobs.worker import JobsDone as JobsDone
+    from memchat.notes.ask import NotesAnswer as NotesAnswer
     from memchat.providers import ChatModel as ChatModel
     from memchat.providers import ChatStream as ChatStream
     from memchat.providers import Completion as Completion
     from memchat.providers import Embedder as Embedder
     from memchat.providers import ToolCall as ToolCall
-    from memchat.store.job_holders import DeadHolder as DeadHolder
+    from memchat.search.switch import MigrationResult as MigrationResult
     from memchat.types import AppInfo as AppInfo
     from memchat.types import Audit as Audit
     from memchat.types import Backup as Backup
@@ -123,22 +123,16 @@ if TYPE_CHECKING:
     from memchat.types import Written as Written
 
 _HOMES = {
-    "memchat.app": (
-        "Answer Answered Changed Deleted Exported FetchedModel FileChange FileFailure FilesAdded "
-        "MemChat Page PromptContext UseCounts User"
+    "memchat.api": (
+        "Answer Answered Changed Deleted Exported FetchedModel FileChange FileFailure "
+        "FilesAdded MemChat Page PromptContext UseCounts User"
     ),
-    "memchat.app.apps": "Apps",
-    "memchat.app.backups": "Backups",
-    "memchat.app.client_access": "ClientAccess",
-    "memchat.app.clients": "Clients",
-    "memchat.app.inbox": "Inbox",
-    "memchat.app.incoming": "Messages",
-    "memchat.app.jobs": "Jobs",
-    "memchat.app.memories": "Memories",
-    "memchat.app.mentions": "Mentions",
-    "memchat.app.notes": "Notes",
-    "memchat.app.services": "Services",
-    "memchat.app.sessions": "Sessions",
+    "memchat.api.store": "Apps Backups Jobs Services",
+    "memchat.api.clients": "ClientAccess Clients",
+    "memchat.api.inbox": "Inbox",
+    "memchat.api.sessions": "Messages Sessions",
+    "memchat.api.memories": "Memories Mentions",
+    "memchat.api.notes": "Notes",
     "memchat.chat": "Chat Reply",
     "memchat.config": "Settings",
     "memchat.doctor": "Check",
@@ -146,20 +140,20 @@ _HOMES = {
         "ConfigError ExtractionError InputError MemChatError NotFound ProviderError "
         "SchemaError ScopeError SecretError ServiceError StoreError StoreFull"
     ),
-    "memchat.jobs.jobs_done": "JobsDone",
-    "memchat.jobs.backfill": "BackfillResult",
-    "memchat.memory.embedding.migration": "MigrationResult",
-    "memchat.notes.notes_answer": "NotesAnswer",
+    "memchat.jobs.worker": "JobsDone",
+    "memchat.jobs.embedding": "BackfillResult",
+    "memchat.search.switch": "MigrationResult",
+    "memchat.notes.ask": "NotesAnswer",
     "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
-    "memchat.store.job_holders": "DeadHolder",
+    "memchat.db.jobs": "DeadHolder",
     "memchat.types": (
-        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientWrite CuePlan "
-        "Elsewhere EmbeddingState Event Evidence ExternalId Finding Given Hit Imported "
-        "InboxItem Insights Job Learned LongMessage Memory MemoryChanges MemoryOrigin MemorySwitch "
+        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientWrite CuePlan Elsewhere "
+        "EmbeddingState Event Evidence ExternalId Finding Given Hit Imported InboxItem "
+        "Insights Job Learned LongMessage Memory MemoryChanges MemoryOrigin MemorySwitch "
         "Message NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded "
-        "NotesFound NotesReport Place PluginInfo Progress Question ReadingPlan Recalled Refusal "
-        "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session SessionQuote "
-        "Undone Usage UsageTotal Wanted Why Written"
+        "NotesFound NotesReport Place PluginInfo Progress Question ReadingPlan Recalled "
+        "Refusal RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session "
+        "SessionQuote Undone Usage UsageTotal Wanted Why Written"
     ),
 }
 """The public names, by the module that defines them."""

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.config.model_defaults import runs_locally
+from memchat.config.keys import runs_locally
+from memchat.db import records
+from memchat.db.database import Database
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
-from memchat.store import embeddings, meta, services
-from memchat.store.database import Database
+from memchat.search import embeddings, services
 from memchat.types import Service
 
 if TYPE_CHECKING:
     from memchat.chat import Parts
-    from memchat.memory.embedding.space import EmbeddingSpace
-    from memchat.memory.embedding.timeout import QueryTimeout
-    from memchat.memory.recall.search import Recall
     from memchat.providers import ChatModel, Embedder, Transcriber
+    from memchat.search.embed import EmbeddingSpace, QueryTimeout
+    from memchat.search.search import Recall
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Assembly:
         """The search. It needs no chat or extraction model."""
         with self._lock:
             if self._recall is None:
-                from memchat.memory.recall.search import Recall
+                from memchat.search.search import Recall
 
                 common = (self.database, self.settings, self.clock)
                 self._recall = Recall(*common, self.embedding_space, self.ready_embedding_space)
@@ -95,7 +95,7 @@ class Assembly:
         """Embeds questions, waiting no longer than the settings say."""
         with self._lock:
             if self._query_timeout is None:
-                from memchat.memory.embedding.timeout import QueryTimeout
+                from memchat.search.embed import QueryTimeout
 
                 loads = self.embedder is None and runs_locally(self.settings.embed_model)
                 find = self.recall().question
@@ -112,12 +112,12 @@ class Assembly:
 
     def _build_parts(self) -> Parts:
         from memchat.chat import Parts
+        from memchat.chat.commands import Commands
         from memchat.jobs.worker import Worker
-        from memchat.memory.commands.execute import Commands
-        from memchat.memory.extraction.learner import Learner
-        from memchat.memory.recall.model_filter import ModelFilter
-        from memchat.memory.recall.prompt_block import PromptBlock
-        from memchat.notes.notes_block import NotesBlock
+        from memchat.learn.learner import Learner
+        from memchat.notes.search import NotesBlock
+        from memchat.search.facts import ModelFilter
+        from memchat.search.prompt_block import PromptBlock
 
         common = (self.database, self.settings)
         learner = Learner(
@@ -234,15 +234,15 @@ class Assembly:
 
     def _build_space(self, *, opening: bool) -> _Space:
         """The space of the service in use, or of a first service for a new store."""
-        from memchat.memory.embedding.space import EmbeddingSpace
-        from memchat.vectors.vector_index import VectorIndex
+        from memchat.search.embed import EmbeddingSpace
+        from memchat.search.vector_index import VectorIndex
 
         with self.database.read() as tx:
             state = services.state(tx)
             stored = services.get(tx, state[0])
             filled = state[0] is not None and embeddings.exist_for(tx, state[0])
             coming = services.get(tx, services.coming(tx))
-            store_id = meta.get(tx, "store_id")
+            store_id = records.get(tx, "store_id")
         if stored is not None and filled:
             embedder, reason = self._embedder_of(stored, coming, opening=opening)
         else:
@@ -258,18 +258,18 @@ class Assembly:
     def _register_first(self, service: Service, state: services.State) -> None:
         """Make it the store's service, unless another process has set one in the meantime."""
         with self.database.write() as tx:
-            meta.store_id(tx)
+            records.store_id(tx)
             if services.state(tx) == state:
                 services.use(tx, services.register(tx, service, self.clock()))
 
     def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
         """The embedder for a store without vectors: the one given, the one named, or that of the
         service the store was created with."""
-        from memchat.providers import factory, model_choice
+        from memchat.providers import factory
 
         if self.embedder is not None:
             return self.embedder, None
-        if stored is not None and not model_choice.embedding_model_named(self.settings):
+        if stored is not None and not factory.embedding_model_named(self.settings):
             return factory.embedder_for(self.settings, stored)
         return factory.embedder_or_why(self.settings)
 
@@ -281,10 +281,10 @@ class Assembly:
         Raises SchemaError where, on opening, the settings name another and the store is not being
         migrated to that. A running process accepts a change of the service.
         """
-        from memchat.providers import factory, model_choice
+        from memchat.providers import factory
 
         wanted, reason = self.embedder, None
-        if wanted is None and model_choice.embedding_model_named(self.settings):
+        if wanted is None and factory.embedding_model_named(self.settings):
             wanted, reason = factory.embedder_or_why(self.settings)
             if wanted is None:
                 return None, reason
@@ -298,24 +298,24 @@ class Assembly:
         """Whether there is an embedding model. Loads nothing and calls no provider."""
         if self.embedder is not None:
             return True
-        from memchat.providers import model_choice
+        from memchat.providers import factory
 
-        return model_choice.can_embed(self.in_force())
+        return factory.can_embed(self.in_force())
 
     def in_force(self) -> Settings:
         """The settings with the embedding model that is used in this store."""
-        from memchat.providers import model_choice
+        from memchat.providers import factory
 
         with self.database.read() as tx:
             stored = services.get(tx, services.in_use(tx))
-        return model_choice.for_store(self.settings, stored.name if stored is not None else None)
+        return factory.for_store(self.settings, stored.name if stored is not None else None)
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the vectors of scope rows from memory and disk before the purge is committed; they
         can be made again from the rows."""
-        from memchat.vectors import vector_index
+        from memchat.search import vector_index
 
-        store_id, known = meta.get(tx, "store_id"), services.ids(tx)
+        store_id, known = records.get(tx, "store_id"), services.ids(tx)
         for app_id in app_ids:
             if self._space is not None and self._space.space is not None:
                 self._space.space.index.forget(app_id)

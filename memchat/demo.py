@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings, load
-from memchat.config.places import checkout
+from memchat.config.files import checkout
 from memchat.errors import ConfigError
 from memchat.types import Change, Learned, Memory, Recalled
 
 if TYPE_CHECKING:
-    from memchat.app import MemChat, User
+    from memchat.api import MemChat, User
 
 EMBED_SECONDS = 30.0
 """Seconds that a reply waits for the embedding model, which loads while the first one is made."""
@@ -131,7 +131,7 @@ class _Demo:
         self._forget(learned)
 
     def _open(self) -> MemChat:
-        from memchat.app import MemChat
+        from memchat.api import MemChat
 
         return MemChat(settings=self._settings, clock=self._clock)
 
@@ -238,7 +238,7 @@ def _telling_words(memory: Memory, elsewhere: tuple[str, ...]) -> list[str]:
 
 
 def _introduce(screen: Screen, settings: Settings) -> None:
-    from memchat.providers.model_choice import explain
+    from memchat.providers.factory import explain
 
     chat, extract, embed = explain(settings)
     screen.line(

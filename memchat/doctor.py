@@ -1,11 +1,16 @@
-"""What is in use and why, and what is wrong: the checks behind ``memchat doctor``."""
+"""What is in use and why, and what is wrong: the checks behind ``memchat doctor``.
+
+Asking each model one word, to see whether it answers and how long that takes.
+"""
 
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,29 +18,22 @@ from sqlalchemy import Connection
 
 from memchat import disk
 from memchat.config import Settings
-from memchat.config.model_defaults import WORDS_ONLY
+from memchat.config.keys import WORDS_ONLY
+from memchat.db import backup, jobs, records
+from memchat.db.database import Database
+from memchat.db.schema import HEAD
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
-from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.providers import ChatModel, factory, model_choice
-from memchat.providers.api_keys import how_to_set_key
-from memchat.providers.minilm_embedder import FETCH
-from memchat.providers.model_choice import ModelChoice
-from memchat.store import (
-    backup_files,
-    embeddings,
-    job_holders,
-    job_lists,
-    keywords,
-    memory_lists,
-    meta,
-    notes,
-    repair,
-    services,
-    unembedded,
-)
-from memchat.store.database import Database
-from memchat.store.schema import HEAD
-from memchat.types import OnProgress, counted
+from memchat.facts import lists
+from memchat.notes import rows as notes_rows
+from memchat.providers import ChatModel, Embedder, factory
+from memchat.providers.factory import ModelChoice
+from memchat.providers.litellm_chat import LiteLLMChat
+from memchat.providers.litellm_embedder import LiteLLMEmbedder
+from memchat.providers.litellm_setup import how_to_set_key, litellm, redact
+from memchat.providers.local import FETCH
+from memchat.search import embeddings, keywords, repair, services, unembedded
+from memchat.search.embed import EmbeddingSpace
+from memchat.types import ChatMessage, OnProgress, Progress, counted
 
 NAMED = "MEMCHAT_EMBED_MODEL"
 WORDS = f"{NAMED}=none to search by words only"
@@ -75,7 +73,7 @@ def examine(
         space, reason = embedding_space()
     except MemChatError as error:
         fault = error
-    chat, extract, _ = model_choice.explain(settings)
+    chat, extract, _ = factory.explain(settings)
     checks = [
         Check("version", "ok", f"memchat {version('memchat')}"),
         _folder(settings.home),
@@ -107,7 +105,6 @@ def probe(
 ) -> list[Check]:
     """Ask each model one word over the network: what came back, one check for each model.
     ``progress`` counts the models that were asked."""
-    from memchat.providers.probe import ask_models
 
     space, reason = None, None
     try:
@@ -153,8 +150,8 @@ def _embedding(
         has_vectors = service_id is not None and embeddings.exist_for(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
-    named = model_choice.embedding_model_named(settings)
-    choice = model_choice.explain(model_choice.for_store(settings, stored))[2]
+    named = factory.embedding_model_named(settings)
+    choice = factory.explain(factory.for_store(settings, stored))[2]
     if other and choice.model == stored:
         why = f"this store has vectors of {stored}; it stays with them"
         if not has_vectors:
@@ -180,15 +177,15 @@ def _embedding(
 
 def _store(database: Database) -> Iterator[Check]:
     with database.read() as tx:
-        rows, _ = memory_lists.totals(tx)
-        noted = notes.total(tx)
+        rows, _ = lists.totals(tx)
+        noted = notes_rows.total(tx)
         wrong = repair.notes_with_wrong_chunks(tx)
         stray = repair.chunks_without_note(tx)
         kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions", "chunks")
         counts = [
             (kind, keywords.count(tx, kind), repair.count_keyword_rows(tx, kind)) for kind in kinds
         ]
-        scrub = meta.get(tx, "scrub_pending")
+        scrub = records.get(tx, "scrub_pending")
     size = f"{rows} memories, {counted(noted, 'note')}"
     yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {size}")
     if wrong or stray:
@@ -212,8 +209,8 @@ def _store(database: Database) -> Iterator[Check]:
 
 def _backups(database: Database) -> Iterator[Check]:
     """The backups that hold what was forgotten since they were made."""
-    for path in backup_files.find(database.home):
-        held = backup_files.holds_forgotten(path, database.path)
+    for path in backup.find(database.home):
+        held = backup.holds_forgotten(path, database.path)
         if held is not False:
             what = "still holds" if held else "cannot be compared with the store, and may hold"
             yield Check(
@@ -294,9 +291,9 @@ def _change(database: Database) -> Iterator[Check]:
 
 def _queue(database: Database, now: datetime) -> Iterator[Check]:
     with database.read() as tx:
-        failed = job_lists.listed(tx, user=None, status="failed", now=now, limit=1)
-        pending = job_lists.listed(tx, user=None, status="pending", now=now, limit=1)
-        gone = job_holders.dead_holders(tx)
+        failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
+        pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
+        gone = jobs.dead_holders(tx)
     if failed:
         yield Check(
             "queue",
@@ -310,3 +307,83 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
         yield Check("queue", "ok", "nothing waits")
     for one in gone:
         yield Check("queue", "note", one.message, "memchat jobs run does them now")
+
+
+QUESTION = "Answer with one word: hello"
+LONGEST = 40
+"""Characters of an answer that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What came back from one model."""
+
+    uses: tuple[str, ...]
+    """What the model is used for: chat, extraction, embedding."""
+    result: str
+    """The model's name with its answer and how long that took, or the error and what to do."""
+    failed: bool = False
+
+
+def ask_models(
+    chat: ChatModel,
+    extract: ChatModel,
+    embedder: Embedder | None,
+    progress: OnProgress | None = None,
+) -> list[Probe]:
+    """Ask each model once; one that has two uses is asked for both together.
+
+    The offline stand-in has no provider to ask. Each may take as long as MEMCHAT_TIMEOUT says. The
+    time includes the loading of a provider's library, a second or two for the first request.
+    ``progress`` counts the models that were asked.
+    """
+    questions: dict[tuple[str, ...], Callable[[], str]]
+    if chat.name == extract.name:
+        questions = {("chat", "extraction"): partial(_ask_chat, chat)}
+    else:
+        questions = {("chat",): partial(_ask_chat, chat)}
+        questions["extraction",] = partial(_ask_chat, extract)
+    if embedder is not None:
+        questions["embedding",] = partial(_ask_embedder, embedder)
+    began, probes = time.monotonic(), []
+    for uses, ask in questions.items():
+        probes.append(_probe(uses, ask))
+        if progress is not None:
+            seconds = time.monotonic() - began
+            progress(Progress(len(probes), len(questions), seconds, unit="models"))
+    return probes
+
+
+def _probe(uses: tuple[str, ...], ask: Callable[[], str]) -> Probe:
+    try:
+        return Probe(uses, ask())
+    except MemChatError as error:
+        return Probe(uses, str(error), failed=True)
+
+
+def _ask_chat(model: ChatModel) -> str:
+    if model.stand_in:
+        return f"{model.name}, the stand-in on this machine; there is no provider to ask"
+    if isinstance(model, LiteLLMChat):
+        litellm()  # its import takes seconds that are not the provider's
+    began = time.perf_counter()
+    answer = model.complete([ChatMessage("user", QUESTION)], purpose="probe")
+    seconds = time.perf_counter() - began
+    said = " ".join(redact(answer.text).split())
+    if len(said) > LONGEST:
+        said = f"{said[:LONGEST]}…"
+    return f'{model.name} answered "{said}" in {seconds:.1f} s'
+
+
+def _ask_embedder(embedder: Embedder) -> str:
+    through_litellm = isinstance(embedder, LiteLLMEmbedder)
+    if through_litellm:
+        litellm()
+    began = time.perf_counter()
+    vector, _ = embedder.embed_query("hello")
+    seconds = time.perf_counter() - began
+    # Ollama counts as local too, but it is another program and perhaps on another machine.
+    alone = embedder.service.local and not through_litellm
+    where = ", on this machine; nothing was sent" if alone else ""
+    name = embedder.service.name
+    return f"{name} gave a vector of {len(vector)} numbers in {seconds:.1f} s{where}"

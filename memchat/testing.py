@@ -22,7 +22,7 @@ from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
 
 if TYPE_CHECKING:
-    from memchat.providers.hash_embedder import HashEmbedder
+    from memchat.providers.embedders import HashEmbedder
 
 __all__ = [
     "Broken",
@@ -239,7 +239,7 @@ def _usage(purpose: str, name: str, messages: Sequence[ChatMessage], text: str) 
 
 def __getattr__(name: str) -> Any:
     if name == "HashEmbedder":
-        from memchat.providers import hash_embedder
+        from memchat.providers import embedders
 
-        return hash_embedder.HashEmbedder
+        return embedders.HashEmbedder
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,11 +11,13 @@ import pytest
 from sqlalchemy import delete
 
 from memchat import MemChat
-from memchat.cli import tables
+from memchat.cli import output
 from memchat.config import Settings
-from memchat.config.model_defaults import MINILM
+from memchat.config.keys import MINILM
+from memchat.db import records, schema
 from memchat.doctor import LARGEST, Check
-from memchat.store import embeddings, memories, meta, schema, services
+from memchat.facts import memories
+from memchat.search import embeddings, services
 from memchat.types import Service, UsageTotal
 from tests.support import private
 from tests.support.store import NOON, Opener
@@ -49,7 +51,7 @@ def filled(tmp_path: Path) -> Path:
         memory = mc.user("ana").memories.add("profile", "city", "Lisbon")
         with private.database(mc).write() as tx:
             service_id = services.register(tx, OPENAI, NOON)
-            meta.put(tx, "service_id", str(service_id))
+            records.put(tx, "service_id", str(service_id))
             vector = np.full(OPENAI.dimensions, OPENAI.dimensions**-0.5, np.float32)
             embeddings.put(tx, service_id, [(memories.hash_of(tx, memory.id), vector)], NOON)
     return home
@@ -124,7 +126,7 @@ def test_an_index_that_differs_from_the_rows_is_a_problem(mc: MemChat) -> None:
 
 def test_a_cost_that_nobody_knows_is_unknown_and_a_small_one_is_not_nothing() -> None:
     told = {
-        cost: tables.used(UsageTotal("chat", "some/model", 2, 10, 3, cost, 1.25)).partition(": ")[2]
+        cost: output.used(UsageTotal("chat", "some/model", 2, 10, 3, cost, 1.25)).partition(": ")[2]
         for cost in (None, 0.00042)
     }
     assert told[None] == "2 calls, 10 tokens in, 3 out, 1.2 s, cost unknown"
@@ -134,12 +136,12 @@ def test_a_cost_that_nobody_knows_is_unknown_and_a_small_one_is_not_nothing() ->
 def test_damaged_weights_are_found_however_often_they_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memchat.providers import minilm_embedder
+    from memchat.providers import local
 
-    if not minilm_embedder.available():
+    if not local.available():
         pytest.skip("the MiniLM weights are not installed")
     with MemChat(settings=Settings(home=tmp_path)) as mc:
         assert not [c for c in mc.doctor() if c.name == "weights"]
-        monkeypatch.setitem(minilm_embedder.DIGESTS, minilm_embedder.WEIGHTS, "0" * 64)
+        monkeypatch.setitem(local.DIGESTS, local.WEIGHTS, "0" * 64)
         (check,) = [c for c in mc.doctor() if c.name == "weights"]
     assert check.state == "problem" and check.remedy

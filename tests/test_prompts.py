@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memchat.errors import ConfigError
-from memchat.language.dates import until_date
+from memchat.language.calendar import until_date
 from memchat.prompts import Prompts
 from tests.support.paths import ROOT
 

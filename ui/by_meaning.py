@@ -8,9 +8,9 @@ from itertools import islice
 
 import streamlit as st
 
-from memchat.config.model_defaults import WORDS_ONLY
+from memchat.config.keys import WORDS_ONLY
 from memchat.errors import NotFound
-from memchat.language.word_search import folded, holds_all
+from memchat.language.text import folded, holds_all
 from memchat.types import Memory, Recalled, Wanted
 from ui import components as ui
 from ui import memory_row, search_service

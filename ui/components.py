@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from memchat.app import MemChat, User
+from memchat.api import MemChat, User
 from memchat.errors import MemChatError, SecretError
 from memchat.types import CreatedBy, Memory
 from ui import launch, server

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from memchat.app import MemChat
+from memchat.api import MemChat
 from memchat.chat import Chat, Reply
 from memchat.errors import MemChatError
 from memchat.types import Message, Progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.config.model_defaults import WORDS_ONLY
+from memchat.config.keys import WORDS_ONLY
 from memchat.types import Job
 from ui import components as ui
 

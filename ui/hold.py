@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import streamlit as st
 
-from memchat.app import User
+from memchat.api import User
 from ui import components as ui
 from ui.desk import Task
 

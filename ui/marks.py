@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from memchat.language.word_search import places
+from memchat.language.text import places
 from ui import components as ui
 
 _BEGIN, _END = "\ufdd0", "\ufdd1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.app import chat_commands
+from memchat.api import chat_commands
 from memchat.chat import slash
 from memchat.errors import InputError
 from memchat.types import Message

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.indexing import runs
-from memchat.providers.minilm_embedder import available
+from memchat.providers.local import available
 
 
 def main(argv: list[str] | None = None) -> int:

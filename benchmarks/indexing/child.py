@@ -23,12 +23,12 @@ from typing import Any
 from benchmarks.indexing.memos import memo
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.notes.chunking import token_counter
+from memchat.notes.chunks import text_hash
 from memchat.notes.index import Cutter
-from memchat.notes.token_count import token_counter
 from memchat.providers import Embedder
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.providers.minilm_embedder import MiniLMEmbedder
-from memchat.store.chunks import text_hash
+from memchat.providers.embedders import HashEmbedder
+from memchat.providers.local import MiniLMEmbedder
 from memchat.types import NewNote, Progress, Service, Usage
 
 USER = "reader"

@@ -24,9 +24,9 @@ from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.language.text import fold
-from memchat.memory.extraction.candidate import MAX_FACTS
+from memchat.learn.candidate import MAX_FACTS
 from memchat.providers import Completion
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Memory, Usage

@@ -9,9 +9,9 @@ from typing import Any
 from benchmarks.lifecycle import pairs
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import Stage, answer, fact
-from memchat.memory.forgetting import tombstone_marks
+from memchat.db import apps, jobs
+from memchat.forget import tombstones
 from memchat.providers import Embedder
-from memchat.store import apps, jobs, tombstones
 from memchat.types import Scope
 
 FACTS = (
@@ -86,11 +86,9 @@ def _said_elsewhere() -> list[Figure]:
             with stage.mc._assembly.database.write() as tx:
                 own = apps.find(tx, Scope("pairs")).own
                 assert own is not None
-                marks = tombstone_marks.fact_marks(old["key"], old["value"])
+                marks = tombstones.fact_marks(old["key"], old["value"])
                 tombstones.add(tx, own, 1, marks, stage.clock())
-                stand = tombstone_marks.match(
-                    tx, [own], new["key"], new["value"], (), stage.clock()
-                )
+                stand = tombstones.match(tx, [own], new["key"], new["value"], (), stage.clock())
                 tombstones.remove_of_memory(tx, 1)
             stands[pair.label].append(stand)
     other = stands["update"] + stands["distinct"]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.gate.judge import judge
-from memchat.memory.gate.types import Turn
+from memchat.learn.candidate import Candidate, Quote
+from memchat.learn.judge import judge
+from memchat.learn.verdict import Turn
 
 CORPUS = Path(__file__).parents[2] / "tests" / "data" / "honest_heldout.jsonl"
 _AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

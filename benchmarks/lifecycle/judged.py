@@ -9,7 +9,7 @@ from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.pairs import Pair, know, outcome, read
 from benchmarks.lifecycle.stage import Stage
 from memchat.errors import ExtractionError
-from memchat.memory.extraction import candidate
+from memchat.learn import candidate
 from memchat.providers import Embedder
 
 NOT_MEASURED = "not measured: give --model or --answers"

@@ -19,9 +19,9 @@ from typing import Any
 from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.memory.extraction.candidate import MAX_FACTS
+from memchat.learn.candidate import MAX_FACTS
 from memchat.prompts import Prompts
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import ChatMessage
 

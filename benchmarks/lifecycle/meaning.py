@@ -30,11 +30,11 @@ from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.secrets import places, stored_texts
 from benchmarks.second_look.judges import ByHand
 from memchat.chat import Chat
+from memchat.db.database import FILE
 from memchat.errors import MemChatError, ProviderError
 from memchat.language.secrets import mask
 from memchat.providers import ChatStream, Completion
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store.database import FILE
+from memchat.providers.embedders import HashEmbedder
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
 

@@ -12,14 +12,13 @@ from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
+from memchat.db import apps
+from memchat.db.apps import Context, ScopeIds
+from memchat.facts.consolidation import MANUAL, ingest
+from memchat.facts.fact import Fact, search_text
 from memchat.language.numbers import numbers
 from memchat.language.text import content_words
-from memchat.memory.context import Context
-from memchat.memory.facts.fact import Fact, search_text
-from memchat.memory.facts.ingest import MANUAL, ingest
 from memchat.providers import Embedder
-from memchat.store import apps
-from memchat.store.apps import ScopeIds
 from memchat.types import Memory, Scope
 
 FILE = "memorybench_dev.json"

@@ -16,9 +16,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.gate.judge import judge
-from memchat.memory.gate.types import Turn, Verdict
+from memchat.learn.candidate import Candidate, Quote
+from memchat.learn.judge import judge
+from memchat.learn.verdict import Turn, Verdict
 
 PHRASES = Path(__file__).parents[2] / "tests" / "data" / "expiry_phrases.jsonl"
 INSTANTS = {

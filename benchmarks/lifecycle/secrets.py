@@ -22,9 +22,9 @@ from typing import Any
 from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.db.database import FILE, Database
 from memchat.language.text import UNSPACED, normal_value
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store.database import FILE, Database
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 
 _DATA = Path(__file__).parents[2] / "tests" / "data"

@@ -24,7 +24,7 @@ REPLY = "Fine."
 @lru_cache(maxsize=1)
 def real_embedder() -> Embedder:
     """The built-in model, loaded once. Raises ConfigError where its weights are not installed."""
-    from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+    from memchat.providers.local import MiniLMEmbedder, available
 
     if not available():
         raise ConfigError("the MiniLM weights are missing; run memchat services fetch minilm")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import Stage, answer, fact, known_to
-from memchat.memory.gate import keys
+from memchat.facts import keys
 from memchat.providers import Embedder
 from memchat.testing import Request
 from memchat.types import ChatMessage

@@ -13,7 +13,7 @@ from memchat import MemChat
 from memchat.chat import Chat
 from memchat.config import Settings
 from memchat.errors import MemChatError
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.testing import FakeClock
 

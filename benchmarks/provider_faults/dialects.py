@@ -10,7 +10,7 @@ from typing import Any
 
 from memchat.config.names import ADDRESS_NAMES, KEYS
 from memchat.providers import ChatModel, Embedder
-from memchat.providers.gemini_embedder import GeminiEmbedder
+from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
 

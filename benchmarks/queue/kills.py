@@ -22,9 +22,9 @@ from typing import Any
 
 from benchmarks.queue import store
 from memchat import MemChat
+from memchat.db.database import Database
 from memchat.errors import ProviderError
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store.database import Database
+from memchat.providers.embedders import HashEmbedder
 
 ONE_IN = 5
 """One call of so many in a row fails: a seed says which, and nobody's luck how many."""

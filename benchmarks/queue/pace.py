@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.queue import store
-from memchat.memory.embedding.pipeline import CALLS
 from memchat.providers import Embedder
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
+from memchat.search.batches import CALLS
 from memchat.types import Service, Usage
 
 BATCH = 100
@@ -124,7 +124,7 @@ def _migrate(embedder: Embedder, rows: int) -> float:
 def run(rows: int) -> bool:
     """All services, as a table; whether the goal was reached by each."""
     os.environ["OPENAI_API_KEY"] = KEY
-    from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+    from memchat.providers.local import MiniLMEmbedder, available
 
     print(f"{'':<18}{'':>8}{'alone,':>10}{'alone,':>11}")
     print(

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.db import apps, jobs
+from memchat.db.database import Database
+from memchat.facts import changes
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory
 from memchat.providers import Embedder
-from memchat.store import apps, jobs, memory_changes
-from memchat.store.database import Database
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory
 from memchat.types import Scope
 
 USER = "ana"
@@ -35,7 +36,7 @@ def fill(database: Database, texts: Iterable[str], now: datetime, *, queued: boo
         own, _ = apps.ensure(tx, Scope(USER), now)
         for value in texts:
             new = NewMemory("fact", "note", value, True, f"note: {value}", now, "manual")
-            ids.append(memory_changes.add(tx, own, new, Cause(now, "user")))
+            ids.append(changes.add(tx, own, new, Cause(now, "user")))
             if queued:
                 jobs.enqueue(tx, "embed", own, ids[-1], now)
     return ids

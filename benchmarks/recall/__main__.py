@@ -22,7 +22,7 @@ from benchmarks.recall.everyday import lives
 from benchmarks.recall.everyday import table as everyday
 from benchmarks.recall.feed import Cached
 from memchat.providers import Embedder
-from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+from memchat.providers.local import MiniLMEmbedder, available
 
 PARTS = ("everyday", "floors", "notes", "paragraphs", "together", *found.STORES)
 

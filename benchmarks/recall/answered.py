@@ -30,10 +30,10 @@ from benchmarks.recall.marks import Row, judged
 from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
 from memchat.errors import MemChatError
-from memchat.memory.recall import render
 from memchat.prompts import Prompts
 from memchat.providers import Completion, Embedder
-from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+from memchat.providers.local import MiniLMEmbedder, available
+from memchat.search import render
 from memchat.testing import ScriptedModel, ScriptedStream
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Hit, Recalled

@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from benchmarks.recall.data import Person, Talk
 from memchat import MemChat
-from memchat.memory.context import Context
-from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.memory.facts.fact import Fact, search_text
-from memchat.memory.facts.ingest import ingest, session_end
-from memchat.memory.recall import turn_texts
-from memchat.notes.token_count import token_counter
+from memchat.db import apps, messages, sessions
+from memchat.db.apps import Context, ScopeIds
+from memchat.facts.consolidation import ingest, session_end
+from memchat.facts.fact import Fact, search_text
+from memchat.notes.chunking import token_counter
 from memchat.providers import Embedder
-from memchat.store import apps, embeddings, messages, sessions
-from memchat.store.apps import ScopeIds
+from memchat.search import embeddings, turns
+from memchat.search.embed import EmbeddingSpace
 from memchat.types import Scope, Service, Usage
 
 Vectors = NDArray[np.float32]
@@ -127,9 +126,9 @@ def _feed_talk(
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
         rows = embeddings.missing(tx, meaning.service_id, done.written)
-        stored = turn_texts.stored(tx, session_id, zone)
+        stored = turns.stored(tx, session_id, zone)
     assert stored is not None
     vectors, _ = meaning.documents([*(words for _, _, words, _ in rows), *stored[2].every])
     with mc._assembly.database.write() as tx:
         embeddings.put(tx, meaning.service_id, vectors.items(), talk.at)
-        turn_texts.write(replace(ctx, tx=tx), session_id, meaning.service_id, vectors)
+        turns.write(replace(ctx, tx=tx), session_id, meaning.service_id, vectors)

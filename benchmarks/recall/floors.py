@@ -11,8 +11,8 @@ from benchmarks.recall.data import Person
 from benchmarks.recall.feed import Fed, What, feed
 from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
+from memchat.db import apps
 from memchat.providers import Embedder
-from memchat.store import apps
 from memchat.types import Hit, Scope
 
 FLOORS = (0.20, 0.25, 0.28, 0.30, 0.35, 0.45)

@@ -17,7 +17,7 @@ from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.providers import Embedder
-from memchat.store import keywords
+from memchat.search import keywords
 
 STORES: dict[str, tuple[What, float | None]] = {
     "messages": (What(turns=True), 75),

@@ -11,7 +11,7 @@ from benchmarks.recall.data import Person
 from benchmarks.recall.paragraphs import line
 from benchmarks.recall.rows import interval
 from benchmarks.recall.stores import asked_at, store
-from memchat.app.notes import Notes
+from memchat.api.notes import Notes
 from memchat.providers import Embedder
 
 FIRST = 5

@@ -17,9 +17,9 @@ from benchmarks.fate import Fate
 from benchmarks.second_look.corpus import Line, Proposal
 from benchmarks.second_look.judges import Judge
 from memchat.language.text import normal_value
-from memchat.memory.extraction import learner
-from memchat.memory.extraction.candidate import MAX_FACTS, Candidate
-from memchat.memory.gate.types import Verdict
+from memchat.learn import learner
+from memchat.learn.candidate import MAX_FACTS, Candidate
+from memchat.learn.verdict import Verdict
 from memchat.providers import Completion, Embedder
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Learned, Memory, Usage

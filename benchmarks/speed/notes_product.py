@@ -7,14 +7,15 @@ from pathlib import Path
 
 from benchmarks.speed.peers.serving import Data, serve
 from benchmarks.speed.product import DENSE, GivenVectors, Store
-from memchat.memory.context import Context
-from memchat.notes import index
+from memchat.db import apps
+from memchat.db.apps import Context
+from memchat.notes import index, rows
+from memchat.notes.chunks import NewChunk, text_hash
 from memchat.notes.index import Prepared
-from memchat.store import apps, embeddings, notes
-from memchat.store.chunks import NewChunk, text_hash
-from memchat.store.notes import Filter
+from memchat.notes.rows import Filter
+from memchat.search import embeddings
+from memchat.search.shard import Selection
 from memchat.types import NewNote, Scope
-from memchat.vectors.selection import Selection
 
 USER = "reader"
 TOKENS = 250
@@ -86,9 +87,9 @@ class NotesProduct(Store):
             with self._mc._assembly.database.read() as tx:
                 own = [i for i in [apps.find(tx, Scope(USER)).own] if i is not None]
                 wanted = Filter(type=self._type(n))
-                only = None if wanted.everything else notes.chunk_ids(tx, own, wanted)
+                only = None if wanted.everything else rows.chunk_ids(tx, own, wanted)
                 near = meaning.index.search(tx, own, vector, DENSE, Selection(only), "chunks")
-                hits = notes.hits(tx, {i: _NO_PARTS for i, _ in near}, with_text=False)
+                hits = rows.hits(tx, {i: _NO_PARTS for i, _ in near}, with_text=False)
             found.append([int(hit.source_id) for hit in hits])
         return found
 

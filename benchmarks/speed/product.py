@@ -13,10 +13,12 @@ import numpy as np
 
 from benchmarks.speed.peers.serving import Data, serve
 from memchat import MemChat, config
-from memchat.memory.facts.fact import search_text
-from memchat.store import apps, embeddings, memory_changes
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory, text_hash
+from memchat.db import apps
+from memchat.facts import changes
+from memchat.facts.fact import search_text
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory, text_hash
+from memchat.search import embeddings
 from memchat.types import Scope, Service, Usage
 
 VALUES_A_KEY = 20
@@ -111,7 +113,7 @@ class Product(Store):
                 key = self._key(row)
                 words = search_text(key, value, now, zone)
                 new = NewMemory("fact", key, value, True, words, now, "manual")
-                memory_id = memory_changes.add(tx, scopes[user], new, cause)
+                memory_id = changes.add(tx, scopes[user], new, cause)
                 assert memory_id == row + 1
                 vectors.append((text_hash(words), self._data.vectors[row]))
             embeddings.put(tx, meaning.service_id, vectors, now)

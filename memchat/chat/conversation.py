@@ -1,20 +1,31 @@
-"""What the turns of one session share: its messages, and what earlier turns left open."""
+"""What the turns of one session share: its messages, and what earlier turns left open.
+
+What every conversation of a store is made of.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
 
-from memchat.memory.commands.execute import Place
-from memchat.memory.commands.replies import ForgetChoice
-from memchat.memory.embedding.space import shortened
-from memchat.memory.embedding.timeout import PendingQuery
-from memchat.memory.forgetting import replies_in_flight
-from memchat.memory.recall import render
-from memchat.memory.recall.search import Recall
-from memchat.store import apps, messages, usage
-from memchat.store.database import Database
+from memchat.chat.command_replies import ForgetChoice
+from memchat.chat.commands import Commands, Place
+from memchat.config import Settings
+from memchat.db import apps, messages, usage
+from memchat.db.database import Database
+from memchat.forget import purge
+from memchat.jobs.worker import Worker
+from memchat.notes.search import NotesBlock
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel
+from memchat.search import render
+from memchat.search.embed import PendingQuery, QueryTimeout, shortened
+from memchat.search.facts import ModelFilter
+from memchat.search.prompt_block import PromptBlock
+from memchat.search.search import Recall
 from memchat.types import MemorySwitch, Message, Scope
 
 
@@ -34,7 +45,7 @@ class Conversation:
         self.turns: list[Message] = []
         self.left_out: frozenset[int] = frozenset()
         """Ids of stored turns that a new reply is about to replace."""
-        self.drawn_facts: set[replies_in_flight.Fact] = set()
+        self.drawn_facts: set[purge.Fact] = set()
         """The facts that were drawn from the turns."""
         self.choice: ForgetChoice | None = None
         """The question that the last reply ended with."""
@@ -61,7 +72,7 @@ class Conversation:
         """Read the turns of the session, and the facts drawn from them."""
         stored = messages.of_session(tx, session_id)
         self.turns = [turn for turn in stored if turn.id not in self.left_out]
-        self.drawn_facts = replies_in_flight.facts_in_turns(tx, self.turns)
+        self.drawn_facts = purge.facts_in_turns(tx, self.turns)
 
     def reload(self) -> None:
         """Read the turns again: some of their words may have been forgotten meanwhile."""
@@ -88,3 +99,24 @@ class Conversation:
             elif not query.future.done():
                 pending.append(query)
         self.pending_queries = pending
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The store, the models and the services that a conversation uses."""
+
+    database: Database
+    settings: Settings
+    prompts: Prompts
+    clock: Callable[[], datetime]
+    model: Callable[[], ChatModel]
+    recall: Recall
+    block: PromptBlock
+    notes: NotesBlock
+    query_timeout: QueryTimeout
+    worker: Worker
+    commands: Commands
+    drop_vectors: Callable[[Connection, Iterable[int]], None]
+    """Drops the saved vectors of scope rows."""
+    model_filter: ModelFilter | None
+    """None where it is not switched on."""

@@ -12,12 +12,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from memchat import processes
-from memchat.chat.conversation import Conversation
-from memchat.chat.parts import Parts
-from memchat.chat.reader import Reader
+from memchat.chat.conversation import Conversation, Parts
+from memchat.chat.reply import Reader
+from memchat.db import sessions
 from memchat.errors import StoreError
 from memchat.jobs.session_end import close_session
-from memchat.store import sessions
 
 log = logging.getLogger(__name__)
 

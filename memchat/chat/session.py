@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memchat.chat.conversation import Conversation
+from memchat.chat.conversation import Conversation, Parts
 from memchat.chat.lease import Lease
-from memchat.chat.parts import Parts
-from memchat.chat.reader import Reader
-from memchat.chat.redo import Redo
-from memchat.chat.reply import Reply
-from memchat.chat.turn import Turn, message_text
+from memchat.chat.reply import Reader, Reply
+from memchat.chat.turn import Redo, Turn, message_text
+from memchat.db import apps, sessions
 from memchat.errors import InputError, MemChatError, NotFound
 from memchat.jobs.session_end import close_session
-from memchat.store import apps, sessions
 from memchat.types import Learned, MemorySwitch, Message, Question, Scope, checked_timeout
 
 INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."

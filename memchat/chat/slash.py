@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memchat.chat.command_words import Command
 from memchat.errors import InputError
-from memchat.memory.commands.parse import Command
 
 COMMANDS = {
     "help": ("", "show these commands"),

@@ -3,34 +3,287 @@
 text → message row → commands → recall → prompt → model → reply → receipt. ``Turn.send`` stores the
 message before any model is asked; the rest, ``_run``, goes on as the reply is read. Its steps stand
 below it in the order in which they are taken.
+
+Replacing the last turn: the message answered once more, or said in other words.
+
+The turns that are replaced stay on disk until the new reply is complete, and stay for good where a
+provider fails. Until then the conversation goes on without them, and without the memories that
+only they prove.
+
+Storing a reply: its message row, the memories and notes it was shown, its prompt, and what it
+cost.
+
+A reply read in a thread of its own, so that the wait for its next piece can be ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from queue import Empty, SimpleQueue
 
+from sqlalchemy import Connection
+
+from memchat.chat import command_replies, command_words, confirmation, slash
 from memchat.chat import prompt as prompts
-from memchat.chat import slash
-from memchat.chat.conversation import Conversation
+from memchat.chat.command_replies import CodeReply, ForgetChoice
+from memchat.chat.command_words import TOOLS, Command
+from memchat.chat.confirmation import Confirmation
+from memchat.chat.conversation import Conversation, Parts
 from memchat.chat.lease import Lease
-from memchat.chat.parts import Parts
 from memchat.chat.prompt import Prompt
-from memchat.chat.reader import Reader
-from memchat.chat.receipt import Receipt
-from memchat.chat.redo import Redo
-from memchat.chat.reply import Reply
+from memchat.chat.reply import Reader, Reply
+from memchat.db import apps, jobs, messages, sessions, usage
+from memchat.db.apps import Context
 from memchat.errors import InputError, MemChatError
-from memchat.memory.commands import confirmation, parse, replies
-from memchat.memory.commands.confirmation import Confirmation
-from memchat.memory.commands.parse import Command
-from memchat.memory.commands.replies import CodeReply, ForgetChoice
-from memchat.memory.commands.tools import TOOLS
-from memchat.providers import ChatStream
-from memchat.providers.background_stream import BackgroundStream
-from memchat.providers.reply_text import ReplyText
-from memchat.store import apps, messages, sessions
-from memchat.types import ChatMessage, Message, Recalled, Scope, clean_text
+from memchat.facts import lists
+from memchat.forget import purge
+from memchat.forget.undo import ConversationUndo, delete_turns
+from memchat.notes import chunks, rows
+from memchat.providers import ChatStream, ToolCall
+from memchat.providers.litellm_chat import ReplyText
+from memchat.search import receipts, render
+from memchat.search.prompt_block import echoed
+from memchat.search.receipts import SentPrompt
+from memchat.types import ChatMessage, Hit, Message, Recalled, Scope, Usage, clean_text
+
+
+class Redo:
+    """One replacement of the last turn. ``begin`` leaves it out, ``finish`` deletes it or not."""
+
+    def __init__(self, parts: Parts, conversation: Conversation) -> None:
+        self._parts = parts
+        self._conversation = conversation
+        self._before: list[Message] = []
+        self._muted: list[int] = []
+
+    def begin(self, *, whole_turn: bool) -> None:
+        """Leave the last reply out of the conversation, and with ``whole_turn`` its message too.
+
+        Raises InputError where nothing was said yet.
+        """
+        conversation = self._conversation
+        conversation.reload()
+        turns = conversation.turns
+        asked_at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
+        if asked_at is None:
+            raise InputError("nothing was said yet; write a message first")
+        stays = asked_at + (not whole_turn)
+        left_out = frozenset(turn.id for turn in turns[stays:] if turn.id)
+        if whole_turn:
+            self._mute(left_out)
+        self._before, conversation.turns = turns, turns[:stays]
+        conversation.left_out = left_out
+
+    def finish(self, message_id: int | None, *, kept: bool) -> None:
+        """Delete the turns that were replaced, or where nothing of the new reply is kept go back to
+        them and delete the new message, whose row is ``message_id``."""
+        conversation = self._conversation
+        replaced = conversation.left_out
+        conversation.left_out = frozenset()
+        if kept:
+            self._delete(replaced)
+            return
+        conversation.turns = self._before
+        if conversation.session_id is not None and self._muted:
+            with self._parts.database.write() as tx:
+                for memory_id in self._muted:
+                    sessions.unmute(tx, conversation.session_id, memory_id)
+        if message_id:
+            self._delete({message_id})
+
+    def _mute(self, left_out: frozenset[int]) -> None:
+        """Keep the memories that only the replaced turns prove out of the conversation."""
+        conversation, parts = self._conversation, self._parts
+        if conversation.session_id is None or not left_out:
+            return
+        with parts.database.write() as tx:
+            ctx = self._context(tx)
+            with tx.begin_nested() as trial:
+                gone = ConversationUndo(ctx, left_out).run().gone
+                trial.rollback()
+            already = sessions.muted_of_session(tx, conversation.session_id)
+            self._muted = [memory.id for memory in gone if memory.id not in already]
+            for memory_id in self._muted:
+                sessions.mute(tx, conversation.session_id, memory_id, ctx.now)
+
+    def _delete(self, message_ids: Collection[int]) -> None:
+        """Delete stored turns, with what only they taught."""
+        if not message_ids:
+            return
+        parts = self._parts
+        with parts.database.write() as tx:
+            # Those of a conversation that was deleted meanwhile are gone already.
+            turns = messages.by_ids(tx, sorted(message_ids))
+            _, stale = delete_turns(self._context(tx), list(turns.values()))
+            parts.drop_vectors(tx, stale)
+        purge.scrub(parts.database)
+
+    def _context(self, tx: Connection) -> Context:
+        parts, scope = self._parts, apps.find(tx, self._conversation.scope)
+        return Context(tx, scope, parts.clock(), parts.settings.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One reply, whole or partial, of a stored session."""
+
+    parts: Parts
+    conversation: Conversation
+    reply: Reply
+    prompt: Prompt | None
+    """What its model was sent; None where no model was asked."""
+    status: str
+    """``complete`` or ``partial``."""
+
+    def store(self, session_id: int, *, memory_on: bool, extract: bool) -> bool:
+        """Write everything in one transaction, and with ``extract`` queue the reading of it.
+
+        False where the session was deleted while the reply came in: then nothing is written.
+        """
+        reply, now = self.reply, self.parts.clock()
+        with self.parts.database.write() as tx:
+            own = apps.find(tx, self.conversation.scope).own
+            if own is None or sessions.by_id(tx, session_id) is None:
+                return False
+            if reply.received:
+                learnable = memory_on and reply.stream is not None
+                self._store_reply(tx, session_id, now, learnable=learnable)
+                self._count_notes(tx, own)
+                sessions.touch(tx, session_id, now)
+            spent = [reply.stream.usage] if reply.stream is not None else []
+            if self.prompt is not None and self.prompt.filter_usage is not None:
+                spent.append(self.prompt.filter_usage)
+            for one in spent:
+                usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
+            self.conversation.store_query_vectors(tx, self.parts.recall, own, now)
+            if extract:
+                jobs.enqueue(tx, "extract", own, session_id, now)
+        return True
+
+    def _store_reply(
+        self, tx: Connection, session_id: int, now: datetime, *, learnable: bool
+    ) -> None:
+        """The reply with its receipt, without the words that were forgotten while it came in."""
+        reply, zone = self.reply, self.parts.settings.zone
+        hits = (*reply.shown.hits, *reply.by_code.hits)
+        drawn_facts = self.conversation.drawn_facts
+        shown, content = purge.drop_forgotten(tx, hits, drawn_facts, reply.received, zone)
+        listed, content = purge.drop_forgotten(tx, reply.shown.listed, (), content, zone)
+        message_id = messages.add(
+            tx, session_id, "assistant", content, now, self.status, memory=learnable
+        )
+        reply.message_id = message_id
+        there = rows.existing(tx, [hit.id for hit in reply.shown.notes])
+        receipts.add(tx, message_id, [*shown, *(n for n in reply.shown.notes if n.id in there)])
+        if self.prompt is not None:
+            complete = len(shown) == len(hits) and len(listed) == len(reply.shown.listed)
+            complete = complete and len(there) == len(reply.shown.notes)
+            # A prompt that holds what was forgotten since is not stored.
+            sent = self.prompt.sent if complete else replace(self.prompt.sent, system=None)
+            receipts.add_prompt(tx, message_id, _with_list_apart(tx, session_id, sent, listed, now))
+        given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
+        given |= echoed(reply.shown.listed, reply.received)
+        lists.add_uses(tx, matched=reply.shown.matched, read=given)
+
+    def _count_notes(self, tx: Connection, own: int) -> None:
+        """Count that the passages given were found and read."""
+        given = [hit.chunk_id for hit in self.reply.shown.notes if hit.chunk_id is not None]
+        if given:
+            chunks.count_matches(tx, given)
+            chunks.count_reads(tx, [own], given)
+
+
+def _with_list_apart(
+    tx: Connection, session_id: int, sent: SentPrompt, listed: Sequence[Hit], now: datetime
+) -> SentPrompt:
+    """What was sent with its list of facts in rows of its own, which later replies share."""
+    if not listed:
+        return sent
+    opening, rest = None, sent.system
+    if sent.system is not None:
+        opening, _, rest = sent.system.partition(render.listing(listed))
+    lines = [(hit.id, hit.text) for hit in listed]
+    list_id = lists.add(tx, session_id, opening, lines, now)
+    return replace(sent, system=rest, list_id=list_id)
+
+
+class BackgroundStream:
+    """A ``ChatStream`` over another one, which is read in the background from the first piece on.
+
+    What that one raises is raised here. After ``close``, which any thread may call, or when the
+    time is over, nothing more is given; the background thread ends with the piece that it is
+    waiting for.
+    """
+
+    def __init__(
+        self, stream: ChatStream, seconds_left: Callable[[], float | None] = lambda: None
+    ) -> None:
+        """``seconds_left`` tells how long its pieces may still be waited for, None for as long as
+        they take."""
+        self.late = False
+        """Whether its time was over before its end."""
+        self._stream = stream
+        self._seconds_left = seconds_left
+        self._closed = threading.Event()
+        self._came: SimpleQueue[str | BaseException | None] = SimpleQueue()
+
+    def __iter__(self) -> Iterator[str]:
+        threading.Thread(target=self._read, name="memchat-stream", daemon=True).start()
+        while not self._closed.is_set():
+            came = self._next()
+            if came is None or self._closed.is_set():
+                return
+            if isinstance(came, BaseException):
+                raise came
+            yield came
+
+    @property
+    def usage(self) -> Usage:
+        """What the reply took."""
+        return self._stream.usage
+
+    @property
+    def whole(self) -> bool:
+        """Whether the provider sent the reply to its end."""
+        return self._stream.whole
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The tools called; empty before the end."""
+        return self._stream.calls
+
+    def close(self) -> None:
+        """Give nothing more, and close the connection."""
+        self._closed.set()
+        self._came.put(None)
+        self._stream.close()
+
+    def _next(self) -> str | BaseException | None:
+        """What comes next; None at the end, and when the time is over."""
+        left = self._seconds_left()
+        if left is None or left > 0:
+            try:
+                return self._came.get(timeout=left)
+            except Empty:
+                pass
+        self.late = not self._closed.is_set()
+        self.close()
+        return None
+
+    def _read(self) -> None:
+        """Put the pieces into the queue, and at the end None or what went wrong."""
+        try:
+            for piece in self._stream:
+                if self._closed.is_set():
+                    return
+                self._came.put(piece)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the pieces are read
+            self._came.put(error)
+        else:
+            self._came.put(None)
 
 
 class Turn:
@@ -192,13 +445,13 @@ class Turn:
         if self._command is not None and not acted.text:
             acted = self._execute(self._command)
         if not (acted.text or self._reply.received):
-            acted = CodeReply(replies.NOT_DONE)
+            acted = CodeReply(command_replies.NOT_DONE)
         yield from self._say(acted)
 
     def _execute(self, command: Command) -> CodeReply:
         place = self._conversation.place
         if place is None or not self._memory.on:
-            return replies.off(command.kind, self._memory)
+            return command_replies.off(command.kind, self._memory)
         return self._parts.commands.execute(command, place, stand_in=self._parts.model().stand_in)
 
     def _ask(self, choice: ForgetChoice | None) -> Iterator[str]:
@@ -253,7 +506,7 @@ class Turn:
 
 
 def _command(message: str) -> Command | None:
-    return slash.memory_command(message) or parse.command(message)
+    return slash.memory_command(message) or command_words.command(message)
 
 
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:

@@ -8,26 +8,15 @@ from datetime import date
 
 from sqlalchemy import Connection
 
-from memchat.chat.message_window import alternating
-from memchat.memory.commands.tools import TOOLS
-from memchat.memory.forgetting import purge, redaction
-from memchat.memory.recall import render
-from memchat.store import (
-    apps,
-    clients,
-    evidence,
-    fact_lists,
-    hidden_memories,
-    memories,
-    messages,
-    muted,
-    notes,
-    prompts,
-    receipts,
-    usage,
-)
-from memchat.store.apps import ScopeIds
-from memchat.store.prompts import SentPrompt
+from memchat.chat.command_words import TOOLS
+from memchat.chat.prompt import alternating
+from memchat.db import apps, messages, sessions, usage
+from memchat.db.apps import ScopeIds
+from memchat.facts import changes, clients, history, lists, memories
+from memchat.forget import purge, redaction
+from memchat.notes import rows
+from memchat.search import receipts, render
+from memchat.search.receipts import SentPrompt
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Given, Hit, Memory, Message, Why
 
@@ -47,7 +36,7 @@ class Explaining:
     def why(self) -> Why:
         """The whole explanation."""
         shown = receipts.of_reply(self.tx, self.reply.id)
-        sent = prompts.of_reply(self.tx, self.reply.id)
+        sent = receipts.prompt_of_reply(self.tx, self.reply.id)
         lines, also = self._lines(shown), self._also(sent, shown)
         before = [t for t in self._turns(0) if t.role == "user"]
         given = {(line.hit.kind, line.hit.id) for line in lines if line.hit.channel != "listed"}
@@ -85,7 +74,7 @@ class Explaining:
         """The system text, with its list of facts where that is stored in rows of its own."""
         if sent.system is None or sent.list_id is None:
             return sent.system
-        found = fact_lists.get(self.tx, sent.list_id)
+        found = lists.get(self.tx, sent.list_id)
         if found.opening is None:
             return None
         return found.opening + render.listing([_sent(*line) for line in found.lines]) + sent.system
@@ -95,11 +84,11 @@ class Explaining:
         if sent is None or sent.list_id is None:
             return []
         found = {hit.id for hit in shown if hit.kind == "memory" and hit.channel != "listed"}
-        listed = [_sent(*line) for line in fact_lists.get(self.tx, sent.list_id).lines]
+        listed = [_sent(*line) for line in lists.get(self.tx, sent.list_id).lines]
         rest = [hit for hit in listed if hit.id not in found]
         there = memories.by_ids(self.tx, self.scope.ids, [hit.id for hit in rest])
         held = {memory.id for memory in self._hidden()}
-        mute = muted.of_session(self.tx, self.reply.session_id)
+        mute = sessions.muted_of_session(self.tx, self.reply.session_id)
         return [
             Given(replace(hit, text="…"), since=HIDDEN)
             if hit.id in held
@@ -114,7 +103,7 @@ class Explaining:
         ids = [hit.id for hit in shown if hit.kind == "memory"]
         there = memories.by_ids(self.tx, self.scope.ids, ids)
         held = self._held()
-        mute = muted.of_session(self.tx, self.reply.session_id)
+        mute = sessions.muted_of_session(self.tx, self.reply.session_id)
         said = messages.by_ids(self.tx, [hit.id for hit in shown if hit.kind == "message"])
         lines = []
         for hit in shown:
@@ -135,7 +124,7 @@ class Explaining:
         return lines
 
     def _passage(self, hit: Hit) -> Given:
-        note = notes.get(self.tx, self.scope.ids, hit.id)
+        note = rows.get(self.tx, self.scope.ids, hit.id)
         if note is None:
             return Given(hit, since="its note is no longer kept here")
         changed = note.updated_at is not None and note.updated_at > self.reply.created_at
@@ -153,12 +142,12 @@ class Explaining:
     def _hidden(self) -> list[Memory]:
         """The memories whose purge is queued, in any app: they may have been moved."""
         here = self.scope.ids[0]
-        return hidden_memories.listed(self.tx, [here, *apps.other_ids(self.tx, here)])
+        return changes.listed(self.tx, [here, *apps.other_ids(self.tx, here)])
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
         if memory is None:
             return Given(hit, since="is no longer kept here")
-        proofs = [p for p in evidence.of_memory(self.tx, hit.id) if p.role == "user"]
+        proofs = [p for p in history.evidence_of_memory(self.tx, hit.id) if p.role == "user"]
         proofs = [p for p in proofs if p.message_id < self.reply.id] or proofs
         newest = max(proofs, key=lambda p: p.message_id, default=None)
         return Given(

@@ -19,10 +19,8 @@ import typer
 
 from memchat.cli import (
     apps,
-    audit,
     backup,
     chat_loop,
-    completion,
     inbox,
     jobs,
     keys,
@@ -30,14 +28,11 @@ from memchat.cli import (
     mcp,
     memories,
     notes,
+    options,
+    output,
     services,
     sessions,
     system,
-    tables,
-    transfer,
-    ui,
-    why,
-    worker,
 )
 from memchat.cli.options import ENV_FILE, group
 from memchat.errors import MemChatError
@@ -85,21 +80,21 @@ def root(
 
 app.command()(system.demo)
 app.command()(chat_loop.chat)
-app.command()(ui.ui)
+app.command()(system.ui)
 app.command()(chat_loop.recall)
-app.command()(why.why)
+app.command()(sessions.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(notes.app, name="notes")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(apps.app, name="apps")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
-app.command()(worker.worker)
-app.command()(worker.backfill)
+app.command()(jobs.worker)
+app.command()(jobs.backfill)
 app.add_typer(services.app, name="services")
-app.command()(audit.audit)
-app.command()(transfer.export)
-app.command("import")(transfer.import_)
+app.command()(system.audit)
+app.command()(backup.export)
+app.command("import")(backup.import_)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(mcp.app, name="mcp")
@@ -107,7 +102,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(backup.app, name="backup")
 app.command()(backup.restore)
 app.command()(backup.wipe)
-app.command()(completion.completion)
+app.command()(options.completion)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -124,19 +119,19 @@ def main(args: Sequence[str] | None = None) -> int:
         code = 130
     except MemChatError as error:
         log.command_failed(error)
-        tables.error(str(error))
+        output.error(str(error))
         code = 1
     except OSError as error:
         if error.filename is None:
             _close_output()  # before the message, which is printed behind the rest of the output
-        tables.error(_refused(error))
+        output.error(_refused(error))
         code = 1
     except Exception as error:
         log.command_failed(error)
         if os.environ.get("MEMCHAT_DEBUG") == "1":
             raise
         # Only the class: the text of a library's error may hold people's words.
-        tables.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
+        output.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
     finally:
         log.stop()
@@ -179,8 +174,8 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
-    if completion.asked():
-        completion.prepare()
+    if options.asked():
+        options.prepare()
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

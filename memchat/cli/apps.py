@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import backup, other_mentions, tables
+from memchat.cli import backup, other_mentions, output
 from memchat.cli.options import (
     DEFAULT_APP,
     App,
@@ -36,9 +36,9 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
         person = mc.user(user, app=app)
         found = person.apps.list()
         if as_json:
-            tables.print_records(found)
+            output.print_records(found)
             return
-        tables.print_table(
+        output.print_table(
             ("app", "memory", "memories", "sessions", "notes", "since"),
             [
                 (
@@ -47,7 +47,7 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
                     item.memories,
                     item.sessions,
                     item.notes,
-                    tables.time(item.created_at, mc.settings.zone),
+                    output.time(item.created_at, mc.settings.zone),
                 )
                 for item in found
             ],
@@ -55,7 +55,7 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
         )
         switch = person.memory_switch()
         if not switch.on:
-            tables.notice(switch.reason)
+            output.notice(switch.reason)
 
 
 @app.command()
@@ -118,7 +118,7 @@ def delete(
         deleted = person.apps.delete(chosen)
         counts = {"memories": deleted.memories, "sessions": deleted.sessions}
         record = {"app": chosen, **counts, "notes": deleted.notes}
-        tables.print_result(record, deleted.memories, as_json)
+        output.print_result(record, deleted.memories, as_json)
         if found is not None:  # all but the memories for every app went with the app
             left = tuple(place for place in found.places if place.kind == "memory")
             other_mentions.tell_of_app(mc, replace(found, places=left))
@@ -135,4 +135,4 @@ def _switch(memory_on: bool, user: str, app: str | None, yes: bool, as_json: boo
         person.set_memory(memory_on, all_apps=app is None)
         where = f"the app {app}" if app is not None else "every app"
         said = f"memory is {'on' if memory_on else 'off'} for {user} in {where}"
-        tables.print_result({"app": app, "memory": memory_on}, said, as_json)
+        output.print_result({"app": app, "memory": memory_on}, said, as_json)

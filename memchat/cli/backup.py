@@ -1,20 +1,36 @@
-"""``memchat backup``, ``restore`` and ``wipe``: copies of the whole store, and deleting it."""
+"""``memchat backup``, ``restore`` and ``wipe``: copies of the whole store, and deleting it.
+
+``memchat export`` and ``memchat import``: everything of a person as a file, and back.
+"""
 
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from memchat.cli import tables, text_input
-from memchat.cli.options import Json, Yes, confirm, group, settings
-from memchat.types import RestorePlan, counted
+from memchat.cli import options, output
+from memchat.cli.options import (
+    DEFAULT_APP,
+    Json,
+    User,
+    Yes,
+    confirm,
+    group,
+    known_app,
+    open_store,
+    settings,
+)
+from memchat.types import REFUSED_MOST, RestorePlan, counted, counted_records, to_json
 
 if TYPE_CHECKING:
-    from memchat.app import MemChat
-    from memchat.app.backups import Backups
+    from memchat.api import MemChat
+    from memchat.api.store import Backups
+    from memchat.types import Imported
 
 app = group("Copy the whole store, list the copies, delete them; memchat restore brings one back.")
 
@@ -38,12 +54,12 @@ def create(
     from memchat.cli.progress import ProgressLine
 
     with ProgressLine() as bar:
-        if str(file) == text_input.PIPED:
-            _backups().write(text_input.out(), progress=bar.update)
+        if str(file) == options.PIPED:
+            _backups().write(options.out(), progress=bar.update)
         else:
             print(_backups().create(file, progress=bar.update).file)
     if file is not None:
-        tables.notice(
+        output.notice(
             "backups under a name of your own are not in memchat backup list; when you forget "
             "something, delete them yourself"
         )
@@ -58,13 +74,13 @@ def list_backups(as_json: Json = False) -> None:
     backups, zone = _backups(), settings().zone
     found = backups.list()
     if as_json:
-        tables.print_records(found)
+        output.print_records(found)
         return
-    tables.print_table(
+    output.print_table(
         ("made", "size", "schema", "forgotten words", "state", "file"),
         [
             (
-                tables.time(backup.made_at, zone),
+                output.time(backup.made_at, zone),
                 _size(backup.size),
                 backup.schema or "",
                 {True: "yes", False: "no", None: "unknown"}[backup.holds_forgotten],
@@ -77,7 +93,7 @@ def list_backups(as_json: Json = False) -> None:
     )
     for backup in found:
         if backup.problem is not None:
-            tables.notice(backup.problem)
+            output.notice(backup.problem)
 
 
 @app.command()
@@ -108,12 +124,12 @@ def prune(
     backups = _backups()
     gone = backups.named(names) if names else backups.prunable(keep=keep or 0)
     if not gone:
-        tables.notice("there are no backups to delete")
+        output.notice("there are no backups to delete")
         return
     for path in gone:
-        tables.notice(f"{path.name}  {_size(path.lstat().st_size)}")
+        output.notice(f"{path.name}  {_size(path.lstat().st_size)}")
     confirm(f"Delete {counted(len(gone), 'backup')} for good?", yes=yes)
-    tables.notice(f"deleted {counted(len(backups.delete(gone)), 'backup')}")
+    output.notice(f"deleted {counted(len(backups.delete(gone)), 'backup')}")
 
 
 def restore(
@@ -133,9 +149,9 @@ def restore(
 
     backups = _backups()
     plan = backups.plan_restore(file)
-    made = tables.time(plan.backup.made_at, settings().zone)
+    made = output.time(plan.backup.made_at, settings().zone)
     for line in _consequences(plan, made, keep_present=not no_backup):
-        tables.notice(line)
+        output.notice(line)
     confirm(
         f"Replace the whole store by {plan.backup.file.name}?",
         yes=yes,
@@ -143,9 +159,9 @@ def restore(
     )
     with ProgressLine() as bar:
         kept = backups.restore(file, keep_present=not no_backup, progress=bar.update)
-    tables.notice(f"restored {plan.backup.file}")
+    output.notice(f"restored {plan.backup.file}")
     if kept is not None:
-        tables.notice(f"the store as it was before is {kept}")
+        output.notice(f"the store as it was before is {kept}")
 
 
 def wipe(
@@ -164,31 +180,31 @@ def wipe(
     your cache folder and models in a folder that MEMCHAT_MODELS names; any other file. Shows the
     files first and asks for the word “wipe”.
     """
-    from memchat.app.wipe import wipe, wipe_files
+    from memchat.api.store import wipe, wipe_files
 
     home = settings().home
     files = wipe_files(home, with_settings=with_settings)
     if not files:
-        tables.notice(f"there is nothing of memchat to delete in {home}")
+        output.notice(f"there is nothing of memchat to delete in {home}")
         return
     for path in files:
-        tables.notice(str(path))
+        output.notice(str(path))
     _confirm_wipe(yes=yes)
-    tables.notice(f"deleted {counted(len(wipe(home, with_settings=with_settings)), 'item')}")
+    output.notice(f"deleted {counted(len(wipe(home, with_settings=with_settings)), 'item')}")
 
 
 def tell_forgotten(mc: MemChat) -> None:
     """Name the backups that still hold what was just forgotten, and how to delete them."""
     held = mc.backups.perhaps_forgotten()
     if held:
-        tables.notice(
+        output.notice(
             f"forgotten words are still in {counted(len(held), 'backup')} "
             f"({', '.join(path.name for path in held)}); memchat backup prune NAME deletes one"
         )
 
 
 def _backups() -> Backups:
-    from memchat.app.backups import Backups
+    from memchat.api.store import Backups
 
     return Backups(settings().home)
 
@@ -224,10 +240,106 @@ def _confirm_wipe(*, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         confirm("", yes=False)
-    if tables.answer("Type wipe to delete all of this for good:") != "wipe":
-        tables.error("nothing was done")
+    if output.answer("Type wipe to delete all of this for good:") != "wipe":
+        output.error("nothing was done")
         raise typer.Exit(2)
 
 
 def _size(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
+
+
+class Format(StrEnum):
+    """What an export is written as."""
+
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+
+
+OneApp = Annotated[
+    str | None,
+    typer.Option("--app", help="Only what is kept in this app.", show_default="every app"),
+]
+
+
+def export(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A file that is not there yet, - for standard output."),
+    ],
+    user: User,
+    app: OneApp = None,
+    format: Annotated[
+        Format,
+        typer.Option("--format", help="jsonl, which import reads; markdown, a page for people."),
+    ] = Format.JSONL,
+    as_json: Json = False,
+) -> None:
+    """Write everything that is kept of a person into a file.
+
+    Memories with their history, notes, conversations, the inbox, and what replies were given; no
+    keys and no settings. Only your account may read the file; nothing in it is encrypted.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    piped = str(file) == options.PIPED
+    if piped and as_json:
+        raise typer.BadParameter("with - standard output is the export itself; leave out --json")
+    to: AbstractContextManager[Path | TextIO] = options.text_out() if piped else nullcontext(file)
+    with open_store() as mc, ProgressLine() as line, to as out:
+        person = known_app(mc, user, app or DEFAULT_APP)
+        done = person.export_file(
+            out, format=format.value, all_apps=app is None, progress=line.update
+        )
+    said = f"{counted_records(done.records)} of {user} written to {done.file}"
+    if piped:
+        output.notice(said)
+    else:
+        output.print_result(to_json(done) | {"file": str(done.file)}, said, as_json)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What memchat export wrote.")],
+    user: User,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Store nothing; say what would be done.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Read an export back, as this user's own.
+
+    What is here already stays as it is, but a note that was changed elsewhere later than here is
+    taken from there. What was forgotten or deleted here stays away. All of it is imported or, where
+    the file is broken, nothing.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    with open_store() as mc:
+        with ProgressLine() as line:
+            done = mc.user(user).import_file(file, dry_run=dry_run, progress=line.update)
+        if as_json:
+            output.print_json(to_json(done))
+        else:
+            _say(done)
+
+
+def _say(done: Imported) -> None:
+    print(f"{counted_records(done.added)} {'would be imported' if done.dry_run else 'imported'}")
+    if done.known:
+        print(f"here already, and left as they are: {counted_records(done.known)}")
+    if done.forgotten:
+        print(f"forgotten here, and left out: {counted_records({'memory': done.forgotten})}")
+    if done.deleted_notes:
+        print(f"deleted here, and left out: {counted(done.deleted_notes, 'note')}")
+    if done.changed_notes:
+        changed = counted(done.changed_notes, "note")
+        print(f"changed elsewhere later than here, and taken from there: {changed}")
+    if done.unread:
+        print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
+    if done.unembedded:
+        waiting = counted(done.unembedded, "vector")
+        print(f"found by their words so far: {waiting} to be made; memchat backfill makes them now")
+    for one in done.refused[:REFUSED_MOST]:
+        output.notice(output.plain(f"line {one.line} was refused: {one.reason}"))
+    if len(done.refused) > REFUSED_MOST:
+        output.notice(f"{len(done.refused):,} lines were refused; --json lists all of them")

@@ -1,14 +1,17 @@
-"""``memchat chat`` and ``memchat recall``."""
+"""``memchat chat`` and ``memchat recall``.
+
+What a person says next: typed or pasted at a terminal, or a line of standard input.
+"""
 
 from __future__ import annotations
 
+import select
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import log, minilm, tables, why
-from memchat.cli.line_input import next_message
+from memchat.cli import log, output, progress, sessions
 from memchat.cli.options import (
     All,
     App,
@@ -27,11 +30,59 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from memchat.app import MemChat
-    from memchat.app.user import User as Person
+    from memchat.api import MemChat
+    from memchat.api.user import User as Person
     from memchat.chat import Chat, Reply
     from memchat.chat.slash import Slash
     from memchat.types import Hit
+
+FENCE = '"""'
+"""Begins and ends a message of several lines."""
+GOES_ON = "\\"
+"""At the end of a line: the message goes on in the next one."""
+PASTE_SECONDS = 0.05
+"""How long the rest of a paste may take to come, in a terminal that does not mark pastes."""
+
+
+def next_message() -> str:
+    """One message. Raises EOFError at the end of the input."""
+    if not output.on_terminal():
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        return line.rstrip("\r\n")
+    _mark_pastes()
+    text = input("> ")
+    if text.lstrip().startswith(FENCE):
+        return _fenced(text.lstrip().removeprefix(FENCE))
+    while True:
+        if text.endswith(GOES_ON):
+            text = f"{text.removesuffix(GOES_ON)}\n{input('... ')}"
+        elif text and _waits():
+            text = f"{text}\n{input()}"
+        else:
+            return text
+
+
+def _fenced(text: str) -> str:
+    """The lines up to the closing quotes."""
+    while not text.rstrip().endswith(FENCE):
+        text = f"{text}\n{input('... ')}"
+    return text.rstrip().removesuffix(FENCE).strip("\n")
+
+
+def _mark_pastes() -> None:
+    """Have the terminal mark what is pasted, so that it comes as one line with breaks in it; Python
+    switches that off. The module also gives ``input`` its line editing."""
+    import readline
+
+    readline.parse_and_bind("set enable-bracketed-paste on")
+
+
+def _waits() -> bool:
+    """Whether more lines came with this one, as in a paste that the terminal does not mark."""
+    return bool(select.select([sys.stdin], [], [], PASTE_SECONDS)[0])
+
 
 GOODBYES = ("exit", "quit", "bye")
 
@@ -81,7 +132,7 @@ def chat(
         return
     if question is not None:
         raise typer.BadParameter("a question goes with --once; without it the chat asks for one")
-    minilm.offer(settings())
+    progress.offer(settings())
     with open_store() as mc:
         person = mc.user(user, app=app)
         if latest:
@@ -100,7 +151,7 @@ def chat(
                 conversation.end(wait=False)
             answered, first_time = answered and fine, False
             conversation = person.chat(incognito=True) if go_on else None
-    if not answered and not tables.on_terminal():
+    if not answered and not output.on_terminal():
         raise typer.Exit(1)
 
 
@@ -129,22 +180,22 @@ def recall(
     with open_store() as mc:
         found = known_app(mc, user, app).search(query, tags=tags or (), limit=limit)
         if found.degraded:
-            tables.notice(found.degraded)
+            output.notice(found.degraded)
         hits = [
             hit
             for hit in (found.confident if confident else found.hits)
             if min_score is None or hit.score >= min_score
         ]
         if as_json:
-            tables.print_json([to_json(hit) for hit in hits])
+            output.print_json([to_json(hit) for hit in hits])
         else:
-            _print_hits(tables.shown_hits(hits, everything=everything))
+            _print_hits(output.shown_hits(hits, everything=everything))
 
 
 def _print_hits(hits: Sequence[Hit]) -> None:
     """The hits as one table, with a line where the confident ones end."""
     sure = sum(hit.confident for hit in hits)
-    tables.print_table(
+    output.print_table(
         ("score", "kind", "id", "session", "text"),
         [(f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text) for hit in hits],
         none="nothing is known about this",
@@ -164,11 +215,11 @@ def _answer_once(user: str, app: str, question: str) -> None:
     with open_store() as mc:
         answer = known_app(mc, user, app).answer(question)
         for line in mc.address_notices():
-            tables.notice(line)
-        print(tables.plain(answer.text), flush=True)
-        for line in (answer.shown.degraded or "", tables.remembered(answer.shown)):
+            output.notice(line)
+        print(output.plain(answer.text), flush=True)
+        for line in (answer.shown.degraded or "", output.remembered(answer.shown)):
             if line:
-                tables.notice(line)
+                output.notice(line)
 
 
 def _latest(person: Person) -> int:
@@ -180,26 +231,26 @@ def _latest(person: Person) -> int:
 
 
 def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool) -> None:
-    if tables.on_terminal():
-        tables.notice(mc.models_line())
+    if output.on_terminal():
+        output.notice(mc.models_line())
     for line in mc.address_notices():
-        tables.notice(line)
+        output.notice(line)
     if notice := conversation.notice():
-        tables.notice(notice)
+        output.notice(notice)
     if first_time and conversation.memory.on:
-        tables.notice(
+        output.notice(
             "Memory is on: when a conversation ends, what you said about yourself is kept in "
             f"{mc.settings.home}. `memchat memories list` shows it, `memchat apps off` switches "
             "it off, `memchat chat --incognito` leaves one conversation out."
         )
     elif not conversation.memory.on and not conversation.incognito:
-        tables.notice(f"Nothing is remembered: {conversation.memory.reason}.")
+        output.notice(f"Nothing is remembered: {conversation.memory.reason}.")
     if conversation.session_id is not None:
         session = person.sessions.get(conversation.session_id)
         title = f" “{session.title}”" if session.title else ""
-        tables.notice(f"Going on with session {session.id}{title}.")
-    if tables.on_terminal():
-        tables.notice(f"App {person.scope.app}. /help lists commands, exit ends the conversation.")
+        output.notice(f"Going on with session {session.id}{title}.")
+    if output.on_terminal():
+        output.notice(f"App {person.scope.app}. /help lists commands, exit ends the conversation.")
 
 
 def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
@@ -219,21 +270,21 @@ def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
                 if command is not None and _carry_out(command, mc, person, conversation):
                     continue
             except MemChatError as error:
-                tables.error(str(error))
+                output.error(str(error))
                 answered = False
                 continue
             answered = _turn(conversation, text, told) and answered
             _tell_long(person, conversation)
             _offer_note(conversation)
     except (EOFError, KeyboardInterrupt):
-        if tables.on_terminal():
+        if output.on_terminal():
             print()
     return answered, False
 
 
 def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) -> bool:
     """Do what stands behind a slash; False for what is a turn of the conversation."""
-    from memchat.app.chat_commands import keep_note, last_reply
+    from memchat.api.chat_commands import keep_note, last_reply
     from memchat.chat import slash
 
     if command.name == "help":
@@ -241,12 +292,12 @@ def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) 
             print(f"{typed:<14} {does}", flush=True)
     elif command.name == "why":
         found = person.sessions.why(last_reply(person, conversation))
-        lines = why.explained(found, mc.settings.zone, everything=False)
-        print(tables.plain("\n".join(lines)), flush=True)
+        lines = sessions.explained(found, mc.settings.zone, everything=False)
+        print(output.plain("\n".join(lines)), flush=True)
     elif command.name == "note":
         note = keep_note(person, conversation, command.words)
         named = f" “{note.title}”" if note.title else ""
-        tables.notice(f"kept as note {note.id}{named}; nothing is learned about you from it")
+        output.notice(f"kept as note {note.id}{named}; nothing is learned about you from it")
     else:
         return False
     return True
@@ -254,11 +305,11 @@ def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) 
 
 def _offer_note(conversation: Chat) -> None:
     """Say how to keep the message that was just sent, where it is long."""
-    from memchat.app.chat_commands import last_long
+    from memchat.api.chat_commands import last_long
 
     said = [turn for turn in conversation.turns if turn.role == "user" and turn.id]
     if said and last_long(said) == said[-1]:
-        tables.notice("To keep this message as a note: /note, or /note --title TITLE")
+        output.notice("To keep this message as a note: /note, or /note --title TITLE")
 
 
 def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
@@ -271,23 +322,23 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         _stream(reply)
     except KeyboardInterrupt:
         print(flush=True)
-        tables.notice("(stopped)")
+        output.notice("(stopped)")
         return True
     except MemChatError as error:
         log.command_failed(error)
-        tables.error(str(error))
+        output.error(str(error))
         return False
     if reply.cut:
-        tables.notice(reply.cut)
+        output.notice(reply.cut)
     dropped = "the first turns no longer fit the model's window" if reply.dropped_turns else ""
     for line in (dropped, reply.shown.degraded):
         if line and line not in told:
             told.add(line)
-            tables.notice(line)
-    if used := tables.remembered(reply.shown):
-        tables.notice(used)
+            output.notice(line)
+    if used := output.remembered(reply.shown):
+        output.notice(used)
     if done := _done(reply):
-        tables.notice(done)
+        output.notice(done)
     return True
 
 
@@ -298,8 +349,8 @@ def _tell_long(person: Person, conversation: Chat) -> None:
     last = max((turn.id for turn in conversation.turns if turn.role == "user"), default=0)
     for message in person.sessions.long_messages(conversation.session_id):
         if message.message_id == last and not message.read_all:
-            read_all = tables.command("sessions read-all", person.scope.app)
-            tables.notice(
+            read_all = output.command("sessions read-all", person.scope.app)
+            output.notice(
                 f"The message is very long ({message.characters:,} characters): for memories only "
                 f"its beginning and end are read. To have all of it read ({message.effort}): "
                 f"{read_all} {last}"
@@ -322,7 +373,7 @@ def _stream(reply: Reply) -> None:
     started = False
     try:
         for piece in reply:
-            print(tables.plain(piece), end="", flush=True)
+            print(output.plain(piece), end="", flush=True)
             started = True
         print(flush=True)
     except MemChatError:
@@ -337,24 +388,24 @@ def _stream(reply: Reply) -> None:
 def _end(person: Person, conversation: Chat, began: datetime) -> None:
     """End the session, wait for its extraction, and say what was saved, what waits and what was
     not kept since it ``began``."""
-    later = tables.READ_LATER
+    later = output.READ_LATER
     if conversation.session_id is not None and conversation.memory.on:
-        tables.notice("Reading the conversation …")
+        output.notice("Reading the conversation …")
     try:
         outcome = conversation.end(wait=True)
     except KeyboardInterrupt:
-        tables.error(f"stopped; {later}")
+        output.error(f"stopped; {later}")
         raise
     except StoreFull:
         raise  # closing the conversation meets it again: it is said once, by the command itself
     except MemChatError as error:
-        tables.error(f"{error}; {later}")
+        output.error(f"{error}; {later}")
         return
     if conversation.failure is not None:
-        tables.error(f"{conversation.failure}; {later}")
+        output.error(f"{conversation.failure}; {later}")
         return
     if outcome is not None:
-        print(tables.learned(outcome, kept_only=True), flush=True)
+        print(output.learned(outcome, kept_only=True), flush=True)
     if conversation.session_id is not None and conversation.memory.on:
         there = person, conversation.session_id, began
         for line in [*_changed(*there), *_left_open(*there)]:
@@ -369,8 +420,8 @@ def _changed(person: Person, session_id: int, began: datetime) -> list[str]:
         gone = [] if memory is None else person.memories.replaced(memory.id)
         if memory is not None and memory.inactive_reason == "ended":
             gone = [memory]
-        undo = tables.command("memories restore", person.scope.app)
-        lines += [tables.changed(old, memory, undo) for old in gone[:1] if old.updated_at >= began]
+        undo = output.command("memories restore", person.scope.app)
+        lines += [output.changed(old, memory, undo) for old in gone[:1] if old.updated_at >= began]
     return lines
 
 
@@ -381,10 +432,10 @@ def _left_open(person: Person, session_id: int, began: datetime) -> list[str]:
     for item in person.inbox.list():
         if item.created_at >= began and (item.message_id is None or item.message_id in said):
             yes, no = (
-                tables.command(f"inbox {verb}", person.scope.app) for verb in ("accept", "reject")
+                output.command(f"inbox {verb}", person.scope.app) for verb in ("accept", "reject")
             )
-            asks = tables.plain(person.inbox.question(item))
+            asks = output.plain(person.inbox.question(item))
             lines.append(f"waits: {asks} yes: {yes} {item.id}, no: {no} {item.id}")
     refusals = [r for r in person.inbox.refusals(session_id=session_id) if r.created_at >= began]
-    refused = tables.not_kept(refusals, tables.command("sessions keep", person.scope.app))
+    refused = output.not_kept(refusals, output.command("sessions keep", person.scope.app))
     return lines + [f"not kept: {line}" for line in refused]

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import output
 from memchat.cli.options import confirm
 from memchat.errors import MemChatError, NotFound
 
@@ -50,7 +50,7 @@ def agree(ask: str, names: Sequence[str], kind: str, *, yes: bool) -> None:
     """Show what a command is about, and ask once for all of it: ``ask`` has {} in its place."""
     if len(names) > 1 and not yes:
         for name in names:
-            tables.notice(name)
+            output.notice(name)
     what = names[0] if len(names) == 1 else f"these {len(names)} {kind}"
     confirm(ask.format(what), yes=yes)
 
@@ -66,7 +66,7 @@ def in_turn(
         try:
             do(part)
         except MemChatError as error:
-            tables.error(f"not done with {listed(part)}: {error}")
+            output.error(f"not done with {listed(part)}: {error}")
         else:
             done += part
     return done
@@ -79,7 +79,7 @@ def listed(ids: Sequence[int]) -> str:
 
 def print_each(records: Sequence[object], *, one: bool) -> None:
     """Print as JSON what was done with each; for ``one`` number that was given no list."""
-    tables.print_json(records[0] if one and len(records) == 1 else [*records])
+    output.print_json(records[0] if one and len(records) == 1 else [*records])
 
 
 def leave(done: Sequence[int], ids: Sequence[int]) -> None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memchat.cli import backup, tables
+from memchat.cli import backup, output
 from memchat.cli.chosen import Ids, Query, agree, chosen, in_turn, leave, listed, print_each
 from memchat.cli.options import App, Json, User, Yes, embed_now, group, known_app, open_store
 from memchat.errors import NotFound
-from memchat.language.word_search import folded, holds_all
+from memchat.language.text import folded, holds_all
 from memchat.types import InboxItem, Memory
 
 if TYPE_CHECKING:
-    from memchat.app.inbox import Inbox
+    from memchat.api.inbox import Inbox
 
 app = group("See what waits for your decision, and say yes or no.")
 
@@ -31,9 +31,9 @@ def list_(user: User, app: App = "default", as_json: Json = False) -> None:
         person = known_app(mc, user, app)
         items = person.inbox.list()
         if as_json:
-            tables.print_records(items)
+            output.print_records(items)
             return
-        tables.print_table(
+        output.print_table(
             ("id", "would remember", "asks", "held back because"),
             [
                 (
@@ -80,7 +80,7 @@ def accept(
         done = in_turn(numbers, lambda part: stored.append(inbox.accept(*part, value=value)))
         for memory in stored:
             if memory.inactive_reason == "forgotten":
-                tables.notice(f"forgot memory {memory.id}")
+                output.notice(f"forgot memory {memory.id}")
             elif not as_json:
                 print(memory.id)
         if as_json:
@@ -110,7 +110,7 @@ def reject(
             print_each([{"id": number, "rejected": True} for number in done], one=one)
         if done:
             are = f"item {done[0]} is" if len(done) == 1 else f"items {listed(done)} are"
-            tables.notice(f"{are} rejected; the same is not asked again")
+            output.notice(f"{are} rejected; the same is not asked again")
         leave(done, numbers)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import output
 from memchat.cli.options import Json, group, settings
 
 app = group("Set, list and remove the keys of providers.")
@@ -29,7 +29,7 @@ def put(context: typer.Context, name: Name, as_json: Json = False) -> None:
 
     variable = keys.variable_of(name)
     if context.args:
-        tables.error(
+        output.error(
             f"a key is never given as an argument; run memchat keys set {name} and paste it there, "
             "and take it out of your shell's history"
         )
@@ -38,10 +38,10 @@ def put(context: typer.Context, name: Name, as_json: Json = False) -> None:
     keys.set_key(set_to.home, variable, _asked(variable))
     file = set_to.home / keys.FILE
     record = {"key": variable, "file": str(file), "kept": True}
-    tables.print_result(record, f"{variable} is kept in {file}", as_json)
+    output.print_result(record, f"{variable} is kept in {file}", as_json)
     origin = set_to.keys.origin(variable)
     if origin not in (None, keys.FILE):
-        tables.notice(f"the one of the {origin} comes before it, as long as it is set there")
+        output.notice(f"the one of the {origin} comes before it, as long as it is set there")
 
 
 @app.command("list")
@@ -53,9 +53,9 @@ def listed(as_json: Json = False) -> None:
     set_to = settings()
     found = keys.listed(set_to.home, set_to.keys)
     if as_json:
-        tables.print_json([to_json(key) for key in found])
+        output.print_json([to_json(key) for key in found])
         return
-    tables.print_table(
+    output.print_table(
         ("key", "provider", "from", "state"),
         [(k.name, k.provider, k.origin, "set" if k.used else "set, but not used") for k in found],
         none="no key is set; memchat keys set openai keeps one",
@@ -71,7 +71,7 @@ def remove(name: Name, as_json: Json = False) -> None:
     variable = keys.remove_key(set_to.home, name)
     file = set_to.home / keys.FILE
     record = {"key": variable, "file": str(file), "kept": False}
-    tables.print_result(record, f"{variable} is removed from {file}", as_json)
+    output.print_result(record, f"{variable} is removed from {file}", as_json)
 
 
 def _asked(variable: str) -> str:

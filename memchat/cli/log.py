@@ -1,12 +1,19 @@
-"""The log of a command: to a file of the data folder, and with ``--verbose`` to standard error."""
+"""The log of a command: to a file of the data folder, and with ``--verbose`` to standard error.
+
+Ending a command that goes on until it is told to stop.
+"""
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import TYPE_CHECKING
 
-from memchat.cli import tables
+from memchat.cli import output
 from memchat.errors import MemChatError
 
 if TYPE_CHECKING:
@@ -27,12 +34,12 @@ def start(settings: Settings, *, verbose: int = 0) -> None:
     """Write memchat's log until ``stop``; ``verbose`` is as often as ``--verbose`` at least."""
     import logging
 
+    from memchat.cli.log_file import LogFile
+
     stop()
     verbose = max(verbose, VERBOSE.get())
     asked = min(verbose, len(LEVELS) - 1)
     if settings.log != "off":
-        from memchat.cli.log_file import LogFile
-
         _add(LogFile(settings.home), LEVELS[max(asked, LEVELS.index(settings.log))])
     if verbose:
         _add(_to_stderr(), LEVELS[asked])
@@ -89,8 +96,34 @@ def _to_stderr() -> logging.Handler:
         """A line each, without the characters that would drive the terminal."""
 
         def formatMessage(self, record: logging.LogRecord) -> str:
-            return tables.plain(" ".join(super().formatMessage(record).split()))
+            return output.plain(" ".join(super().formatMessage(record).split()))
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Plain("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     return handler
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """In this block the first signal to end calls ``stop``, which lets what is in hand come to its
+    end, and the second breaks it off.
+
+    Gives a list that the signal's number is put into.
+    """
+    told: list[int] = []
+
+    def first(number: int, frame: FrameType | None) -> None:
+        for name in SIGNALS:
+            signal.signal(name, signal.default_int_handler)
+        told.append(number)
+        stop()
+
+    before = {name: signal.signal(name, first) for name in SIGNALS}
+    try:
+        yield told
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

@@ -56,7 +56,7 @@ def serve(
     configuration of an assistant, which then starts it. With --http it listens on this machine for
     programs that you gave a token (memchat mcp token). Ctrl-C ends it.
     """
-    from memchat.cli import tables
+    from memchat.cli import output
 
     if ctx.invoked_subcommand is not None:
         return
@@ -69,22 +69,22 @@ def serve(
             access = person.client(client, _checked(mode))
             Server(mc, person, lambda _call: access).serve_stdio()
             return
-        from memchat.config import client_tokens
-        from memchat.mcp import http as over_http
+        from memchat.config import keys
+        from memchat.mcp import server as over_http
 
         home = mc.settings.home
 
         def tokens() -> Any:
-            return client_tokens.read(home)
+            return keys.read_tokens(home)
 
         if not tokens():
-            tables.error("no program has a token yet; memchat mcp token NAME makes one")
+            output.error("no program has a token yet; memchat mcp token NAME makes one")
         try:
             over_http.serve(
                 Server(mc, person, over_http.access_by_token(person, tokens)),
                 port,
                 tokens,
-                lambda: tables.notice(f"http://127.0.0.1:{port}/mcp; Ctrl-C ends it"),
+                lambda: output.notice(f"http://127.0.0.1:{port}/mcp; Ctrl-C ends it"),
             )
         except OSError as error:
             raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
@@ -103,12 +103,12 @@ def config(
 
     Where that file has servers already, put the entry memchat beside them.
     """
-    from memchat.app.client_config import configs
-    from memchat.cli import tables
+    from memchat.api.clients import configs
+    from memchat.cli import output
     from memchat.cli.options import settings
 
     (found,) = [one for one in configs(settings().home, user, in_app) if one.key == client]
-    tables.notice(f"for {found.place}")
+    output.notice(f"for {found.place}")
     print(found.text)
 
 
@@ -120,33 +120,33 @@ def token(
 ) -> None:
     """Make the token with which a program calls over HTTP; it is shown this once."""
     from memchat.cli.options import settings
-    from memchat.config import client_tokens
+    from memchat.config import keys
     from memchat.types import one_line
 
     home = settings().home
     named = one_line(name, "name of the client", 60)
     if remove:
-        client_tokens.remove(home, named)
+        keys.remove_token(home, named)
         print(f"{named} has no token any more.")
         return
-    print(client_tokens.create(home, named, _checked(mode)).token)
+    print(keys.create_token(home, named, _checked(mode)).token)
 
 
 @app.command("tokens")
 def tokens(as_json: Json = False) -> None:
     """List the programs that have a token. The tokens are not shown."""
-    from memchat.cli import tables
+    from memchat.cli import output
     from memchat.cli.options import settings
-    from memchat.config import client_tokens
+    from memchat.config import keys
 
-    found = client_tokens.read(settings().home).values()
+    found = keys.read_tokens(settings().home).values()
     rows = [{"name": one.name, "mode": one.mode} for one in found]
     if as_json:
         print(json.dumps(rows))
     elif not rows:
         print("No program has a token. memchat mcp token NAME makes one.")
     for row in () if as_json else rows:
-        print(tables.plain(f"{row['name']}: {row['mode']}"))
+        print(output.plain(f"{row['name']}: {row['mode']}"))
 
 
 @app.command("clients")
@@ -160,7 +160,7 @@ def clients(
     as_json: Json = False,
 ) -> None:
     """Show which programs called, and what they wrote."""
-    from memchat.cli import tables
+    from memchat.cli import output
     from memchat.types import counted, to_json
 
     with open_store() as mc:
@@ -172,7 +172,7 @@ def clients(
                 what = f"{held} and {counted(there[0].notes, 'note')}"
                 confirm(f"Delete all that {undo} wrote, {what}?", yes=yes)
             done = person.clients.undo(undo)
-            print(tables.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
+            print(output.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
             if done.kept:
                 print(
                     f"Kept {_memories(len(done.kept))}, which you changed, pinned or tagged, or "
@@ -191,7 +191,7 @@ def clients(
                 f"{one.waiting} waiting in the inbox, {one.forgotten} asked to forget"
             )
             calls = counted(one.calls, "call")
-            print(tables.plain(f"{one.name} ({one.mode}): {calls}; {wrote}"))
+            print(output.plain(f"{one.name} ({one.mode}): {calls}; {wrote}"))
 
 
 @app.command("call")
@@ -204,16 +204,15 @@ def call(
     as_json: Json = False,
 ) -> None:
     """Call a tool of another MCP server."""
-    from memchat.cli import tables
+    from memchat.cli import output
     from memchat.cli.options import settings
-    from memchat.config.mcp_servers import find
-    from memchat.mcp_client import MCPClient
+    from memchat.mcp.client import MCPClient, find
 
     _require_sdk()
     client = MCPClient(find(settings().home, name))
     if tool is None:
         for one in client.tools():
-            print(tables.plain(f"{one.name}: {' '.join(one.description.split())}"))
+            print(output.plain(f"{one.name}: {' '.join(one.description.split())}"))
         return
     try:
         given = json.loads(args)
@@ -223,7 +222,7 @@ def call(
         raise InputError('--args is no JSON object; give one like {"query": "tea"}')
     answer = client.call(tool, given)
     # Another program wrote it: nothing of it may steer the terminal.
-    print(json.dumps(answer.structured) if as_json else tables.plain(answer.text))
+    print(json.dumps(answer.structured) if as_json else output.plain(answer.text))
 
 
 def _memories(number: int) -> str:

@@ -1,15 +1,18 @@
-"""``memchat memories``: see, add, correct and forget what is remembered."""
+"""``memchat memories``: see, add, correct and forget what is remembered.
+
+One memory as the command line shows it: its details, its history, and both as JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memchat.cli import backup, memory_details, other_mentions, tables
+from memchat.cli import backup, other_mentions, output
 from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, in_turn, leave, listed, print_each
 from memchat.cli.options import (
     TYPES,
@@ -31,10 +34,147 @@ from memchat.cli.options import (
     type_name,
     type_names,
 )
-from memchat.types import Memory, clean_tags
+from memchat.types import EmbeddingState, Event, Evidence, Memory, clean_tags, to_json
 
 if TYPE_CHECKING:
-    from memchat.app.memories import Memories
+    from memchat.api import MemChat
+    from memchat.api.memories import Memories
+
+UPKEEP = ("embed", "reindex")
+"""Events that tell the index of a change of its own; nothing happened to the fact."""
+FIELDS = {
+    "memory_type": "type",
+    "key": "key",
+    "value": "value",
+    "starts_at": "from",
+    "expires_at": "until",
+    "sensitive": "sensitive",
+    "tags": "tags",
+}
+"""What of a fact its history shows, under the names that people know."""
+
+
+def with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
+    """The memory as JSON, with the state of its vector."""
+    return memory.to_json() | {
+        "embedding_status": state.status,
+        "embedding_model": state.model,
+        "embedding_error": state.error,
+    }
+
+
+def everything(memories: Memories, memory: Memory) -> dict[str, Any]:
+    """The memory as JSON, with its vector's state, its proofs and its history."""
+    evidence, events = memories.evidence(memory.id), memories.history(memory.id)
+    (state,) = memories.embedding_states([memory.id])
+    return with_embedding(memory, state) | {
+        "evidence": [to_json(item) for item in evidence],
+        "history": [to_json(event) for event in events],
+    }
+
+
+def print_memory(
+    mc: MemChat, memory: Memory, state: EmbeddingState, client: str | None = None
+) -> None:
+    """Print what is known of one memory, a line for each thing; ``client`` is the program that
+    stored it over MCP."""
+    zone = mc.settings.zone
+    today: date = datetime.now(zone).date()
+    times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
+    origin = f"by {client} over MCP" if client is not None else memory.created_by
+    lines = {
+        "value": memory.value,
+        "key": memory.key,
+        "type": memory.memory_type,
+        "state": output.memory_state(memory, today),
+        "user": memory.user,
+        "app": output.app_name(memory.app),
+        "from": memory.starts_at or "",
+        "until": memory.expires_at or "(no end)",
+        "created": f"{output.time(memory.created_at, zone)}, {origin}",
+        "updated": output.time(memory.updated_at, zone),
+        "seen": f"{times}, last {output.time(memory.last_seen_at, zone)}",
+    }
+    if memory.starts_at is None:
+        del lines["from"]
+    lines["vector"] = output.vector(state)
+    if memory.pinned:
+        lines["pinned"] = "at hand in every chat"
+    if memory.sensitive:
+        lines["sensitive"] = "a chat model gets it only where it fits the message"
+    if memory.tags:
+        lines["tags"] = ", ".join(memory.tags)
+    if memory.replaced_by is not None:
+        lines["replaced"] = f"by memory {memory.replaced_by}"
+    for name, content in lines.items():
+        print(output.plain(f"{name:<9} {content}"))
+
+
+def evidence_line(mc: MemChat, evidence: Evidence) -> str:
+    """The words that prove a memory, by whom and when they were said or sent."""
+    words, at = " ".join(evidence.quote.split()), output.time(evidence.said_at, mc.settings.zone)
+    if evidence.client is not None:
+        return f"sent      “{words}” (by {evidence.client} over MCP, {at})"
+    title = f", {evidence.session_title}" if evidence.session_title else ""
+    where = f"session {evidence.session_id}{title}"
+    return f"said      “{words}” ({evidence.role}, {at}, {where})"
+
+
+def told_events(events: Sequence[Event]) -> list[Event]:
+    """The events that changed the fact, without those of the index."""
+    return [event for event in events if event.kind not in UPKEEP]
+
+
+def event_line(mc: MemChat, event: Event) -> str:
+    """One line of a history: when, what, by whom and why, and what changed."""
+    why = f" ({event.cause})" if event.cause else ""
+    what = f"{event.kind} by {event.actor}{why}"
+    return f"{output.time(event.at, mc.settings.zone)} {what} {difference(event)}".rstrip()
+
+
+def difference(event: Event) -> str:
+    """What an event changed, each value with the one before it."""
+    # What goes out of use keeps its words: only a new state is worth telling.
+    old, new = event.old or {}, event.new or {}
+    changed = []
+    for name, label in FIELDS.items():
+        after = new.get(name, old.get(name))
+        if after != old.get(name):
+            before = f"{_shown(old[name])} → " if name in old else ""
+            changed.append(f"{label} {before}{_shown(after)}")
+    if event.related_id is not None:
+        changed.append(f"memory {event.related_id}")
+    return "; ".join(changed)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "(none)"
+    return "(none)" if value is None else value
+
+
+def asked_first(
+    memories: Memories, save: Callable[[Memories, bool], Memory], *, yes: bool
+) -> Memory:
+    """Save; what looks like a secret only if the person agrees."""
+    from memchat.errors import SecretError
+
+    try:
+        return save(memories, yes)
+    except SecretError as error:
+        what = f"looks like a {error.kind}"
+        confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
+        return save(memories, True)
+
+
+def print_stored(memory: Memory, key: str | None, as_json: bool) -> None:
+    """The memory that was entered, and its key where it is stored under another than ``key``."""
+    output.print_written(memory, as_json)
+    if key is not None and memory.key != key:
+        output.notice(f"“{key}” is stored under the key {memory.key}")
+
 
 app = group("See, add, correct and forget what is remembered.")
 
@@ -98,26 +238,26 @@ def list_memories(
             state.memory_id: state for state in memories.embedding_states([m.id for m in found])
         }
         if as_json:
-            tables.print_json([memory_details.with_embedding(m, vectors[m.id]) for m in found])
+            output.print_json([with_embedding(m, vectors[m.id]) for m in found])
             return
         total = memories.count(**chosen)
         zone = mc.settings.zone
         today = datetime.now(zone).date()
-        rows = [tables.memory_row(memory, zone, today) for memory in found]
-        headings: tuple[str, ...] = tables.MEMORY_HEADINGS
+        rows = [output.memory_row(memory, zone, today) for memory in found]
+        headings: tuple[str, ...] = output.MEMORY_HEADINGS
         if any(memory.tags for memory in found):
             headings += ("tags",)
             rows = [(*row, ", ".join(m.tags)) for row, m in zip(rows, found, strict=True)]
         if status in VECTOR_STATUSES:
             headings += ("vector",)
             rows = [
-                (*row, tables.vector(vectors[m.id])) for row, m in zip(rows, found, strict=True)
+                (*row, output.vector(vectors[m.id])) for row, m in zip(rows, found, strict=True)
             ]
-        tables.print_table(
+        output.print_table(
             headings,
             rows,
             none=f"no memories of {user} in {app} (status {status})",
-            more=tables.more_line(len(found), offset, total),
+            more=output.more_line(len(found), offset, total),
         )
 
 
@@ -128,15 +268,15 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
         memories = mc.user(user, app=app).memories
         memory = memories.get(memory_id)
         if as_json:
-            tables.print_json(memory_details.everything(memories, memory))
+            output.print_json(everything(memories, memory))
             return
         (state,) = memories.embedding_states([memory_id])
         client = mc.user(user, app=app).clients.of_memories([memory_id]).get(memory_id)
-        memory_details.print_memory(mc, memory, state, client)
+        print_memory(mc, memory, state, client)
         for evidence in memories.evidence(memory_id):
-            print(tables.plain(memory_details.evidence_line(mc, evidence)))
-        for event in memory_details.told_events(memories.history(memory_id)):
-            print(tables.plain(f"history   {memory_details.event_line(mc, event)}"))
+            print(output.plain(evidence_line(mc, evidence)))
+        for event in told_events(memories.history(memory_id)):
+            print(output.plain(f"history   {event_line(mc, event)}"))
 
 
 @app.command()
@@ -182,12 +322,12 @@ def add(
 
     with open_store() as mc:
         memories, began = mc.user(user, app=app).memories, mc.now
-        added = memory_details.asked_first(memories, save, yes=yes)
-        memory_details.print_stored(added, key, as_json)
+        added = asked_first(memories, save, yes=yes)
+        print_stored(added, key, as_json)
         for old in memories.replaced(added.id):
             if old.updated_at >= began:
-                undo = tables.command("memories restore", app)
-                tables.notice(tables.changed(old, added, undo))
+                undo = output.command("memories restore", app)
+                output.notice(output.changed(old, added, undo))
         embed_now(mc)
 
 
@@ -264,9 +404,7 @@ def edit(
 
     with open_store() as mc:
         memories = mc.user(user, app=app).memories
-        memory_details.print_stored(
-            memory_details.asked_first(memories, save, yes=yes), key, as_json
-        )
+        print_stored(asked_first(memories, save, yes=yes), key, as_json)
         embed_now(mc)
 
 
@@ -328,7 +466,7 @@ def delete(
         if as_json:
             print_each([{"id": number, "forgotten": True} for number in done], one=len(given) == 1)
         if done:
-            tables.notice(f"forgot memor{'y' if len(done) == 1 else 'ies'} {listed(done)}")
+            output.notice(f"forgot memor{'y' if len(done) == 1 else 'ies'} {listed(done)}")
         other_mentions.tell(mc, found, blank)
         backup.tell_forgotten(mc)
         leave(done, numbers)
@@ -338,7 +476,7 @@ def delete(
 def restore(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """Bring back a replaced, merged, ended or expired memory."""
     with open_store() as mc:
-        tables.print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
+        output.print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
         embed_now(mc)
 
 
@@ -352,7 +490,7 @@ def pin(
 ) -> None:
     """Have a memory at hand in every chat, whatever it is about."""
     with open_store() as mc:
-        tables.print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
+        output.print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
 
 
 @app.command()
@@ -367,7 +505,7 @@ def clear(user: User, app: App = "default", yes: Yes = False, as_json: Json = Fa
         found = other_mentions.of_app(person)
         forgotten = person.memories.clear().memories
         if as_json:
-            tables.print_json({"app": app, "forgotten": forgotten})
+            output.print_json({"app": app, "forgotten": forgotten})
         else:
             print(forgotten)
         other_mentions.tell_of_app(mc, found)
@@ -380,19 +518,19 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
     with open_store() as mc:
         events = mc.user(user, app=app).memories.history(memory_id)
         if as_json:
-            tables.print_records(events)
+            output.print_records(events)
             return
-        tables.print_table(
+        output.print_table(
             ("at", "what", "by", "why", "change"),
             [
                 (
-                    tables.time(event.at, mc.settings.zone),
+                    output.time(event.at, mc.settings.zone),
                     event.kind,
                     event.actor,
                     event.cause,
-                    memory_details.difference(event),
+                    difference(event),
                 )
-                for event in memory_details.told_events(events)
+                for event in told_events(events)
             ],
             none=f"nothing is recorded of memory {memory_id}",
         )

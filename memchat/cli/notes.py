@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from memchat.cli import backup, note_details, note_files, tables, text_input
+from memchat.cli import backup, note_files, options, output
 from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, in_turn, leave, listed, print_each
 from memchat.cli.options import (
     All,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from memchat.cli.progress import ProgressLine
-    from memchat.notes.notes_answer import NotesAnswer
+    from memchat.notes.ask import NotesAnswer
 
 MANY_CALLS = 5
 """Calls of a model beyond which a person is asked before an answer is made."""
@@ -91,13 +91,13 @@ def list_notes(
         page = notes.list(type=note_type, limit=offset + limit)
         found = page[offset:]
         if as_json:
-            tables.print_json([note_details.without_text(note) for note in found])
+            output.print_json([note_files.without_text(note) for note in found])
             return
-        jobs = note_details.unfinished(mc, user, [note.id for note in found])
+        jobs = note_files.unfinished(mc, user, [note.id for note in found])
         zone = mc.settings.zone
-        tables.print_table(
-            note_details.HEADINGS,
-            [note_details.row(notes, note, jobs.get(note.id), zone) for note in found],
+        output.print_table(
+            note_files.HEADINGS,
+            [note_files.row(notes, note, jobs.get(note.id), zone) for note in found],
             none=f"no notes of {user} in {app}; memchat notes add keeps some",
             more=f"go on with --offset {offset + limit}" if page.cursor else "",
         )
@@ -111,11 +111,11 @@ def show_note(note_id: Id, user: User, app: App = "default", as_json: Json = Fal
     with open_store() as mc:
         note = mc.user(user, app=app).notes.get(note_id)
         if as_json:
-            tables.print_json(to_json(note))
+            output.print_json(to_json(note))
         else:
-            job = note_details.unfinished(mc, user, [note_id]).get(note_id)
-            shown = note_details.whole(note, job, mc.settings.zone)
-            tables.page(shown, shutil.get_terminal_size().lines)
+            job = note_files.unfinished(mc, user, [note_id]).get(note_id)
+            shown = note_files.whole(note, job, mc.settings.zone)
+            output.page(shown, shutil.get_terminal_size().lines)
 
 
 @app.command()
@@ -148,14 +148,14 @@ def search(
             include_text=True,
         )
         if found.degraded:
-            tables.notice(found.degraded)
+            output.notice(found.degraded)
         if as_json:
-            tables.print_records(found.hits)
+            output.print_records(found.hits)
         elif found.hits:
-            hits = tables.shown_hits(found.hits, everything=everything)
-            note_details.print_hits(hits, query, zone, scores=scores)
+            hits = output.shown_hits(found.hits, everything=everything)
+            note_files.print_hits(hits, query, zone, scores=scores)
         else:
-            tables.notice("no note speaks of this")
+            output.notice("no note speaks of this")
 
 
 @app.command()
@@ -193,7 +193,7 @@ def ask(
         )
         for told in (answer.degraded, *mc.address_notices()):
             if told:
-                tables.notice(told)
+                output.notice(told)
         if answer.plan.calls > MANY_CALLS:
             effort = f"{counted(len(answer.sources), 'note')} may speak of it: {answer.plan.effort}"
             confirm(f"{effort}. Read them all?", yes=yes, why=f"{effort}; it may cost money")
@@ -202,12 +202,12 @@ def ask(
                 text = answer.read()
             cited = [to_json(source) for source in answer.cited]
             more = {"degraded": answer.degraded, "cut": answer.cut}
-            tables.print_json({"text": text, "cited": cited} | more)
+            output.print_json({"text": text, "cited": cited} | more)
             return
         _stream(answer, line)
         if answer.cut:
-            tables.notice(answer.cut)
-        sources = note_details.sources(answer.cited, zone)
+            output.notice(answer.cut)
+        sources = note_files.sources(answer.cited, zone)
         if sources:
             print("\n".join(["", *sources]))
 
@@ -230,15 +230,15 @@ def edit(
     """
     with open_store() as mc:
         notes = mc.user(user, app=app).notes
-        if text == text_input.PIPED:
-            text = text_input.piped()
+        if text == options.PIPED:
+            text = options.piped()
         elif text is None and title is None:
             before = notes.get(note_id).text
-            text = text_input.edited(before)
+            text = options.edited(before)
             if text == before:
-                tables.notice("nothing was changed")
+                output.notice("nothing was changed")
                 return
-        note_details.print_kept(notes.update(note_id, text=text, title=title), as_json)
+        note_files.print_kept(notes.update(note_id, text=text, title=title), as_json)
 
 
 @app.command()
@@ -257,7 +257,7 @@ def delete(
         numbers = [note.id for note in found]
         agree(
             "Delete {} for good?",
-            [note_details.name(notes.get(i)) for i in numbers],
+            [note_files.name(notes.get(i)) for i in numbers],
             "notes",
             yes=yes,
         )
@@ -266,7 +266,7 @@ def delete(
             given = len(note_ids or ()) == 1
             print_each([{"id": number, "deleted": True} for number in done], one=given)
         if done:
-            tables.notice(f"deleted note{'' if len(done) == 1 else 's'} {listed(done)}")
+            output.notice(f"deleted note{'' if len(done) == 1 else 's'} {listed(done)}")
         backup.tell_forgotten(mc)
         leave(done, numbers)
 
@@ -283,7 +283,7 @@ def reindex(user: User, app: App = "default", as_json: Json = False) -> None:
     with open_store() as mc, ProgressLine() as line:
         changed = known_app(mc, user, app).notes.reindex(on_progress=line.update).count
     if as_json:
-        tables.print_json({"changed": changed})
+        output.print_json({"changed": changed})
     else:
         print(changed)
 
@@ -304,11 +304,11 @@ def report(
     with open_store() as mc:
         found = known_app(mc, user, app).notes.report(top=limit)
         if as_json:
-            tables.print_json(note_details.report_json(found))
+            output.print_json(note_files.report_json(found))
         elif not found.types:
-            tables.notice(f"no notes of {user} in {app}; memchat notes add keeps some")
+            output.notice(f"no notes of {user} in {app}; memchat notes add keeps some")
         else:
-            note_details.print_report(found)
+            note_files.print_report(found)
 
 
 def _period(since: date | None, until: date | None, zone: ZoneInfo) -> _Period:
@@ -327,8 +327,8 @@ def _stream(answer: NotesAnswer, line: ProgressLine) -> None:
     with line:
         first = next(pieces, "")
     try:
-        print(tables.plain(first), end="", flush=True)
+        print(output.plain(first), end="", flush=True)
         for piece in pieces:
-            print(tables.plain(piece), end="", flush=True)
+            print(output.plain(piece), end="", flush=True)
     finally:
         print(flush=True)

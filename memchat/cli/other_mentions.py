@@ -6,11 +6,11 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memchat.cli import tables
+from memchat.cli import output
 from memchat.types import Elsewhere, Place
 
 if TYPE_CHECKING:
-    from memchat.app import MemChat, User
+    from memchat.api import MemChat, User
 
 LISTED = 10
 """Places that are listed without being asked for."""
@@ -36,10 +36,10 @@ def ask(mc: MemChat, found: Elsewhere | None, *, yes: bool) -> Elsewhere | None:
         print("Blanking forgets a memory and drops a proposal as a whole.", file=sys.stderr)
     if found.notes:
         print("A note stays as it is, unless you choose its number.", file=sys.stderr)
-    said = tables.answer("Blank these too? [y/N/show]").lower()
+    said = output.answer("Blank these too? [y/N/show]").lower()
     if said in ("s", "show"):
         _list(mc, found, len(found.places))
-        said = tables.answer("Blank which of them? [all/none, or their numbers]").lower()
+        said = output.answer("Blank which of them? [all/none, or their numbers]").lower()
     if said in ("y", "yes", "a", "all"):
         return found.without_notes if found.without_notes.places else None
     places = _numbered(found, said)
@@ -51,10 +51,10 @@ def tell(mc: MemChat, found: Elsewhere | None, blanked: Elsewhere | None) -> Non
     if found is None:
         return
     if blanked is not None and blanked.places:
-        tables.notice(f"blanked with it: {blanked.counted}")
+        output.notice(f"blanked with it: {blanked.counted}")
         for place in blanked.notes:
             if place.has_file:
-                tables.notice(
+                output.notice(
                     f"the file of note {place.id} still has the words, and they come back when it "
                     "is read again after a change"
                 )
@@ -62,13 +62,13 @@ def tell(mc: MemChat, found: Elsewhere | None, blanked: Elsewhere | None) -> Non
     left = replace(found, places=tuple(place for place in found.places if place not in gone))
     if not left.places:
         return
-    tables.notice(f"it is still spoken of elsewhere: {left.counted}")
+    output.notice(f"it is still spoken of elsewhere: {left.counted}")
     if not sys.stdin.isatty() or left.notes:
         _list(mc, left, LISTED)
     if left.notes:
-        tables.notice("a note is deleted by `memchat notes delete ID`")
+        output.notice("a note is deleted by `memchat notes delete ID`")
     if left.without_notes.places:
-        tables.notice(
+        output.notice(
             "to blank these as well, add the memory again by hand and delete it with --everywhere"
         )
 
@@ -86,7 +86,7 @@ def tell_of_app(mc: MemChat, found: Elsewhere | None) -> None:
     """What still speaks of an app's memories that were all forgotten."""
     if found is None or not found.places:
         return
-    tables.notice(f"they are still spoken of elsewhere: {found.counted}")
+    output.notice(f"they are still spoken of elsewhere: {found.counted}")
     _list(mc, found, LISTED)
     kinds = {place.kind for place in found.places}
     ways = ["memories delete"] if "memory" in kinds else []
@@ -94,7 +94,7 @@ def tell_of_app(mc: MemChat, found: Elsewhere | None) -> None:
     ways += ["notes delete"] if "note" in kinds else []
     ways += ["sessions delete"] if kinds & {"message", "reply", "title", "summary"} else []
     if ways:
-        tables.notice(f"to forget these as well: {', '.join(f'memchat {way}' for way in ways)}")
+        output.notice(f"to forget these as well: {', '.join(f'memchat {way}' for way in ways)}")
 
 
 def _numbered(found: Elsewhere, said: str) -> tuple[Place, ...]:
@@ -109,7 +109,7 @@ def _list(mc: MemChat, found: Elsewhere, most: int) -> None:
     for number, place in enumerate(found.places[:most], 1):
         what = _NAMES.get(place.kind, "{kind} in session {session}")
         what = what.format(id=place.id, kind=place.kind, session=place.session_id)
-        day = tables.time(place.at, mc.settings.zone)
-        print(tables.plain(f"{number:>4}. {day}  {what}: “{place.text}”"), file=sys.stderr)
+        day = output.time(place.at, mc.settings.zone)
+        print(output.plain(f"{number:>4}. {day}  {what}: “{place.text}”"), file=sys.stderr)
     if len(found.places) > most:
         print(f"      and {len(found.places) - most} more", file=sys.stderr)

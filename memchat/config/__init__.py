@@ -6,7 +6,7 @@ from the keys that are set; what was chosen and why is kept, so that the CLI and
 it. Nothing is read at import and nothing here touches the network.
 """
 
-from memchat.config.load import load
 from memchat.config.settings import Settings
+from memchat.config.sources import load
 
 __all__ = ["Settings", "load"]

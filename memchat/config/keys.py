@@ -2,18 +2,28 @@
 
 A key from a file is passed to the provider's library in each call. It is never put into the
 environment, which other programs would inherit.
+
+Which models are used where none is named: those of the first provider whose key is set.
+
+The bearer tokens of programs that call the MCP server over HTTP, in a private file.
+
+A token stands for the name and the mode that the person gave a program. Whoever has it is that
+program, so it is in a file that only this account may read.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
+import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memchat.config import private_files
+from memchat.config import files
 from memchat.config.names import KEY_NAMES, KEYS, closest
 from memchat.errors import ConfigError, InputError, NotFound
+from memchat.types import CLIENT_MODES, ClientMode
 
 FILE = "keys.toml"
 ENVIRONMENT = "environment"
@@ -92,7 +102,7 @@ def read(home: Path) -> dict[str, str]:
     """The keys in ``keys.toml``. Raises ConfigError for a file that is invalid or not private."""
     path = home / FILE
     found: dict[str, str] = {}
-    for name, value in private_files.read(path).items():
+    for name, value in files.read(path).items():
         if name not in KEY_NAMES:
             meant = closest(name, KEY_NAMES)
             hint = f"did you mean {meant}?" if meant else "remove it"
@@ -108,7 +118,7 @@ def set_key(home: Path, name: str, value: str) -> str:
     """Write a key to ``keys.toml``, replacing an earlier one; gives its variable."""
     variable = variable_of(name)
     key = _checked(variable, value)
-    with private_files.changing(home):
+    with files.changing(home):
         _write(home, read(home) | {variable: key})
     return variable
 
@@ -118,7 +128,7 @@ def remove_key(home: Path, name: str) -> str:
     variable = variable_of(name)
     if variable not in read(home):
         raise NotFound(f"{variable} is not in {home / FILE}; see memchat keys list")
-    with private_files.changing(home):
+    with files.changing(home):
         _write(home, {key: value for key, value in read(home).items() if key != variable})
     return variable
 
@@ -139,7 +149,7 @@ def listed(home: Path, keys: Keys) -> list[KeyInfo]:
 
 
 def _write(home: Path, values: Mapping[str, str]) -> None:
-    private_files.write(home / FILE, values, _HEADING)
+    files.write(home / FILE, values, _HEADING)
 
 
 def _checked(name: str, value: str) -> str:
@@ -149,3 +159,158 @@ def _checked(name: str, value: str) -> str:
     if len(key) > _LONGEST or not key.isascii() or not key.isprintable() or " " in key:
         raise InputError(f"what was given for {name} is no key: a key is one word without spaces")
     return key
+
+
+OFFLINE_CHAT = "offline/chat"
+OFFLINE_EXTRACT = "offline/extract"
+MINILM = "minilm/all-MiniLM-L6-v2"
+HASH = "hash/words"
+WORDS_ONLY = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderDefault:
+    """The models used when a provider's key is set and no model is named."""
+
+    keys: tuple[str, ...]
+    chat: str
+    extract: str
+    embed: str | None = None
+
+
+PROVIDERS: tuple[ProviderDefault, ...] = (
+    ProviderDefault(
+        KEYS["gemini"],
+        "gemini/gemini-2.5-flash",
+        "gemini/gemini-2.5-flash-lite",
+        "gemini/gemini-embedding-001",
+    ),
+    ProviderDefault(
+        KEYS["openai"],
+        "openai/gpt-4.1-mini",
+        "openai/gpt-4.1-nano",
+        "openai/text-embedding-3-small",
+    ),
+    ProviderDefault(KEYS["anthropic"], "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"),
+    ProviderDefault(
+        KEYS["mistral"], "mistral/mistral-medium-latest", "mistral/mistral-small-latest"
+    ),
+    ProviderDefault(KEYS["groq"], "groq/llama-3.3-70b-versatile", "groq/llama-3.1-8b-instant"),
+    ProviderDefault(
+        KEYS["openrouter"],
+        "openrouter/google/gemini-2.5-flash",
+        "openrouter/google/gemini-2.5-flash-lite",
+    ),
+    ProviderDefault(KEYS["deepseek"], "deepseek/deepseek-chat", "deepseek/deepseek-chat"),
+)
+"""In this order; the first whose key is set gives the models that are not named."""
+
+
+def choose_models(
+    values: Mapping[str, str], origins: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The chat, extraction and embedding model by the name of their setting, and why each was
+    chosen. ``values`` are the variables that are set, ``origins`` say where each is set."""
+    models = {
+        "chat_model": OFFLINE_CHAT,
+        "extract_model": OFFLINE_EXTRACT,
+        "embed_model": MINILM,
+    }
+    why = dict.fromkeys(models, "no provider key is set")
+    for setting in models:
+        for provider in PROVIDERS:
+            key = next((key for key in provider.keys if key in values), None)
+            model = getattr(provider, setting.removesuffix("_model"))
+            if key is not None and model is not None:
+                models[setting], why[setting] = model, _is_set(key, origins[key])
+                break
+    no_key = models["extract_model"] == OFFLINE_EXTRACT
+    for setting in models:
+        variable = f"MEMCHAT_{setting.upper()}"
+        if variable in values:
+            models[setting], why[setting] = values[variable], variable
+    chat = models["chat_model"]
+    if no_key and chat != OFFLINE_CHAT and "MEMCHAT_EXTRACT_MODEL" not in values:
+        models["extract_model"] = chat
+        why["extract_model"] = "the same as MEMCHAT_CHAT_MODEL; no cheaper one is named"
+    models["embed_model"] = embedding_name(models["embed_model"])
+    return models, why
+
+
+def embedding_name(name: str) -> str:
+    """An embedding model's whole name; ``minilm`` and ``hash`` are short for theirs."""
+    short = {"minilm": MINILM, MINILM.lower(): MINILM, "hash": HASH}
+    return short.get(name.lower(), name)
+
+
+def runs_locally(name: str) -> bool:
+    """Whether an embedding model has to be loaded on this machine before it can answer."""
+    return name == MINILM or name.startswith("fastembed/")
+
+
+def _is_set(key: str, origin: str) -> str:
+    return f"{key} is set" + ("" if origin == ENVIRONMENT else f" in {origin}")
+
+
+TOKENS_FILE = "mcp_tokens.toml"
+_TOKENS_HEADING = 'Tokens of programs that call memchat over HTTP: NAME = "mode:token".'
+
+
+@dataclass(frozen=True, slots=True)
+class ClientToken:
+    """A token, and whom it stands for."""
+
+    name: str
+    mode: ClientMode
+    token: str = field(repr=False)
+
+
+def read_tokens(home: Path) -> Mapping[str, ClientToken]:
+    """The tokens by the names of their programs. Raises ConfigError for a file that other accounts
+    may read, or that cannot be used."""
+    path = home / TOKENS_FILE
+    return {name: _parsed(path, name, value) for name, value in files.read(path).items()}
+
+
+def find_token(tokens: Mapping[str, ClientToken], given: str) -> ClientToken | None:
+    """The program of a token. Takes as long for a wrong one as for a right one."""
+    found = None
+    for one in tokens.values():
+        if hmac.compare_digest(one.token.encode(), given.encode()):
+            found = one
+    return found
+
+
+def create_token(home: Path, name: str, mode: ClientMode) -> ClientToken:
+    """Make a token for a program, in place of the one that it had."""
+    with files.changing(home):
+        made = ClientToken(name, mode, secrets.token_urlsafe(32))
+        _write_tokens(home, {**read_tokens(home), name: made})
+    return made
+
+
+def remove_token(home: Path, name: str) -> None:
+    """Delete the token of a program. Raises NotFound where it has none."""
+    with files.changing(home):
+        left = dict(read_tokens(home))
+        if left.pop(name, None) is None:
+            raise NotFound(f"no program named {name!r} has a token; see memchat mcp tokens")
+        _write_tokens(home, left)
+
+
+def _write_tokens(home: Path, tokens: Mapping[str, ClientToken]) -> None:
+    lines = [
+        f"{files.quoted(one.name)} = {files.quoted(f'{one.mode}:{one.token}')}"
+        for one in tokens.values()
+    ]
+    files.write_text(home / TOKENS_FILE, "\n".join([f"# {_TOKENS_HEADING}", *lines]) + "\n")
+
+
+def _parsed(path: Path, name: str, value: object) -> ClientToken:
+    mode, _, token = value.partition(":") if isinstance(value, str) else ("", "", "")
+    for known in CLIENT_MODES:
+        if mode == known and token:
+            return ClientToken(name, known, token)
+    raise ConfigError(
+        f"{path} has no token for {name!r} that can be used; make it anew with memchat mcp token"
+    )

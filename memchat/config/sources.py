@@ -6,22 +6,29 @@
 
 No file of the working folder is read unless it was named: such a file could otherwise make memchat
 send messages and keys to an address of its author.
+
+Changing ``settings.toml`` of the data folder; its other lines stay as the person wrote them.
+
+Reading the settings from all their sources.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from memchat.config import keys, private_files
-from memchat.config.keys import ENVIRONMENT, Keys
+from memchat.config import files, keys
+from memchat.config.files import default_home
+from memchat.config.keys import ENVIRONMENT, Keys, choose_models
 from memchat.config.names import ADDRESS_NAMES, KEY_NAMES, USER, closest, synonyms
-from memchat.config.places import default_home
-from memchat.config.settings import HOME, VARIABLES
+from memchat.config.settings import HOME, VARIABLES, Settings, parse
 from memchat.errors import ConfigError
 
 FILE = "settings.toml"
@@ -92,7 +99,7 @@ def read_settings(home: Path) -> dict[str, str]:
     Raises ConfigError for a file that is not private, and for an unknown name.
     """
     path = home / FILE
-    found = private_files.read(path).items()
+    found = files.read(path).items()
     return {name: _text(path, name, value) for name, value in found if name != MCP_SERVERS}
 
 
@@ -120,7 +127,7 @@ def unread_dotenv(folder: Path, env_file: EnvFile | None = None) -> list[str]:
     try:
         found = path.stat()
         named = env_file is not None and os.path.samefile(env_file.name, path)
-        if named or not stat.S_ISREG(found.st_mode) or found.st_size > private_files.MOST_BYTES:
+        if named or not stat.S_ISREG(found.st_mode) or found.st_size > files.MOST_BYTES:
             return []
         return [name for name in _parsed(path.read_text("utf-8")) if name in KNOWN_NAMES]
     except (OSError, UnicodeDecodeError):
@@ -158,3 +165,101 @@ def _text(path: Path, name: str, value: object) -> str:
     if not isinstance(value, (str, int, float)):
         raise ConfigError(f'{name} in {path} is no text or number; write it as {name} = "value"')
     return str(value)
+
+
+_HEADING = "# Settings of memchat, each as NAME = value. `memchat config` lists them.\n"
+_ONE_LINE = r"""[ \t]*=[ \t]*(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"'#\[{]+)"""
+"""The rest of a line up to the end of its value: a text in quotation marks, a number or a word."""
+
+
+def set_settings(home: Path, changes: Mapping[str, str | None]) -> None:
+    """Write variables to ``settings.toml``; None takes one out. Comments and other lines stay.
+
+    Raises ConfigError for a value that cannot be used, and for a file that is not private, is not
+    TOML, or holds one of these variables in a form that only a person can change.
+    """
+    unknown = [name for name in changes if name not in SETTING_NAMES]
+    if unknown:
+        raise ConfigError(f"{unknown[0]} is no setting; memchat config lists those there are")
+    values = {name: value for name, value in changes.items() if value is not None}
+    parse(values)
+    path = home / FILE
+    with files.changing(home):
+        text = files.read_text(path)
+        wanted = {
+            name: value for name, value in files.parsed(path, text).items() if name not in changes
+        }
+        text = text or _HEADING
+        for name, value in changes.items():
+            text = _with(text, name, value)
+        if _values(path, text) != wanted | values:
+            raise ConfigError(
+                f"{path} cannot be changed safely, as it is not one NAME = value a line; change "
+                f"{' and '.join(changes)} in it by hand"
+            )
+        files.write_text(path, text)
+
+
+def _with(text: str, name: str, value: str | None) -> str:
+    """The text with this value on the variable's line, whose comment stays, or on a new line."""
+    line = re.compile(rf"""^[ \t]*(["']?){name}\1{_ONE_LINE}[ \t]*(#[^\r\n]*)?(\r?\n|\Z)""", re.M)
+    new = None if value is None else f"{name} = {json.dumps(value, ensure_ascii=False)}"
+    found = line.search(text)
+    if found is None:
+        end = "" if not text or text.endswith("\n") else "\n"
+        return text if new is None else f"{text}{end}{new}\n"
+    line_now = "  ".join(part for part in (new, found[2]) if part)
+    line_now += found[3] if line_now else ""
+    return text[: found.start()] + line_now + text[found.end() :]
+
+
+def _values(path: Path, text: str) -> dict[str, object] | None:
+    try:
+        return files.parsed(path, text)
+    except ConfigError:
+        return None
+
+
+TIMEZONE = VARIABLES["timezone"]
+
+
+def load(env: Mapping[str, str] | None = None, *, env_file: EnvFile | None = None) -> Settings:
+    """Settings from an environment (default ``os.environ``), then ``env_file``, then the files of
+    the data folder.
+
+    Raises ConfigError naming the variable that cannot be used, or the file that is refused.
+    """
+    found = collect(os.environ if env is None else env, env_file)
+    values = found.values
+    models, why = choose_models(values, found.origins)
+    chosen = {"home": found.home, "timezone": _zone(values)}
+    return Settings(
+        **{**parse(values), **models, **chosen},
+        why=why,
+        origins=found.origins,
+        addresses={name: url for name, url in values.items() if _is_address(name)},
+        keys=found.keys,
+    )
+
+
+def _is_address(name: str) -> bool:
+    # Libraries read more such variables than memchat knows by name.
+    return name in ADDRESS_NAMES or name.endswith(("_API_BASE", "_BASE_URL"))
+
+
+def _zone(values: Mapping[str, str]) -> str:
+    name = values.get(TIMEZONE) or values.get("TZ", "").lstrip(":") or _system_zone()
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        if TIMEZONE in values:
+            raise ConfigError(
+                f"{TIMEZONE}={name!r} is not a time zone; use a name such as Europe/Berlin"
+            ) from None
+        return "UTC"
+    return name
+
+
+def _system_zone() -> str:
+    target = os.path.realpath("/etc/localtime")
+    return target.partition("zoneinfo/")[2] or "UTC"

@@ -7,7 +7,8 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from memchat import processes
-from memchat.store import apps, inbox, jobs, sessions
+from memchat.db import apps, jobs, sessions
+from memchat.facts import inbox
 from memchat.types import Scope, Session
 
 

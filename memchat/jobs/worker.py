@@ -3,14 +3,22 @@
 It is called directly by one-shot commands and session ends, and in the background by a running
 chat. A job's outcome is written in the same transaction as its effect, and only while the worker
 still holds the job, so that each job takes effect once.
+
+The worker as a process of its own: it runs what is due, waits, and stops when asked to.
+
+A conversation that a worker is reading, as far as it has got.
+
+What one run of the worker did.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -18,43 +26,90 @@ from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.config import Settings
+from memchat.db import jobs, sessions
+from memchat.db.apps import WHOLE_STORE, Context
+from memchat.db.database import Database
+from memchat.db.jobs import Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
-from memchat.jobs.backfill import Backfill, BackfillResult
-from memchat.jobs.embedding_run import (
+from memchat.facts import changes, lists
+from memchat.facts.in_force import apply_due_dates, has_due_dates
+from memchat.forget import mentions, purge
+from memchat.forget.mentions import MentionsToBlank
+from memchat.jobs.embedding import (
     BATCH,
     EMBEDDING_KINDS,
+    Backfill,
+    BackfillResult,
     ClaimJobs,
     EmbeddingResult,
     EmbeddingRun,
+    FailureNews,
     Kind,
+    fail_job,
 )
-from memchat.jobs.failure_news import FailureNews
-from memchat.jobs.job_failure import fail_job
-from memchat.jobs.jobs_done import JobsDone
-from memchat.jobs.reading import Reading
 from memchat.jobs.session_end import close_session, is_abandoned
-from memchat.memory.context import WHOLE_STORE, Context
-from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.memory.extraction.learner import Learner
-from memchat.memory.facts.in_force import apply_due_dates, has_due_dates
-from memchat.memory.forgetting import other_mentions, purge
-from memchat.memory.forgetting.other_mentions import MentionsToBlank
-from memchat.store import (
-    held_notes,
-    hidden_memories,
-    job_holders,
-    job_lists,
-    jobs,
-    memory_lists,
-    sessions,
-)
-from memchat.store.database import Database
-from memchat.store.jobs import Claim, ClaimRequest
-from memchat.types import Learned, OnProgress
+from memchat.learn.learner import Learner
+from memchat.notes import rows
+from memchat.search.embed import EmbeddingSpace
+from memchat.types import Job, Learned, OnProgress
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A claimed reading, and the windows that are still to be read."""
+
+    claim: Claim
+    windows: Generator[None, None, Learned]
+
+    def go_on(self) -> Learned | None:
+        """Read on to the next pause; what the conversation taught, or None if there is more."""
+        try:
+            next(self.windows)
+        except StopIteration as end:
+            learned: Learned = end.value
+            return learned
+        return None
+
+
+@dataclass(slots=True)
+class JobsDone:
+    """Counts and outcomes of one run of the worker."""
+
+    learned: list[Learned] = field(default_factory=list)
+    done: int = 0
+    failed: list[Job] = field(default_factory=list)
+    """Jobs that failed in this run; each waits for its next try or has no tries left."""
+
+    running: bool = False
+    """Whether the run goes on in the background, after the time it was given."""
+
+    @property
+    def errors(self) -> list[str]:
+        """Why they failed."""
+        return [job.error_message or "unknown" for job in self.failed]
+
+
+def outcome(done: JobsDone, before: Learned) -> Learned:
+    """What a run for one conversation taught, or why it still waits, beside what was known
+    ``before``."""
+    if not done.learned:
+        why = done.errors[-1] if done.errors else "another worker reads it, or will"
+        return replace(before, queued=why)
+    first = done.learned[0]
+    return replace(
+        before,
+        queued=done.errors[-1] if done.errors else None,
+        changes=tuple(change for one in done.learned for change in one.changes),
+        title=first.title,
+        summary=first.summary,
+        skipped=first.skipped,
+        shortened=first.shortened,
+    )
+
 
 log = logging.getLogger(__name__)
 
-PURGES = ("forget", held_notes.KIND)
+PURGES = ("forget", rows.KIND)
 """The kinds that purge memories and notes."""
 KINDS = (*PURGES, "extract", "verify", "embed", "index", "note", "expire")
 """The kinds of jobs in the order in which they run: memories and notes are purged before any
@@ -131,7 +186,7 @@ class Worker:
         """Whether a job is due, or is held by a process that has ended."""
         with self._database.read() as tx:
             due = jobs.due_kinds(tx, None, self._clock())
-            left = job_holders.any_dead(tx)
+            left = jobs.any_dead(tx)
         if due and due <= set(EMBEDDING_KINDS) and self._embedding_space()[0] is None:
             return left  # there is no embedding model to run them
         return bool(due) or left
@@ -202,11 +257,11 @@ class Worker:
             return jobs.claim(tx, request, self._clock())
 
         # With nothing to claim, look for jobs of a process that ended in the meantime.
-        return claimed() or (claimed() if job_holders.release_dead(tx, kind) else [])
+        return claimed() or (claimed() if jobs.release_dead(tx, kind) else [])
 
     def _release_dead_workers(self) -> None:
         with self._database.write() as tx:
-            job_holders.release_dead(tx)
+            jobs.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
 
     def _purge_due(
@@ -220,7 +275,7 @@ class Worker:
     def _purge(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         kind = claimed[0].kind
         try:
-            (self._purge_notes if kind == held_notes.KIND else self._purge_memories)(claimed)
+            (self._purge_notes if kind == rows.KIND else self._purge_memories)(claimed)
         except Exception as error:  # noqa: BLE001
             if len(claimed) > 1 and not isinstance(error, MemChatError):
                 for one in claimed:  # so that one bad job does not stop the others
@@ -238,7 +293,7 @@ class Worker:
         with self._database.write() as tx:
             # A job is gone where the deletion was undone since it was claimed.
             for claim in jobs.still_held(tx, claimed):
-                held_notes.purge(tx, claim.target_id, claim.how or "")
+                rows.purge(tx, claim.target_id, claim.how or "")
             purge.request_scrub(tx)
             jobs.finish_all(tx, claimed, self._clock())
 
@@ -250,11 +305,11 @@ class Worker:
             # Those whose transcript is redacted first: it decides for what was merged into them.
             for keep in (False, True):
                 ids = {c.target_id for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep}
-                due = [m for m in hidden_memories.listed(tx, app_ids) if m.id in ids] if ids else []
+                due = [m for m in changes.listed(tx, app_ids) if m.id in ids] if ids else []
                 self._drop_vectors(tx, purge.forget(ctx, due, keep_transcript=keep))
             for claim in claimed:
                 if (chosen := MentionsToBlank.load(claim.how)) is not None:
-                    self._drop_vectors(tx, other_mentions.blank(ctx, claim.app_id, chosen))
+                    self._drop_vectors(tx, mentions.blank(ctx, claim.app_id, chosen))
             jobs.finish_all(tx, claimed, ctx.now)
 
     def _read(
@@ -360,7 +415,7 @@ class Worker:
         found = run.run(claim)
         done.done += len(found.done)
         with self._database.read() as tx:
-            done.failed += job_lists.by_ids(tx, found.failed, self._clock())
+            done.failed += jobs.by_ids(tx, found.failed, self._clock())
 
     def _failed(
         self, claimed: Sequence[Claim], error: Exception, done: JobsDone, *, tell: bool = True
@@ -368,7 +423,7 @@ class Worker:
         with self._database.write() as tx:
             for claim in claimed:
                 fail_job(tx, claim, error, self._clock(), self._settings)
-            failed = job_lists.by_ids(tx, [claim.id for claim in claimed], self._clock())
+            failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed if tell else ():
             # The error itself, so that a log may name it without its text.
@@ -381,9 +436,40 @@ class Worker:
         now, zone = self._clock(), self._settings.zone
         today = now.astimezone(zone).date()
         with self._database.read() as tx:
-            scopes = memory_lists.scopes_with_due_dates(tx, today, user)
+            scopes = lists.scopes_with_due_dates(tx, today, user)
             due = [scope for scope in scopes if has_due_dates(tx, scope.ids, today)]
         for scope in due:
             with self._database.write() as tx:
                 apply_due_dates(Context(tx, scope, now, zone))
         purge.scrub(self._database)
+
+
+POLL_SECONDS = 1.0
+"""Between two queries of the queue."""
+UPKEEP_SECONDS = 60.0
+"""Between two runs of the upkeep: abandoned sessions and expired memories."""
+
+
+def run_loop(worker: Worker, poll: float = POLL_SECONDS) -> None:
+    """Run jobs until the worker is stopped, with ``poll`` seconds between two queries of the queue.
+
+    After an error such as a full disk it goes on trying.
+    """
+    upkeep_at = 0.0
+    while not worker.stopping.is_set():
+        try:
+            upkeep = time.monotonic() >= upkeep_at
+            if upkeep:
+                upkeep_at = time.monotonic() + UPKEEP_SECONDS
+                worker.end_abandoned()
+            if upkeep or worker.has_work():
+                log_result(worker.run())
+        except MemChatError as error:
+            log.error("the worker failed and tries again shortly: %s", error)
+        worker.stopping.wait(poll)
+
+
+def log_result(done: JobsDone) -> None:
+    """Log how many jobs ran, if any did."""
+    if done.done or done.failed:
+        log.info("%d jobs done, %d failed", done.done, len({job.id for job in done.failed}))

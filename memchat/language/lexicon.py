@@ -3,12 +3,21 @@
 Each file is one language; adding a file adds a language. Entries are separated by commas. They are
 words or parts of regular expressions, in the form that ``text.fold`` returns: lower case, straight
 apostrophes, no dotless i. A slash separates words with one meaning, or the two of a pair.
+
+Marker words, which change the meaning of the words near them, in a folded text.
+
+The lists are in ``data``. A marker is only a hint; what follows from it is decided elsewhere.
+
+Keys whose values are sensitive, whatever the model says.
+
+Allergies and diets are not among them, since they matter in everyday requests.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from bisect import bisect_left
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -97,3 +106,87 @@ def pattern(code: str, kind: str) -> re.Pattern[str]:
 def any_language(kind: str) -> re.Pattern[str]:
     """The entries of a kind in all languages, in any case."""
     return re.compile("|".join(pattern(code, kind).pattern for code in codes()), re.IGNORECASE)
+
+
+FUNCTION_WORDS = all_words("function_words")
+REMEMBER = any_language("remember")
+PASTE = any_language("paste")
+NOT_TO_KEEP = any_language("not_to_keep")
+"""A request not to remember something."""
+KEEP_ELSE = re.compile(rf"\w*\s+(?:{alternatives('en', 'keep_else')})(?!\w)", re.IGNORECASE)
+"""What follows if something other than a memory should not be kept: a seat, money, the receipt."""
+
+
+@cache
+def _told_by() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
+    """Patterns of the scripts, and of the letters, that only certain languages have."""
+    tables = {code: table(code) for code in codes()}
+    scripts, letters = (
+        {code: re.compile(table[kind]) for code, table in tables.items() if table[kind]}
+        for kind in ("script", "letters")
+    )
+    return scripts, letters
+
+
+def languages_of(folded: str) -> tuple[str, ...]:
+    """The listed languages in which a folded text may be written, the likeliest first; empty if
+    there is none."""
+    scripts, letters = _told_by()
+    found = [code for code, script in scripts.items() if script.search(folded)]
+    words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", folded)
+    latin = [word for word in words if word[0] < "\u0250"]
+    hits = {
+        code: sum(word in entries(code, "function_words") for word in latin)
+        for code in codes()
+        if code not in scripts
+    }
+    for code, letter in letters.items():
+        hits[code] += len(latin) if letter.search(folded) else 0
+    best = max(hits.values(), default=0)
+    if latin and best and best >= len(latin) / 8:
+        found += sorted((c for c, n in hits.items() if n >= best * 0.6), key=lambda c: -hits[c])
+    return tuple(found)
+
+
+def find_markers(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
+    """The markers of one kind in a folded text, without those in harmless set phrases.
+
+    If the language is not known the lists of all languages are used, which can only make the result
+    stricter.
+    """
+    found: list[re.Match[str]] = []
+    for code in languages or codes():
+        safe = [m.span() for m in pattern(code, "harmless").finditer(folded)]
+        for m in pattern(code, kind).finditer(folded):
+            before = bisect_left(safe, (m.end(), 0))
+            if before == 0 or safe[before - 1][1] <= m.start():
+                found.append(m)
+    return found
+
+
+def opens_with(kind: str, folded: str, languages: tuple[str, ...]) -> bool:
+    """Whether a folded text begins with a marker of one kind."""
+    text = folded.lstrip(" \"'([-¿¡")
+    return any(pattern(code, kind).match(text) for code in languages or codes())
+
+
+_KEYS = """
+health health_condition health_issue health_problem health_history mental_health
+chronic_condition blood_pressure sex_life political_party party_membership
+diabetes asthma depression anxiety cancer epilepsy adhd autism dementia
+"""
+_WORDS = """
+diagnosis diagnoses illness illnesses disease diseases disability disorder medical medication
+medications medicine medicines prescription prescriptions therapy therapist psychiatrist symptom
+symptoms surgery pregnancy pregnant addiction hiv
+debt debts salary wage wages income bankruptcy
+religion religious faith denomination political politics sexuality sexual
+"""
+KEYS = frozenset(_KEYS.split())
+WORDS = frozenset(_WORDS.split())
+"""Words that make every key sensitive that contains them, as in ``asthma_medication``."""
+
+
+def is_sensitive(key: str) -> bool:
+    """Whether the values of this key are sensitive."""
+    return key in KEYS or not WORDS.isdisjoint(key.split("_"))

@@ -13,8 +13,7 @@ from importlib.resources import files
 from itertools import groupby
 
 from memchat.language import lexicon
-from memchat.language.named_secrets import Place
-from memchat.language.secret_words import MARKS, is_spaced, whole_words
+from memchat.language.named_secrets import MARKS, Place, is_spaced, whole_words
 
 _NEAR = 70
 """The most characters between a number and the lock, before or after it."""

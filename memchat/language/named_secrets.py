@@ -1,17 +1,104 @@
 """Secrets that are recognised by the words near them, in the languages of ``words.toml``: passwords
 that are words, codes in letters, answers to security questions, and logins.
+
+Reads the words that stand near secrets, by language, from ``words.toml``.
+
+Words for a password with a typing mistake: one letter wrong, missing or doubled, or two letters
+swapped, as in "pasword", "passwrod" and "contrasena".
+
+Answers to security questions that stand a few words or a sentence after the question: "the
+security question is my street, and I always put marmalade lane".
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import islice
 
-from memchat.language import lexicon, password_typos
-from memchat.language.number_words import run_of_digits
-from memchat.language.secret_words import MARKS, entries, is_spaced, languages, whole_words
+from memchat.language import lexicon
+from memchat.language.numbers import run_of_digits
+
+MARKS = (
+    r"\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957"
+    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+)
+"""Marks that belong to the letter before them, for a character class."""
+
+
+@cache
+def _tables() -> dict[str, dict[str, str]]:
+    path = files("memchat.language") / "secret_data" / "words.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """The languages whose words for secrets are listed."""
+    return tuple(_tables())
+
+
+def kinds(code: str) -> tuple[str, ...]:
+    """The kinds of words that a language lists."""
+    return tuple(_tables()[code])
+
+
+@cache
+def entries(code: str, kind: str) -> tuple[str, ...]:
+    """The entries of one kind in a language."""
+    listed = (" ".join(e.split()) for e in re.split(r",(?![^{]*\})", _tables()[code][kind]))
+    return tuple(entry for entry in listed if entry)
+
+
+def is_spaced(code: str) -> bool:
+    return code not in lexicon.codes() or lexicon.is_spaced(code)
+
+
+def whole_words(code: str, words: str) -> str:
+    """Alternatives as whole words, if the language puts spaces between words."""
+    words = words or r"(?!)"
+    return rf"(?<!\w)(?:{words})(?![\w{MARKS}])" if is_spaced(code) else f"(?:{words})"
+
+
+_TYPOS = {
+    "password": "en de",
+    "passcode": "en",
+    "passphrase": "en",
+    "passwort": "de",
+    "kennwort": "de",
+    "contraseña": "es",
+    "wachtwoord": "nl",
+    "пароль": "ru",
+    "lösenord": "other",
+    "salasana": "other",
+    "adgangskode": "other",
+}
+"""Words from which no common word differs by one letter, with their sections in ``words.toml``.
+"Parola" is missing, since "parole" is another word."""
+
+
+@lru_cache(maxsize=4096)
+def languages_meant(word: str) -> tuple[str, ...]:
+    """The sections of the word for a password that this word is a misspelling of."""
+    if not 5 <= len(word) <= 12:
+        return ()
+    listed = _shortened()
+    found = (listed[form].split() for form in _without_one(word) if form in listed)
+    return tuple(next(found, ()))
+
+
+@cache
+def _shortened() -> dict[str, str]:
+    """Each word, and its forms with one letter left out."""
+    return {form: code for word, code in _TYPOS.items() for form in _without_one(word)}
+
+
+def _without_one(word: str) -> list[str]:
+    return [word, *(word[:at] + word[at + 1 :] for at in range(len(word)))]
+
 
 Place = tuple[int, int]
 _NEAR = 60
@@ -111,7 +198,7 @@ def _named(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
         for kind, code in _roles(name[0]):
             yield name, kind, code
     for word in _LETTERS.finditer(text):
-        if (meant := password_typos.languages_meant(word[0])) and not _roles(word[0]):
+        if (meant := languages_meant(word[0])) and not _roles(word[0]):
             yield from ((word, "password", code) for code in meant)
 
 
@@ -363,3 +450,88 @@ def _trimmed(text: str, start: int, end: int, code: str) -> Place:
     stop = start + shorter.start() if shorter else end
     stop += text[stop : stop + 1] == "!"
     return start, max(stop, start + 1)
+
+
+_REACH = 160
+"""Characters after the question in which its answer is searched."""
+_MOST_WORDS = 3
+_UNLISTED = "other"
+"""The section whose common words are not listed."""
+_ANSWER = (
+    r"answer\w*|antwort|respuesta|réponse|risposta|resposta|antwoord|ответ\w*|yanit\w*|cevab\w*"
+    r"|odpowied\w+|odpověď|відповід\w+|отговор\w*|svar\w*|απάντηση|răspuns\w*|válasz\w*|vastaus\w*"
+    r"|jawaban\w*|câu trả lời|(?:ال)?(?:جواب|إجابة)|उत्तर|जवाब|התשובה|پاسخ"
+)
+_IS = (
+    r"is|was|ist|war|lautet|es|era|est|était|è|é|это|to|jest|brzmi|je|byla|är|er|on|είναι|є|este|e"
+    r"|adalah|là|هو|هي|है|היא|است"
+)
+_PUT = (
+    r"i(?:'ve|'d| have| had)?(?: \w+ly| always| just| once| only)?"
+    r" (?:put|used?|gave|give|write|wrote|typed?"
+    r"|chose|picked|answer(?:ed)?|enter(?:ed)?)(?: in| with)?"
+    r"|(?:siempre )?(?:pongo|puse)(?: siempre)?|(?:je mets|j'ai mis|je réponds)(?: toujours)?"
+    r"|(?:metto|ho messo|scrivo)(?: sempre)?|(?:sempre )?(?:ponho|coloco|coloquei|respondo)"
+    r"|schreibe ich(?: immer)?|ich schreibe(?: immer)?|vul ik(?: altijd)?"
+    r"|(?:всегда )?(?:пишу|написал\w?|ввожу|поставил\w?)|(?:zawsze )?(?:wpisuję|wpisał[ae]m)"
+)
+_LED = re.compile(
+    rf"(?<!\w)(?:(?:{_ANSWER})(?: [^\W\d]+){{0,3}}?"
+    rf"(?: (?:{_IS})(?!\w)(?: still| just| always)?:?| ?[:=-])"
+    rf"|(?:{_PUT})(?!\w):?) ?[\"'«“]?"
+)
+_FOLLOWED = re.compile(
+    r"(?<!\w)(?P<value>[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*){0,2})[\"'»”]?"
+    r" (?:is|was|ist|es|est|è|é|jest|это|-) "
+    rf"(?:the |my |die |la |a |het |meine |mi |mia |minha |ma )?(?:{_ANSWER})(?!\w)"
+)
+_ARTICLE = re.compile(r"(?:the|mr|mrs|der|die|das|les?|la|el|il|o|a|de|het) ")
+_WORD = re.compile(r"[^\W_](?:[\w'.-]*\w)?")
+
+
+def find_answers(text: str) -> Iterator[tuple[int, Place]]:
+    """The start of each question in a folded text, and the place of its answer."""
+    for asked in _questions().finditer(text):
+        end = min(len(text), asked.end() + _REACH)
+        for led in _LED.finditer(text, asked.start(), end):
+            if (place := _answer_words(text, led.end(), end)) is not None:
+                yield asked.start(), place
+                break
+        for followed in _FOLLOWED.finditer(text, asked.start(), end):
+            at, stop = followed.span("value")
+            if (place := _answer_words(text, at + _joined(followed["value"]), stop)) is not None:
+                yield asked.start(), place
+
+
+@cache
+def _questions() -> re.Pattern[str]:
+    return re.compile(
+        "|".join(whole_words(code, "|".join(entries(code, "answer"))) for code in languages())
+    )
+
+
+def _joined(words: str) -> int:
+    """The position after the last function word, which joins two thoughts."""
+    joints = [m.end() for m in _WORD.finditer(words) if m[0] in lexicon.all_words("function_words")]
+    return min(joints[-1] + 1, len(words)) if joints else 0
+
+
+def _answer_words(text: str, at: int, end: int) -> Place | None:
+    """The place of up to three words. The first must not be a word that is commonly said of
+    answers, and the others must not be function words."""
+    article = _ARTICLE.match(text, at, end)
+    last = begin = article.end() if article else at
+    joints = lexicon.all_words("function_words")
+    for number in range(_MOST_WORDS):
+        word = _WORD.match(text, last + (number > 0), end)
+        if word is None or (number and (text[last] != " " or word[0] in joints)):
+            break
+        if number == 0 and _is_said(word[0]):
+            return None
+        last = word.end()
+    return (at, last) if last > begin else None
+
+
+def _is_said(word: str) -> bool:
+    """Whether a word is commonly said of answers in a language with a list of such words."""
+    return any(is_common(word, code) for code in languages() if code != _UNLISTED)

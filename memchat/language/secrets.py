@@ -3,9 +3,15 @@ person.
 
 They are found by their form and check digits if they have any, and otherwise by the words near
 them: "locker code is 7741" is a secret, "locker is number 12" is not.
+
+Parts of long texts without their secrets.
+
+Check digits of cards and bank accounts, and the forms of the numbers of documents.
+
+Secrets that are recognised mainly by their form: strong passwords near words for logging in, and
+random groups of letters and digits, such as recovery keys.
 """
 
-# ruff: noqa: E501  (word lists are read along, not down)
 from __future__ import annotations
 
 import re
@@ -14,17 +20,254 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from memchat.language import (
-    check_digits,
-    lock_codes,
-    named_secrets,
-    secret_words,
-    security_answers,
-    shaped_secrets,
-    vendor_keys,
-    wallet_words,
-)
+from memchat.language import lock_codes, named_secrets, vendor_keys
+from memchat.language.named_secrets import Place
 from memchat.language.text import UNSPACED, Folded, fold
+
+
+def is_card(digits: str) -> bool:
+    """Whether these digits have the length and the check digit of a card number (Luhn)."""
+    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
+        return False
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        number = int(digit) * (1 + place % 2)
+        total += number - 9 if number > 9 else number
+    return total % 10 == 0
+
+
+def iban_end(found: str) -> int:
+    """The length of the part of a match that is an IBAN by its check digits; 0 if there is none."""
+    for end in range(len(found), 14, -1):
+        compact = found[:end].replace(" ", "")
+        if found[end - 1] == " " or not 15 <= len(compact) <= 34:
+            continue
+        if end < len(found) and found[end] != " ":
+            continue
+        turned = compact[4:] + compact[:4]
+        if int("".join(str(int(c, 36)) for c in turned)) % 97 == 1:
+            return end
+    return 0
+
+
+def is_national_id(found: str) -> bool:
+    """Whether it is a CPF (Brazil), T.C. kimlik (Turkey) or Aadhaar number (India) by its check
+    digits."""
+    digits = [int(c) for c in found if c.isdigit()]
+    if len(set(digits)) < 3:
+        return False
+    if len(digits) == 12:
+        return digits[0] > 1 and _verhoeff(digits)
+    first = sum(n * w for n, w in zip(digits[:9], range(10, 1, -1), strict=True)) * 10 % 11 % 10
+    second = sum(n * w for n, w in zip(digits[:10], range(11, 1, -1), strict=True)) * 10 % 11 % 10
+    if digits[9:] == [first, second]:
+        return True
+    tenth = (7 * sum(digits[0:9:2]) - sum(digits[1:8:2])) % 10
+    return digits[0] > 0 and digits[9] == tenth and digits[10] == sum(digits[:10]) % 10
+
+
+def is_dni(number: str, letter: str) -> bool:
+    """Whether the letter, in lower case, is that of a Spanish identity card with this number."""
+    return "trwagmyfpdxbnjzsqvhlcke"[int(number) % 23] == letter
+
+
+def _verhoeff(digits: list[int]) -> bool:
+    def times(a: int, b: int) -> int:
+        if a < 5 and b < 5:
+            return (a + b) % 5
+        if a < 5:
+            return 5 + (a + b - 5) % 5
+        return 5 + (a - 5 - b) % 5 if b < 5 else (a - b) % 5
+
+    turn = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+    check = 0
+    for place, digit in enumerate(reversed(digits)):
+        for _ in range(place % 8):
+            digit = turn[digit]
+        check = times(check, digit)
+    return check == 0
+
+
+Check = Callable[[re.Match[str]], bool]
+
+
+def _weighed(weights: str, modulus: int = 11, rest: int = 0) -> Check:
+    """A check of the digits by their weighted sum; an ``x`` counts ten."""
+
+    def check(found: re.Match[str]) -> bool:
+        digits = [10 if c == "x" else int(c) for c in re.findall(r"[\dx]", found[0])]
+        return sum(d * int(w, 36) for d, w in zip(digits, weights, strict=True)) % modulus == rest
+
+    return check
+
+
+def _is_swedish(found: re.Match[str]) -> bool:
+    doubled = [int(c) * (2 - n % 2) for n, c in enumerate(re.sub(r"\D", "", found[0])[-10:])]
+    return sum(n // 10 + n % 10 for n in doubled) % 10 == 0
+
+
+def _is_finnish(found: re.Match[str]) -> bool:
+    number = found[0]
+    return "0123456789abcdefhjklmnprstuvwxy"[int(number[:6] + number[7:10]) % 31] == number[10]
+
+
+def _is_nie(found: re.Match[str]) -> bool:
+    number = re.sub(r"\W", "", found[0])
+    return is_dni(str("xyz".index(number[0])) + number[1:8], number[8])
+
+
+def _is_french(found: re.Match[str]) -> bool:
+    number = re.sub(r"\s", "", found[0]).replace("2a", "19").replace("2b", "18")
+    return (int(number[:13]) + int(number[13:])) % 97 == 0
+
+
+_MONTH = "(?:0[1-9]|1[0-2])"
+_DAY = r"(?:0[1-9]|[12]\d|3[01])"
+_CHECKED: tuple[tuple[str, Check | None], ...] = (
+    # Driving licence and National Insurance number (United Kingdom). The last letter of the second
+    # is no word of its own, as in "it cost me 250000 a year".
+    (rf"(?=[a-z9]{{5}}[ -]?\d{{6}})[a-z]{{1,5}}9{{0,4}}[ -]?\d(?:[05][1-9]|[16][0-2]){_DAY}\d"
+     r"[ -]?[a-z][a-z9][ -]?\d[ -]?[a-z]{2}(?:[ -]?\d\d)?", None),
+    (r"(?!bg|gb|kn|nk|nt|tn|zz)(?:qq|[a-ceghj-pr-tw-z][a-ceghj-nprstw-z])[ -]?"
+     r"\d\d(?:[ -]?\d\d){2}(?:[a-d]|[ -](?:[b-d]|a(?! \w)))", None),
+    (r"[xyz][ -]?\d{7}[ -]?[a-z]", _is_nie),  # Spain, of foreigners
+    (rf"[1278] ?\d\d ?(?:{_MONTH}|[2-4]\d) ?(?:\d\d|2[ab]) ?\d{{3}} ?\d{{3}} ?\d\d",
+     _is_french),
+    (r"[a-z]{3} ?[a-z]{3} ?\d\d[a-ehlmprst]\d\d ?[a-z]\d{3}[a-z]", None),  # Italy
+    (rf"(?:19|20)?\d\d{_MONTH}(?:{_DAY}|[6-9]\d)[-+]\d{{4}}", _is_swedish),
+    (rf"{_DAY}{_MONTH}\d\d[-+a]\d{{3}}[\da-y]", _is_finnish),
+    (rf"\d\d(?:{_MONTH}|2[1-9]|3[0-2]){_DAY}\d{{5}}", _weighed("13791379131", 10)),  # Poland
+    (rf"{_DAY}{_MONTH}\d\d ?\d{{5}}", _weighed("54327654321")),  # Norway
+    (rf"[1-8]\d\d{_MONTH}{_DAY}\d{{6}}", _weighed("279146358279a")),  # Romania
+    (r"756\.\d{4}\.\d{4}\.\d\d", None),  # Switzerland
+    (rf"\d\d\.{_MONTH}\.{_DAY}-\d{{3}}\.\d\d", None),  # Belgium
+    (rf"[1-9]\d{{5}}(?:19|20)\d\d{_MONTH}{_DAY}\d{{3}}[\dx]",
+     _weighed("79a584216379a58421", rest=1)),  # China
+    (rf"\d\d{_MONTH}{_DAY}-[1-8]\d{{6}}", None),  # South Korea
+    (r"\d-\d{4}-\d{5}-\d\d-\d", None),  # Thailand
+    (r"[a-z]{3}[abcfghljpt][a-z]\d{4}[a-z]", None),  # India, of taxpayers
+    (rf"[a-z]{{4}}\d\d{_MONTH}{_DAY}[hmx][a-z]{{5}}[a-z\d]\d", None),  # Mexico
+    (r"[ap]\d{9}[a-z]", None),  # Kenya, of taxpayers
+)  # fmt: skip
+_DOCUMENTS = [(re.compile(rf"(?:{form})(?![\w-])"), holds) for form, holds in _CHECKED]
+_ANY = re.compile(
+    r"(?<![\w.,:/-])(?=\w[\w .-]{0,20}\d)"  # spares most words the list
+    rf"(?:{'|'.join(form for form, _ in _CHECKED)})(?![\w-])"
+)
+
+
+def documents(text: str) -> Iterator[tuple[int, int]]:
+    """The places of the numbers of documents in a folded text: they have letters or dates in fixed
+    places, and maybe check digits."""
+    for place in _ANY.finditer(text):
+        for form, holds in _DOCUMENTS:
+            found = form.match(text, place.start())
+            if found and (holds is None or holds(found)):
+                yield found.span()
+                break
+
+
+_NEAR = 60
+"""Characters before and after a token in which words tell what it is."""
+_TOKEN = re.compile(r"(?<![!-~])[!-~]{8,80}(?![!-~])")
+_EDGES = "\"'`()[]<>,;:."
+_MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d).*[A-Za-z\d][@#$%&*!^~]+[A-Za-z\d]")
+_KNOWN_OTHERWISE = re.compile(
+    r".*(?:://|=|[({\[<\\]).*|www\..*|.+@[^@]+\.[A-Za-z]+|.+@[\^~]?v?\d[\w.-]*"
+    r"|.*\.[A-Za-z]{2,5}\d?(?:#.*)?"
+)
+"""Addresses, settings, code, versions of packages and file names."""
+_LOG_IN = re.compile(
+    r"log(?:ged|ging|s)?[ -]?in|log(?:ged|ging)?[ -]?on|sign(?:ed|ing|s)?[ -]?in|user ?name"
+    r"|credential|password|passwort|anmeld|einlogg|zugang|kennwort"
+    r"|contraseña|acced|inici\w+ sesión|usuario"
+    r"|connect\w* (?:à|au|avec)|identifiant|mot de passe|accedo|accesso|utente|senha|entrar com"
+    r"|usuário|inlogg|wachtwoord|gebruiker|вход|войти|захожу|вхожу|логин|парол|giriş|şifre|parola"
+    r"|الدخول|المرور|लॉगिन|पासवर्ड|ログイン|パスワード|로그인|비밀번호|ล็อกอิน|รหัส|登录|登陆|登入|密码|密碼"
+    r"|zalog|loguj|hasł|přihl|hesl|logga|lösenord|passord|kirjaud|salasana|увійти|σύνδεση|κωδικ"
+    r"|đăng nhập|mật khẩu|masuk|sandi|conectez|jelsz|להתחבר|סיסמ|رمز عبور|guest|admin",
+    re.IGNORECASE,
+)
+_PAIR_BEFORE = re.compile(r"[\w.@+-]{3,40} ?[/|:] $|[\w.@+-]{3,40} / ?$")
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_GROUPS = 4
+_ENDS = 60
+"""The fewest groups of a key, and the most that are read as one."""
+_TIMES = re.compile(r"\d+[x*]\d+")
+_NUMBERED = re.compile(
+    r"order|serial|ticket|booking|reservation|iban|parcel|tracking|part n|model|plate|postcode"
+    r"|bestell|serien|buchung|sendung|pedido|reserva|commande|réservation|ordine|prenotazione"
+    r"|заказ|билет|брон|sipariş|zamówieni|rezerwacj|订单|注文|주문",
+    re.IGNORECASE,
+)
+
+
+def find(text: str) -> Iterator[Place]:
+    """The places of such secrets in an unfolded text, since case matters."""
+    for token in _TOKEN.finditer(text):
+        start = token.end() - len(token[0].lstrip(_EDGES))
+        stop = token.start() + len(token[0].rstrip(_EDGES))
+        if stop - start >= 8 and is_strong(text[start:stop]) and _logs_in(text, start, stop):
+            yield start, stop
+    yield from _groups(text)
+
+
+def is_strong(token: str) -> bool:
+    """Whether a token has lower case, capitals, digits, and a sign that is not only at its end."""
+    return bool(_MIXED.match(token)) and not _KNOWN_OTHERWISE.fullmatch(token)
+
+
+def _logs_in(text: str, start: int, end: int) -> bool:
+    """Whether words for logging in are near, or a user's name and a slash stand before it."""
+    before = text[max(0, start - _NEAR) : start]
+    around = before + text[end : end + _NEAR]
+    return bool(_PAIR_BEFORE.search(before) or _LOG_IN.search(around))
+
+
+def _groups(text: str) -> Iterator[Place]:
+    """Runs of at least four groups of equal length and case, with letters and digits at random."""
+    run: list[re.Match[str]] = []
+    for word in _WORD.finditer(text):
+        if run and not _goes_on(text, run[-1], word):
+            yield from _key(text, run)
+            run = []
+        if 4 <= len(word[0]) <= 6:
+            run.append(word)
+    yield from _key(text, run)
+
+
+def _goes_on(text: str, last: re.Match[str], word: re.Match[str]) -> bool:
+    between = text[last.end() : word.start()]
+    return between in (" ", "-", "\n", " - ") and len(last[0]) == len(word[0])
+
+
+def _key(text: str, run: list[re.Match[str]]) -> Iterator[Place]:
+    run = run[:_ENDS]
+    mixed = [word[0] for word in run if _is_mixed(word[0])]
+    forms = len({*map(_template, mixed)})
+    if len(run) < _GROUPS or forms < 2 or len(mixed) + (forms > 2) < _GROUPS:
+        return
+    if any(_TIMES.fullmatch(word) for word in mixed):
+        return
+    written = "".join(word[0] for word in run)
+    start, end = run[0].start(), run[-1].end()
+    if written in (written.lower(), written.upper()) and not _NUMBERED.search(
+        text, max(0, start - _NEAR), start
+    ):
+        yield start, end
+
+
+def _is_mixed(word: str) -> bool:
+    return not word.isalpha() and not word.isdigit()
+
+
+def _template(word: str) -> str:
+    """The positions of letters and digits in a group, which differ between random groups."""
+    return "".join("a" if letter.isalpha() else "1" for letter in word)
+
+
+# ruff: noqa: E501  (word lists are read along, not down)
+
 
 PERSONAL = frozenset({"e-mail", "phone"})
 """Kinds that are remembered if the user asks for it. The others are refused even then."""
@@ -193,7 +436,7 @@ def _found_in_long(text: str) -> tuple[Secret, ...]:
 
 def _search(text: str, folded: Folded) -> list[Secret]:
     found = [Secret("key", *span) for span in vendor_keys.find(text)]
-    found += [Secret("password", *span) for span in shaped_secrets.find(text)]
+    found += [Secret("password", *span) for span in find(text)]
     for kind, start, end in _in_folded(folded.text):
         found.append(Secret(kind, folded.offsets[start], folded.ends[end - 1]))
     return _apart(found)
@@ -264,7 +507,7 @@ def reveals(words: str, secret: str) -> bool:
 
 @lru_cache(maxsize=16384)
 def _pieces(text: str) -> tuple[str, ...]:
-    return tuple(re.findall(rf"(?:[^\W_]|[{secret_words.MARKS}])+", fold(text).text))
+    return tuple(re.findall(rf"(?:[^\W_]|[{named_secrets.MARKS}])+", fold(text).text))
 
 
 def mask(text: str, question: str = "") -> str:
@@ -284,21 +527,21 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
                 continue
             if not _is_harmless(text, match.start(), *match.span("secret")):
                 yield "password", *_with_its_like(text, *match.span("secret"))
-    for name, span in (*named_secrets.find(text), *security_answers.find(text)):
+    for name, span in (*named_secrets.find(text), *named_secrets.find_answers(text)):
         if not _is_harmless(text, name, *span):
             yield "password", *_with_its_like(text, *span)
     for span in lock_codes.find(text):
         if not _is_harmless(text, *span[:1], *span):
             yield "password", *span
-    for span in wallet_words.find(text):
+    for span in vendor_keys.find_wallet_words(text):
         yield "password", *span
-    for span in check_digits.documents(text):
+    for span in documents(text):
         yield "id number", *span
     for kind, pattern, holds in _FORMS:
         for match in pattern.finditer(text):
             start, end = match.span(match.lastgroup or 0)
             if pattern is _IBAN:
-                end = start + check_digits.iban_end(match[0])
+                end = start + iban_end(match[0])
             if end > start and (holds is None or holds(match)):
                 yield kind, start, end
 
@@ -340,15 +583,28 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool] | None
     ("password", _LOGIN, _follows_address),
     ("password", _PAIR_SAID, None),
     ("password", _STRONG, None),
-    ("card", _CARD, lambda match: check_digits.is_card(re.sub(r"\D", "", match[0]))),
+    ("card", _CARD, lambda match: is_card(re.sub(r"\D", "", match[0]))),
     ("card", _CARD_SAID, None),
     ("bank account", _IBAN, None),
     ("phone", _PHONE, _is_no_date),
     ("phone", _PHONE_SAID, None),
     ("id number", _SSN, None),
     ("id number", _ID_SAID, None),
-    ("id number", _DNI, lambda match: check_digits.is_dni(match[1], match[2])),
-    ("id number", _LONG_ID, lambda match: check_digits.is_national_id(match[0])),
+    ("id number", _DNI, lambda match: is_dni(match[1], match[2])),
+    ("id number", _LONG_ID, lambda match: is_national_id(match[0])),
 )
 """Kinds of secrets by their form: the last group of a pattern, or all it matches, is the secret if
 the check holds."""
+
+
+def mask_part(text: str, start: int, end: int) -> str:
+    """A part of a text with each secret replaced by its kind in brackets. The text around it is
+    read as well: it may tell that something is a secret, or have the beginning of a long one."""
+    before = max(start - MARGIN, 0)
+    out, at = [], start
+    for secret in find_secrets(text[before : end + MARGIN]):
+        first, last = before + secret.start, before + secret.end
+        if last > start and first < end:
+            out.append(f"{text[at : max(first, at)]}[{secret.kind}]")
+            at = min(last, end)
+    return "".join(out) + text[at:end]

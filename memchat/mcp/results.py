@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from memchat.errors import NotFound
-from memchat.language.masking import mask_part
-from memchat.language.secrets import mask
+from memchat.language.secrets import mask, mask_part
 from memchat.types import Hit, Memory, MemoryOrigin, Note, NoteHit, Written, to_json
 
 PART = 100_000

@@ -1,22 +1,31 @@
-"""The tools: each a typed argument, a description that says when to call it, and one call."""
+"""The tools: each a typed argument, a description that says when to call it, and one call.
+
+A call that may take long: it tells the client how far it is, and the client may cancel it.
+
+Errors of memchat as a model reads them: one line, without the commands of a terminal.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+import anyio.from_thread
+import anyio.lowlevel
+import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
-from memchat.errors import InputError
+from memchat.errors import InputError, MemChatError, NotFound
 from memchat.language.secrets import mask
-from memchat.mcp.long_call import LongCall
-from memchat.mcp.plain_errors import tool_errors
 from memchat.mcp.results import (
     AnswerResult,
     Capabilities,
@@ -29,11 +38,75 @@ from memchat.mcp.results import (
     Source,
     WrittenResult,
 )
-from memchat.types import Note, NoteSource, SessionQuote
+from memchat.types import Note, NoteSource, Progress, SessionQuote
 
 if TYPE_CHECKING:
-    from memchat.app.client_access import ClientAccess
-    from memchat.app.user import User
+    from memchat.api.clients import ClientAccess
+    from memchat.api.user import User
+
+
+class Cancelled(Exception):
+    """The client gave the call up; nobody waits for its result."""
+
+
+class LongCall:
+    """One running call of a tool, made in the event loop."""
+
+    def __init__(self, call: Context[Any, Any]) -> None:
+        self._call = call
+        self._token = anyio.lowlevel.current_token()
+        self._over = threading.Event()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do the work in a thread. A cancelled call is answered at once; its work ends where it
+        next reports or gives something."""
+        try:
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        finally:
+            self._over.set()
+
+    def report(self, progress: Progress) -> None:
+        """Tell the client, from any thread but that of the event loop. Raises Cancelled."""
+        self.check()
+        anyio.from_thread.run(
+            self._call.report_progress, progress.done, progress.total, token=self._token
+        )
+
+    def read(self, pieces: Iterable[str]) -> None:
+        """Read all pieces. Raises Cancelled between two of them."""
+        for _ in pieces:
+            self.check()
+
+    def check(self) -> None:
+        """Raise Cancelled where nobody waits for the result any more."""
+        if self._over.is_set():
+            raise Cancelled
+
+
+_COMMAND = "; see memchat "
+
+
+@contextmanager
+def tool_errors() -> Iterator[None]:
+    """What goes wrong in a tool as the error of its call."""
+    try:
+        yield
+    except MemChatError as error:
+        raise ToolError(_line(error)) from error
+
+
+@contextmanager
+def resource_errors() -> Iterator[None]:
+    """What is not there as the error of a resource."""
+    try:
+        yield
+    except NotFound as error:
+        raise ResourceNotFoundError(_line(error)) from error
+
+
+def _line(error: MemChatError) -> str:
+    return str(error).partition(_COMMAND)[0]
+
 
 T = TypeVar("T")
 MOST_CHARS = 20_000

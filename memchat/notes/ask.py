@@ -1,25 +1,307 @@
-"""Asking a model about passages of notes: the calls that answers and summaries are made of."""
+"""Asking a model about passages of notes: the calls that answers and summaries are made of.
+
+Citations in an answer: numbers of notes in square brackets, [2] or [1, 3] or [2-4].
+
+Passages of notes: found chunks made readable, numbered by note, and as a model is given them.
+
+Passages quoted as they are, where no model is set up that could answer.
+
+An answer from notes as it comes in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import re
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
+from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
-from memchat.memory.recall import render
-from memchat.memory.recall.question_dates.parse import DateRange
-from memchat.notes import citations, quotes
-from memchat.notes.notes_answer import NotesAnswer
-from memchat.notes.passages import Passages, sources
-from memchat.notes.relevant import Relevant
+from memchat.language.secrets import mask_part
+from memchat.notes.chunking import SMALLEST, Profile
+from memchat.notes.chunking import chunks as cut
+from memchat.notes.search import Relevant, speaks
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.providers.litellm_usage import cost_usd
-from memchat.providers.reply_text import ReplyText
+from memchat.providers.litellm_chat import ReplyText
+from memchat.providers.litellm_setup import cost_usd
+from memchat.search import render
+from memchat.search.question_dates import DateRange
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Note, NoteSource, ReadingPlan, Usage
+from memchat.types import ChatMessage, Note, NoteHit, NotePassage, NoteSource, ReadingPlan, Usage
+
+UNANSWERED = "[none]"
+"""With this a model begins an answer that no passage holds."""
+_NUMBERS = r"\[\s*\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\s*\]"
+# Three digits at most, so that a year in brackets stays what it is.
+_CITATION = re.compile(rf"(?P<space>[ \t]*)(?P<numbers>{_NUMBERS})")
+_BEGUN = re.compile(r"[ \t]*(?:\[[\d\s,;–-]{0,60})?\Z")
+_STEP = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
+_NO_ANSWER = re.compile(r"\s*\[none\][ \t]*[:.–-]?\s*", re.IGNORECASE)
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers that a text cites, each once, in their order."""
+    found = (n for match in _CITATION.finditer(text) for n in _cited(match["numbers"]))
+    return list(dict.fromkeys(found))
+
+
+def cited(text: str, sources: Sequence[NoteSource]) -> tuple[NoteSource, ...]:
+    """The notes that a text cites, in the order in which it first cites them."""
+    known = {source.number: source for source in sources}
+    return tuple(known[n] for n in numbers(text) if n in known)
+
+
+def kept(pieces: Iterable[str], known: Collection[int]) -> Iterator[str]:
+    """An answer as it comes in, without citations of notes that it was not given.
+
+    What may become a citation is held back until it is known whether it is one. An answer that
+    begins with ``UNANSWERED`` loses that mark, and all its citations.
+    """
+    held, begun = "", False
+    for piece in pieces:
+        held += piece
+        if not begun:
+            start = held.lstrip().casefold()
+            if UNANSWERED.startswith(start) or _NO_ANSWER.fullmatch(held):
+                continue
+            begun = True
+            held, unanswered = _without_mark(held)
+            known = () if unanswered else known
+        ready, held = _ready(held)
+        if out := _checked(ready, known):
+            yield out
+    if not begun:
+        held, _ = _without_mark(held)
+    if out := _checked(held, known):
+        yield out
+
+
+def _without_mark(text: str) -> tuple[str, bool]:
+    match = _NO_ANSWER.match(text)
+    return (text[match.end() :], True) if match else (text, False)
+
+
+def _ready(text: str) -> tuple[str, str]:
+    """What can be given out, and what may still become a citation."""
+    open_at = _BEGUN.search(text)
+    at = open_at.start() if open_at else len(text)
+    return text[:at], text[at:]
+
+
+def _checked(text: str, known: Collection[int]) -> str:
+    """A text with the citations that are known, one number in each pair of brackets."""
+
+    def replaced(match: re.Match[str]) -> str:
+        right = [n for n in _cited(match["numbers"]) if n in known]
+        return match["space"] + "".join(f"[{n}]" for n in right) if right else ""
+
+    return _CITATION.sub(replaced, text)
+
+
+def _cited(group: str) -> list[int]:
+    found: list[int] = []
+    for first, last in _STEP.findall(group):
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+WHOLE = 2_000
+"""Characters of a note up to which all of it is given: a passage alone often lacks what it is
+about."""
+_GAP = 4
+"""The most characters between two chunks that are neighbours: white space."""
+
+
+def sources(
+    hits: Sequence[NoteHit], notes: Mapping[int, Note], *, first: int = 1
+) -> list[NoteSource]:
+    """The notes of these hits, in the order of the best hit of each, numbered from ``first`` on.
+    Hits whose note is not among ``notes`` are left out: it was deleted meanwhile."""
+    by_note: dict[int, list[NoteHit]] = {}
+    for hit in hits:
+        if hit.note_id in notes:
+            by_note.setdefault(hit.note_id, []).append(hit)
+    return [
+        _source(number, notes[note_id], found)
+        for number, (note_id, found) in enumerate(by_note.items(), first)
+    ]
+
+
+def _source(number: int, note: Note, hits: Sequence[NoteHit]) -> NoteSource:
+    spans = _joined((hit.offset, hit.offset + hit.size) for hit in hits)
+    if len(note.text) <= WHOLE:
+        spans = [(0, len(note.text))]
+    passages = tuple(NotePassage(a, b - a, note.text[a:b]) for a, b in spans)
+    ids = tuple(hit.chunk_id for hit in hits)
+    return NoteSource(number, note.id, note.title, note.created_at, passages, ids)
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, those that overlap or are neighbours as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start - joined[-1][1] <= _GAP:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+class Passages:
+    """Passages of notes as a model is given them: escaped, without secrets, each note under a line
+    with its number, title and day."""
+
+    def __init__(self, notes: Mapping[int, Note], zone: ZoneInfo) -> None:
+        self._notes = notes
+        self.zone = zone
+
+    def head(self, source: NoteSource) -> str:
+        """The line that begins a note: "[2] Budget, 2026-11-11 (Wednesday)"."""
+        day = source.created_at.astimezone(self.zone)
+        title = " ".join((source.title or "Untitled").split())
+        return render.escaped(f"[{source.number}] {mask_part(title, 0, len(title))}, {day:%F (%A)}")
+
+    def block(self, source: NoteSource) -> str:
+        """A note with its passages."""
+        text = self._notes[source.note_id].text
+        said = (mask_part(text, p.offset, p.offset + p.size).strip() for p in source.passages)
+        lines = "\n[…]\n".join(said).splitlines()
+        # Indented: no line of a note passes for the head of another.
+        return "\n".join([self.head(source), *(f"  {render.escaped(line)}" for line in lines)])
+
+    def listing(self, sources: Iterable[NoteSource]) -> str:
+        """Notes one after the other."""
+        return "\n\n".join(map(self.block, sources))
+
+    def parts(self, sources: Sequence[NoteSource], room: int) -> list[list[NoteSource]]:
+        """The notes in runs of at most ``room`` tokens each. One that is too long is divided; its
+        pieces keep its number."""
+        parts: list[list[NoteSource]] = []
+        held = room
+        for piece in (piece for source in sources for piece in self._pieces(source, room)):
+            size = estimate_tokens(self.block(piece)) + 2
+            if held + size > room or not parts:
+                parts.append([])
+                held = 0
+            parts[-1].append(piece)
+            held += size
+        return parts
+
+    def _pieces(self, source: NoteSource, room: int) -> list[NoteSource]:
+        if estimate_tokens(self.block(source)) <= room:
+            return [source]
+        # Half of the room: the text that is sent has a head, indents and names of secrets as well.
+        size = Profile(max(room // 2, SMALLEST), 0)
+        return [
+            replace(source, passages=(NotePassage(p.offset + c.start, c.end - c.start, ""),))
+            for p in source.passages
+            for c in cut(p.text, size, estimate_tokens)
+        ]
+
+
+QUOTED = "No model is set up. These passages fit the question best:"
+MOST = 8
+"""Notes that are quoted."""
+_OF_THE_DAYS = 3
+"""Notes of the days asked for that are quoted where nothing else fits the question."""
+_LONGEST = 600
+"""Characters of a quote."""
+
+
+def quotable(relevant: Relevant) -> list[NoteHit]:
+    """The best chunk of each note to quote, those that surely have to do with the question: from
+    the days that it names, else from others."""
+    hits = list(filter(speaks, relevant.hits)) or list(filter(speaks, relevant.others))
+    best: dict[int, NoteHit] = {}
+    for hit in hits or relevant.hits[:_OF_THE_DAYS]:
+        best.setdefault(hit.note_id, hit)
+    return list(best.values())[:MOST]
+
+
+def quoted_sources(hits: Sequence[NoteHit], notes: Mapping[int, Note]) -> list[NoteSource]:
+    """Each hit as a source of its own, with its chunk as the only passage."""
+    found = [(hit, notes[hit.note_id]) for hit in hits if hit.note_id in notes]
+    return [
+        NoteSource(
+            number, note.id, note.title, note.created_at, (_passage(hit, note),), (hit.chunk_id,)
+        )
+        for number, (hit, note) in enumerate(found, 1)
+    ]
+
+
+def _passage(hit: NoteHit, note: Note) -> NotePassage:
+    return NotePassage(hit.offset, hit.size, note.text[hit.offset : hit.offset + hit.size])
+
+
+def quoted_text(found: Sequence[NoteSource], passages: Passages) -> str:
+    """The quotes, each under the number, title and day of its note."""
+    quoted = (f"{passages.head(source)}\n“{_shortened(source.text)}”" for source in found)
+    return "\n\n".join([QUOTED, *quoted])
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text.split())
+    if len(words) <= _LONGEST:
+        return words
+    cut = words[:_LONGEST]
+    # Scripts without spaces are cut where they are.
+    return f"{cut[: cut.rfind(' ', _LONGEST // 2)] if ' ' in cut[_LONGEST // 2 :] else cut}…"
+
+
+class NotesAnswer:
+    """An answer from notes: iterate for its pieces, or ``read`` all of it. No model is asked before
+    that.
+
+    ``sources`` are the notes that it may cite, ``degraded`` says why only words were searched, or
+    is None. ``text`` is what came so far, ``cut`` says in one line why the answer ended early, or
+    is None.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[NoteSource],
+        plan: Callable[[], ReadingPlan],
+        degraded: str | None = None,
+    ) -> None:
+        self.sources = tuple(sources)
+        self.degraded = degraded
+        self.text = ""
+        self.cut: str | None = None
+        self.pieces: Generator[str, None, None] | None = None
+        """What it is read from; None once it was read."""
+        self._plan = plan
+
+    def __iter__(self) -> Iterator[str]:
+        pieces, self.pieces = self.pieces, None
+        if pieces is None:
+            return
+        try:
+            for piece in pieces:
+                self.text += piece
+                yield piece
+        finally:
+            pieces.close()
+
+    def read(self) -> str:
+        """The whole answer. Raises ProviderError where the provider fails."""
+        for _ in self:
+            pass
+        return self.text
+
+    @property
+    def cited(self) -> tuple[NoteSource, ...]:
+        """The notes that the answer cites so far, in the order of their first citation."""
+        return cited(self.text, self.sources)
+
+    @cached_property
+    def plan(self) -> ReadingPlan:
+        """The calls that the answer takes, and about what they cost; known before it is read."""
+        return self._plan()
+
 
 NOTHING_FOUND = "No note speaks of that."
 ANSWER_TOKENS = 1_000
@@ -67,10 +349,10 @@ class Asking:
 
     def quoted(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:
         """The best passages, where no model is set up."""
-        hits = quotes.choice(relevant)
-        found = quotes.sources(hits, notes)
+        hits = quotable(relevant)
+        found = quoted_sources(hits, notes)
         self.name_days(relevant, found if set(hits) <= set(relevant.hits) else ())
-        text = quotes.text(found, self.passages) if found else NOTHING_FOUND
+        text = quoted_text(found, self.passages) if found else NOTHING_FOUND
         return self.given(NotesAnswer(found, self.free, relevant.degraded), said(text))
 
     def given(self, answer: NotesAnswer, pieces: Pieces) -> NotesAnswer:
@@ -84,7 +366,7 @@ class Asking:
                     yield f"{self._none_of_the_days()} From other days:\n\n"
                 blank = True
                 with closing(pieces):
-                    for piece in citations.kept(pieces, known):
+                    for piece in kept(pieces, known):
                         blank = blank and not piece.strip()
                         yield piece
                 if blank:

@@ -1,25 +1,46 @@
 """Writing a note: its row, its chunks and their keyword rows in one transaction; vectors follow
-through the queue, and only for chunks whose text is new."""
+through the queue, and only for chunks whose text is new.
+
+Cutting notes again whose chunks an embedding model cannot read whole.
+
+Repairing notes whose chunks do not fit their texts: they are cut anew from the text.
+"""
 
 from __future__ import annotations
 
+import logging
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
+from memchat.db import apps, jobs
+from memchat.db.apps import Context
+from memchat.db.database import Database
+from memchat.errors import MemChatError
 from memchat.language.secrets import Secret, find_in_document
-from memchat.memory.context import Context
+from memchat.notes import chunks, rows
+from memchat.notes.chunking import (
+    DOCUMENT,
+    MEMO,
+    CountTokens,
+    Profile,
+    effective_profile,
+    token_counter,
+)
 from memchat.notes.chunking import chunks as cut
-from memchat.notes.profile import DOCUMENT, MEMO, Profile, effective_profile
-from memchat.notes.token_count import CountTokens, token_counter
+from memchat.notes.chunks import NewChunk, NoteOf
 from memchat.providers import Embedder
-from memchat.store import chunks, jobs, notes, services
-from memchat.store.chunks import NewChunk, NoteOf
-from memchat.types import NewNote
+from memchat.search import embeddings, repair, services
+from memchat.search.batches import embed_documents
+from memchat.types import NewNote, Note, counted
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
 
 PROFILES: Mapping[str, Profile] = {"memo": MEMO, "document": DOCUMENT}
 
@@ -87,7 +108,7 @@ def write(ctx: Context, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     """Store a note, or replace the one of the same type and external id; its id, and whether
     other words were there before. Where nothing changes its chunks stay as they are."""
     tx, new = ctx.tx, prepared.note
-    note_id, reworded = notes.put(tx, app_id, new, ctx.now, sized_for=prepared.sized_for)
+    note_id, reworded = rows.put(tx, app_id, new, ctx.now, sized_for=prepared.sized_for)
     note = NoteOf(note_id, app_id, new.type, new.title, new.text, new.pair_id, new.parent_id)
     linked = new.pair_id is not None or new.parent_id is not None
     if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
@@ -120,3 +141,179 @@ def _masked(said: str, start: int, found: Sequence[Secret]) -> str | None:
             out.append(f"{said[at : max(0, secret.start - start)]}[{secret.kind}]")
             at = min(secret.end, end) - start
     return "".join(out) + said[at:] if out else None
+
+
+log = logging.getLogger(__name__)
+
+BATCH = 20
+"""Notes that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """New chunks for a note, and the vectors that the service in use has for them, by hash."""
+
+    note: Note
+    app_id: int
+    parts: Sequence[NewChunk]
+    vectors: Mapping[str, Vectors]
+
+
+def recut(tx: Connection, note_id: int, cutter: Cutter, now: datetime) -> bool:
+    """Cut a note anew, in the caller's transaction; whether it has other chunks now. Those with the
+    same text keep their vectors and their counts."""
+    found = _read(tx, note_id)
+    if found is None:
+        return False
+    note, app_id = found
+    parts = cutter.parts(note.text, note.profile)
+    changed = parts != chunks.parts(tx, note_id)
+    if changed:
+        chunks.replace(tx, rows.of(note, app_id), parts, now)
+    if cutter.model is not None:
+        rows.size_for(tx, [note_id], cutter.model)
+    queue(tx, note_id, app_id, now)
+    return changed
+
+
+def fit(tx: Connection, note_id: int, cutter: Cutter, now: datetime) -> None:
+    """Cut a note anew, in the caller's transaction, if the model cannot read a chunk whole."""
+    if rows.sized_for(tx, note_id) == cutter.model:
+        return
+    if not all(map(cutter.reads_whole, chunks.texts(tx, note_id))):
+        recut(tx, note_id, cutter, now)
+
+
+class NoteFitting:
+    """Fits the notes of a store to an embedding service that it is about to use.
+
+    The service in use goes on to answer: it gets its vectors of the new chunks first, and each note
+    is changed in one transaction.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], datetime],
+        coming: Embedder,
+        in_use: Embedder | None,
+    ) -> None:
+        """``in_use`` is None where its service cannot be asked: until the change the new chunks are
+        found by their words."""
+        self._database = database
+        self._clock = clock
+        self._cutter = Cutter(coming)
+        self._in_use = in_use
+
+    def run(self) -> None:
+        """Fit all notes. It may be stopped at any time; the next run goes on from there."""
+        model = self._cutter.model
+        assert model is not None
+        while True:
+            with self._database.read() as tx:
+                batch = rows.not_sized_for(tx, model, BATCH)
+                unfit = [i for i in batch if not self._fits(tx, i)]
+                found = [read for i in unfit if (read := _read(tx, i)) is not None]
+            if not batch:
+                return
+            cuts = [self._cut(note, app_id) for note, app_id in found]
+            with self._database.write() as tx:
+                # One that was written anew meanwhile is looked at again.
+                same = [cut for cut in cuts if _read(tx, cut.note.id) == (cut.note, cut.app_id)]
+                for cut in same:
+                    self._write(tx, cut)
+                fitting = [i for i in batch if i not in unfit and self._fits(tx, i)]
+                rows.size_for(tx, [*fitting, *(cut.note.id for cut in same)], model)
+
+    def done(self, tx: Connection) -> bool:
+        """Whether the coming service reads every chunk of the store whole."""
+        assert self._cutter.model is not None
+        return not rows.not_sized_for(tx, self._cutter.model, 1)
+
+    def _fits(self, tx: Connection, note_id: int) -> bool:
+        return all(map(self._cutter.reads_whole, chunks.texts(tx, note_id)))
+
+    def _cut(self, note: Note, app_id: int) -> _Cut:
+        parts = self._cutter.parts(note.text, note.profile)
+        said = (part.masked or note.text[part.offset : part.offset + part.size] for part in parts)
+        texts = {chunks.text_hash(text): text for text in said}
+        return _Cut(note, app_id, parts, self._vectors(texts))
+
+    def _vectors(self, texts: Mapping[str, str]) -> Mapping[str, Vectors]:
+        """What the service in use makes of these texts; nothing once it has failed."""
+        if self._in_use is None or not texts:
+            return {}
+        try:
+            return embed_documents(self._in_use, texts)[0]
+        except MemChatError as error:
+            log.warning("notes are found by their words until the change: %s", error)
+            self._in_use = None
+            return {}
+
+    def _write(self, tx: Connection, cut: _Cut) -> None:
+        now, in_use = self._clock(), services.in_use(tx)
+        chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts, now)
+        if in_use is not None:
+            embeddings.put(tx, in_use, cut.vectors.items(), now)
+        queue(tx, cut.note.id, cut.app_id, now)
+
+
+def _read(tx: Connection, note_id: int) -> tuple[Note, int] | None:
+    """A note, and its scope row; None if it is gone."""
+    app_id = rows.app_id_of(tx, note_id)
+    note = None if app_id is None else rows.get(tx, [app_id], note_id)
+    return None if app_id is None or note is None else (note, app_id)
+
+
+class NoteRepair:
+    """One round over the notes of a whole store."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], datetime],
+        drop_vectors: Callable[[Connection, Iterable[int]], None],
+        embedder: Callable[[], Embedder | None],
+    ) -> None:
+        """``drop_vectors`` takes the saved vectors of scope rows from memory and disk. ``embedder``
+        gives what chunks are cut for; it is called only if a note has to be cut."""
+        self._database = database
+        self._clock = clock
+        self._drop_vectors = drop_vectors
+        self._embedder = embedder
+
+    def run(self) -> list[str]:
+        """Repair what does not fit the texts; gives a line for each thing done."""
+        return [line for step in (self._strays, self._chunks) if (line := step())]
+
+    def _strays(self) -> str | None:
+        """Chunks of notes that are not there."""
+        with self._database.read() as tx:
+            stray = repair.chunks_without_note(tx)
+        if not stray:
+            return None
+        with self._database.write() as tx:
+            repair.remove_chunks(tx, stray)
+            self._drop_vectors(tx, apps.all_ids(tx))
+        return f"deleted {counted(len(stray), 'chunk')} of notes that are gone"
+
+    def _chunks(self) -> str | None:
+        with self._database.read() as tx:
+            wrong = repair.notes_with_wrong_chunks(tx)
+        if not wrong:
+            return None
+        cutter = Cutter(self._embedder())
+        for note_id in wrong:
+            with self._database.write() as tx:
+                self._cut_anew(tx, note_id, cutter)
+        return f"cut {counted(len(wrong), 'note')} anew, whose chunks did not fit the text"
+
+    def _cut_anew(self, tx: Connection, note_id: int, cutter: Cutter) -> None:
+        app_id, now = rows.app_id_of(tx, note_id), self._clock()
+        note = None if app_id is None else rows.get(tx, [app_id], note_id)
+        if app_id is None or note is None:
+            return  # it was deleted meanwhile
+        chunks.replace(tx, rows.of(note, app_id), cutter.parts(note.text, note.profile), now)
+        rows.size_for(tx, [note_id], cutter.model)
+        queue(tx, note_id, app_id, now)
+        self._drop_vectors(tx, [app_id])

@@ -1,20 +1,48 @@
 """Search in notes: the same hybrid scores as for facts, over chunks.
 
 What a filter leaves out takes no place of what it lets through.
+
+Which chunks are read to answer a question.
+
+A search tells what surely has to do with a question, and for short memos often misses what does. So
+less sure chunks are read as well, and the model leaves out what does not belong; but where nothing
+has a word or the meaning of the question, no model is asked. Days that the question names come
+first. They are never the only ones, as the days may be those of the thing and not of the note.
+
+The passages of notes that a chat's prompt is given, under a token limit of their own.
+
+A passage has to fit the message more surely than a result of a search: nobody asked for it.
+
+A part of a chunk for a prompt: the sentences around those that fit a question best.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from memchat.memory.embedding.space import Question
-from memchat.memory.recall import missing_vectors
-from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch
-from memchat.memory.recall.search import Recall
-from memchat.store import notes
-from memchat.store.notes import Filter
-from memchat.types import NoteHit, NotesFound, Scope
+from memchat.config import Settings
+from memchat.db import apps
+from memchat.db.database import Database
+from memchat.language.secrets import mask
+from memchat.language.text import content_words, holds_word
+from memchat.notes import chunks, rows
+from memchat.notes.chunking import sentence_boundaries, word_boundaries
+from memchat.notes.rows import Filter
+from memchat.prompts import Prompts
+from memchat.search import ranking as search_ranking
+from memchat.search import render
+from memchat.search.embed import Question
+from memchat.search.question_dates import DateRange, QuestionDates
+from memchat.search.ranking import CANDIDATES, ScoredSearch, ScoreParts
+from memchat.search.search import Recall
+from memchat.tokens import estimate_tokens
+from memchat.types import Hit, NoteHit, NotesFound, Scope
 
 
 def find(
@@ -36,11 +64,11 @@ def find(
             return NotesFound((), search.question.degraded)
         search = replace(search, ids=[own], ranking=ranking or search.ranking)
         if not wanted.everything:
-            only = frozenset(notes.chunk_ids(search.tx, [own], wanted))
+            only = frozenset(rows.chunk_ids(search.tx, [own], wanted))
             search = replace(search, only=only)
         hits = _ranked(search, limit, min_score, with_text)
         lacking = len(search.unembedded("chunks"))
-        degraded = search.question.degraded or missing_vectors.reason(passages=lacking)
+        degraded = search.question.degraded or search_ranking.reason(passages=lacking)
         return NotesFound(tuple(hits), degraded)
 
 
@@ -61,4 +89,315 @@ def _ranked(
         if min_score is None or parts.score >= min_score
     }
     first = dict(list(scores.items())[:limit])
-    return notes.hits(search.tx, first, with_text=with_text)
+    return rows.hits(search.tx, first, with_text=with_text)
+
+
+MOST_PASSAGES = 999
+"""Chunks that are read at most."""
+PER_NOTE = 3
+"""Chunks of one note among the best, so that a long document leaves room for others."""
+FROM_OTHER_DAYS = 3
+"""Chunks from other days that are read beside those of the days that a question names."""
+_NEAR = 0.5
+"""The share of the floor for confident hits from which a chunk is near enough to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relevant:
+    """The chunks to read, best first. ``days`` are those that the question names, or None; then
+    ``hits`` are from these days and ``others`` from other ones."""
+
+    hits: Sequence[NoteHit] = ()
+    others: Sequence[NoteHit] = ()
+    days: DateRange | None = None
+    degraded: str | None = None
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no note speaks of what is asked."""
+        return not self.hits and not self.others
+
+    def of(self, note_ids: Container[int]) -> Relevant:
+        """What is of these notes: others were deleted since they were found."""
+        return replace(
+            self,
+            hits=[hit for hit in self.hits if hit.note_id in note_ids],
+            others=[hit for hit in self.others if hit.note_id in note_ids],
+        )
+
+
+@dataclass
+class Finder:
+    """Finds what to read for one question, in the notes that a filter lets through."""
+
+    recall: Recall
+    scope: Scope
+    question: Question
+    wanted: Filter
+    now: datetime
+    zone: ZoneInfo
+    degraded: str | None = None
+    """Why the last search did not compare all vectors, or None."""
+
+    def best(self, limit: int) -> Relevant:
+        """The ``limit`` best chunks, for an answer; more where all of some days is asked for."""
+        days = self._days()
+        if days is None:
+            found = self._search(self.wanted)
+            hits = _capped(self._readable(found), limit) if any(map(speaks, found)) else []
+            return Relevant(hits, degraded=self.degraded)
+        if days.only:
+            return self.all()
+        hits = _capped(self._search(self._within(days)), limit)
+        found = self._elsewhere(days)
+        others = _capped(found, FROM_OTHER_DAYS if hits else limit)
+        return Relevant(hits, others, days, self.degraded)
+
+    def all(self) -> Relevant:
+        """All chunks that may have to do with the question, for a summary. What the search did not
+        find comes last, the latest first: search misses much of a subject."""
+        days = self._days()
+        if days is None:
+            found = self._search(self.wanted)
+            every = self._completed(found, self.wanted) if any(map(speaks, found)) else ()
+            return Relevant(every, degraded=self.degraded)
+        within = self._within(days)
+        if days.only:
+            return Relevant(self._completed([], within, confident=True), (), days)
+        hits = self._completed(self._search(within), within)
+        others = [hit for hit in self._elsewhere(days) if hit.confident]
+        return Relevant(hits, others, days, self.degraded)
+
+    def _days(self) -> DateRange | None:
+        """The days that the question names, if they can be days of notes and no others are set."""
+        if self.wanted.since is not None or self.wanted.until is not None:
+            return None
+        dates = QuestionDates.of(self.question.text, self.now, self.zone)
+        return dates.range if dates is not None and dates.range.start <= dates.today else None
+
+    def _search(self, wanted: Filter) -> list[NoteHit]:
+        found = find(self.recall, self.scope, self.question, MOST_PASSAGES, wanted=wanted)
+        self.degraded = found.degraded
+        return list(found.hits)
+
+    def _elsewhere(self, days: DateRange) -> list[NoteHit]:
+        """What other days have on the question."""
+        found = self._search(self.wanted)
+        elsewhere = [hit for hit in found if not days.holds(hit.created_at, self.zone)]
+        return [hit for hit in elsewhere if speaks(hit)]
+
+    def _readable(self, hits: Iterable[NoteHit]) -> list[NoteHit]:
+        space = self.question.space
+        near = _NEAR * space.embedder.service.message_floor if space is not None else 1.0
+        return [hit for hit in hits if speaks(hit) or (hit.cosine or 0.0) >= near]
+
+    def _completed(
+        self, found: Sequence[NoteHit], wanted: Filter, *, confident: bool = False
+    ) -> list[NoteHit]:
+        """These, and behind them all others that the filter lets through, the latest first."""
+        known = {hit.chunk_id for hit in found}
+        parts = {"score": 0.0, "cosine": None, "bm25": None, "confident": confident}
+        with self.recall.open_search(self.scope, self.question, 0.0, keep=False) as opened:
+            own = opened.context.scope.own
+            ids = rows.chunk_ids(opened.tx, [own], wanted) if own is not None else []
+            lacking = dict.fromkeys((i for i in ids if i not in known), parts)
+            others = rows.hits(opened.tx, lacking, with_text=False)
+        others.sort(key=lambda hit: (hit.created_at, hit.note_id, -hit.offset), reverse=True)
+        return [*found, *others][:MOST_PASSAGES]
+
+    def _within(self, days: DateRange) -> Filter:
+        start = self._midnight(days.start)
+        after = days.end + timedelta(days=1) if days.end < date.max else date.max
+        end = self._midnight(after) - timedelta(microseconds=1)
+        return replace(self.wanted, since=start, until=end)
+
+    def _midnight(self, day: date) -> datetime:
+        return datetime.combine(day, time(), self.zone)
+
+
+def speaks(hit: NoteHit) -> bool:
+    """Whether a chunk is sure to have to do with the question, or has a word of it."""
+    return hit.confident or hit.bm25 is not None
+
+
+def _capped(hits: Iterable[NoteHit], limit: int) -> list[NoteHit]:
+    """The first ``limit``, few of each note; more of a note where other notes leave room."""
+    counts: Counter[int] = Counter()
+    first: list[NoteHit] = []
+    rest: list[NoteHit] = []
+    for hit in hits:
+        (first if counts[hit.note_id] < PER_NOTE else rest).append(hit)
+        counts[hit.note_id] += 1
+    return [*first, *rest][:limit]
+
+
+GAP = "…"
+"""Stands where a sentence had to be cut."""
+
+
+def excerpt(text: str, question: str, most_tokens: int, title: str = "") -> str:
+    """The sentences of a text that fit a question best and their neighbours, as many as have no
+    more than ``most_tokens`` (estimated). Words of the question that the note's ``title`` holds
+    count only where there are no others: they say which note is meant, not where in it. Only a
+    sentence that alone has more is cut, between words or, without a space, anywhere."""
+    if estimate_tokens(text) <= most_tokens:
+        return text
+    cuts = [*sorted(sentence_boundaries(text)), len(text)]
+    sentences = [text[start:end].strip() for start, end in pairwise(cuts)]
+    words = content_words(question)
+    best = _best(sentences, [w for w in words if not holds_word(title, w)] or words)
+    if estimate_tokens(sentences[best]) > most_tokens:
+        return _cut(sentences[best], most_tokens)
+    first, after = best, best + 1
+    steps = [(0, 1), (-1, 0)]  # one sentence behind, one before, in turn
+    while steps:
+        before, behind = steps.pop(0)
+        start, end = first + before, after + behind
+        fits = start >= 0 and end <= len(sentences)
+        if fits and estimate_tokens(text[cuts[start] : cuts[end]].strip()) <= most_tokens:
+            first, after = start, end
+            steps.append((before, behind))
+    return text[cuts[first] : cuts[after]].strip()
+
+
+def share_held(text: str, question: str) -> tuple[int, float]:
+    """How many of a question's meaningful words a text holds, with any ending, and their share."""
+    words = content_words(question)
+    held = sum(holds_word(text, word) for word in words)
+    return held, held / len(words) if words else 0.0
+
+
+def _best(sentences: Sequence[str], words: Collection[str]) -> int:
+    """The place of the sentence with most of the words; one that few sentences hold counts more.
+    Of equal ones it is the first."""
+    held = {word: [holds_word(one, word) for one in sentences] for word in words}
+    scores = [
+        sum(1 / sum(among) for among in held.values() if among[place])
+        for place in range(len(sentences))
+    ]
+    return max(range(len(sentences)), key=lambda place: (scores[place], -place))
+
+
+def _cut(sentence: str, most_tokens: int) -> str:
+    """The beginning of a sentence, as much as fits."""
+    for end in sorted(word_boundaries(sentence, 0, len(sentence)), reverse=True):
+        part = f"{sentence[:end].rstrip()} {GAP}"
+        if estimate_tokens(part) <= most_tokens:
+            return part
+    size = len(sentence)
+    while size and estimate_tokens(f"{sentence[:size]}{GAP}") > most_tokens:
+        size = size * 3 // 4
+    return f"{sentence[:size]}{GAP}" if size else ""
+
+
+MOST_TOKENS = 300
+"""Tokens of the whole block, as they are estimated."""
+MOST_NOTES = 3
+"""Passages, each of another note."""
+_SEARCHED = 10
+_SURE = 1.5
+"""So many times the floor of the service is near enough without a word in common."""
+_WORDS = 0.4
+"""The share of the message's words that is enough above the floor, or without vectors."""
+_LEAST_WORDS = 2
+"""Words in common that are enough without vectors."""
+_WEAK = 0.5
+"""Passages are left out below this share of the best one's score."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesBlock:
+    """The passages that a prompt is given. Reads only."""
+
+    database: Database
+    settings: Settings
+    prompts: Prompts
+    recall: Recall
+
+    def for_prompt(
+        self, scope: Scope, question: Question, *, most_tokens: int = MOST_TOKENS
+    ) -> tuple[Hit, ...]:
+        """What to give for a message, the best first; nothing where that is switched off.
+
+        The block has no more than ``MOST_TOKENS``, nor than ``most_tokens``.
+        """
+        if not (self.settings.recall_notes and self._has_notes(scope)):
+            return ()
+        found = find(self.recall, scope, question, _SEARCHED, wanted=Filter())
+        hits = self._without_secrets([hit for hit in found.hits if hit.confident])
+        sure = [hit for hit in hits if _is_sure(hit, question)]
+        first: dict[int, NoteHit] = {}
+        for hit in sure:
+            if hit.score >= _WEAK * sure[0].score:
+                first.setdefault(hit.note_id, hit)
+        chosen = [*first.values()][:MOST_NOTES]
+        return self._fitting(chosen, question.text, min(most_tokens, MOST_TOKENS))
+
+    def render(self, mark: str, given: Sequence[Hit]) -> str:
+        """The block as it stands in a prompt; empty without passages."""
+        lines = "\n".join(render.bullet(hit) for hit in given)
+        return self.prompts.render("notes", mark=mark, lines=lines) if given else ""
+
+    def _has_notes(self, scope: Scope) -> bool:
+        with self.database.read() as tx:
+            own = apps.find(tx, scope).own
+            return own is not None and rows.any_in_app(tx, own)
+
+    def _without_secrets(self, hits: Sequence[NoteHit]) -> list[NoteHit]:
+        """Hits with the texts of their chunks as a model may read them."""
+        with self.database.read() as tx:
+            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in hits])
+        return [replace(h, text=texts[h.chunk_id]) for h in hits if h.chunk_id in texts]
+
+    def _fitting(self, chosen: Sequence[NoteHit], question: str, most: int) -> tuple[Hit, ...]:
+        """Each as long as its part of the tokens allows; what one leaves goes to the next."""
+        given: list[Hit] = []
+        left = most - estimate_tokens(self.render(render.WIDEST_MARK, [_EMPTY]))
+        for number, hit in enumerate(chosen):
+            one = self._as_hit(hit, question, left // (len(chosen) - number))
+            block = self.render(render.WIDEST_MARK, [*given, one]) if one else ""
+            if one is not None and estimate_tokens(block) <= most:
+                given.append(one)
+                left -= one.tokens
+        return tuple(given)
+
+    def _as_hit(self, hit: NoteHit, question: str, most: int) -> Hit | None:
+        """A passage as a line of a prompt; None where nothing of it fits."""
+        title = " ".join(mask(hit.title or "Untitled").split())
+        head = f"“{title}”, {render.day(hit.created_at, self.settings.zone)}: "
+        room = most - estimate_tokens(render.escaped(f"- {head}")) - 1
+        words = " ".join(excerpt(hit.text or "", question, room, title).split())
+        if room < 1 or not words:
+            return None
+        text = render.escaped(f"{head}{words}")
+        return Hit(
+            kind="note",
+            id=hit.note_id,
+            text=text,
+            score=hit.score,
+            cosine=hit.cosine,
+            bm25=hit.bm25,
+            channel=ScoreParts(hit.score, hit.cosine, hit.bm25).channel,
+            tokens=estimate_tokens(f"- {text}\n"),
+            said_at=hit.created_at,
+            chunk_id=hit.chunk_id,
+        )
+
+
+_EMPTY = Hit("note", 0, "", 0.0, None, None, "", 0)
+
+
+def _is_sure(hit: NoteHit, question: Question) -> bool:
+    """Whether a hit is near by meaning, or less near and holds the message's words; or is of the
+    days that a message asks about and nothing else.
+
+    Measured with MiniLM on 50 memos and 250 messages: see docs/recall.md.
+    """
+    if hit.cosine is None and hit.bm25 is None:
+        return True  # confident by its day alone
+    held, share = share_held(f"{hit.title or ''}\n{hit.text or ''}", question.text)
+    space = question.space if question.vector is not None else None
+    if hit.cosine is None or space is None:
+        return share >= _WORDS and held >= _LEAST_WORDS
+    floor = space.embedder.service.message_floor
+    return hit.cosine >= _SURE * floor or (hit.cosine >= floor and share >= _WORDS)

@@ -15,13 +15,11 @@ from datetime import datetime
 from functools import partial
 
 from memchat.errors import ProviderError
-from memchat.memory.embedding.threads import DaemonThreads
-from memchat.memory.recall import render
-from memchat.notes import citations
-from memchat.notes.ask import ANSWER_TOKENS, NOTHING_FOUND, Asking, Pieces
-from memchat.notes.notes_answer import NotesAnswer
-from memchat.notes.passages import sources
-from memchat.notes.relevant import Relevant, speaks
+from memchat.notes import ask
+from memchat.notes.ask import ANSWER_TOKENS, NOTHING_FOUND, Asking, NotesAnswer, Pieces, sources
+from memchat.notes.search import Relevant, speaks
+from memchat.search import render
+from memchat.search.batches import DaemonThreads
 from memchat.tokens import estimate_tokens
 from memchat.types import Note, NoteHit, NoteSource, OnProgress, Progress, ReadingPlan, counted
 
@@ -161,8 +159,8 @@ class Summary:
         except ProviderError as error:
             return _Collected(error=error)
         asking.spent.append(said.usage)
-        lines = ("".join(citations.kept([line], numbers)) for line in said.text.splitlines())
-        return _Collected(tuple(line.strip(" -*\t") for line in lines if citations.numbers(line)))
+        lines = ("".join(ask.kept([line], numbers)) for line in said.text.splitlines())
+        return _Collected(tuple(line.strip(" -*\t") for line in lines if ask.numbers(line)))
 
     def _result(self, future: Future[_Collected]) -> _Collected:
         result = future.result()
@@ -252,4 +250,4 @@ def _numbers(found: Sequence[NoteSource]) -> set[int]:
 
 
 def _cited(lines: Sequence[str]) -> set[int]:
-    return {number for line in lines for number in citations.numbers(line)}
+    return {number for line in lines for number in ask.numbers(line)}

@@ -1,25 +1,147 @@
-"""Making the models that the settings name."""
+"""Making the models that the settings name.
+
+Which models are in use, why each was chosen, and what is wrong with it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memchat.config import Settings
-from memchat.config.addresses import address
-from memchat.config.model_defaults import (
-    MINILM,
-    WORDS_ONLY,
-    embedding_name,
-)
+from memchat.config.keys import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, WORDS_ONLY, embedding_name
 from memchat.config.names import ADDRESSES, KEYS, provider_of
+from memchat.config.settings import address
 from memchat.errors import ConfigError, ServiceError
-from memchat.providers.model_choice import HASH, no_provider_message
-from memchat.providers.model_folder import FASTEMBED, bare_name, model_folder
+from memchat.providers.downloads import FASTEMBED, bare_name, model_folder
+from memchat.providers.litellm_setup import how_to_set_key, key_name, key_names
 from memchat.types import OnProgress, Service
 
 if TYPE_CHECKING:
     from memchat.providers import ChatModel, Embedder, Transcriber
+
+HASH = "hash"
+OFFLINE_NOTE = "a stand-in that works by patterns, no real model"
+WORDS_NOTE = "memories are searched by words only, not by meaning"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """One model, why it is used, and what keeps it from working."""
+
+    setting: str
+    """chat_model, extract_model or embed_model."""
+    model: str
+    why: str
+    key: str | None
+    """The variable for its key; None where it needs none."""
+    key_set: bool
+    note: str | None = None
+    """Worth knowing, though nothing is wrong."""
+    problem: str | None = None
+    remedy: str | None = None
+    """What to do about the problem or the note."""
+
+    @property
+    def variable(self) -> str:
+        """The variable that names another model."""
+        return f"MEMCHAT_{self.setting.upper()}"
+
+
+def explain(settings: Settings) -> tuple[ModelChoice, ModelChoice, ModelChoice]:
+    """Chat, extraction, embedding: each with its reason, its key and what is wrong.
+
+    Reads names and variables only: calls no provider, shows no key and does not import litellm.
+    """
+    return (
+        _explain(settings, "chat_model", settings.chat_model),
+        _explain(settings, "extract_model", settings.extract_model),
+        _explain(settings, "embed_model", settings.embed_model),
+    )
+
+
+def embedding_model_named(settings: Settings) -> bool:
+    """Whether the embedding model was named by MEMCHAT_EMBED_MODEL: only then is it used in a store
+    that has vectors of another."""
+    return settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
+
+
+def for_store(settings: Settings, stored: str | None) -> Settings:
+    """The settings with the embedding model that is used in a store: the one that was named, else
+    ``stored``, the one whose vectors the store has."""
+    if stored is None or embedding_model_named(settings) or settings.embed_model == WORDS_ONLY:
+        return settings
+    return settings.with_(embed_model=stored)
+
+
+def can_embed(settings: Settings) -> bool:
+    """Whether there is a usable embedding model, judging by names, keys and installed packages."""
+    if settings.embed_model == WORDS_ONLY:
+        return False
+    return _explain(settings, "embed_model", settings.embed_model).problem is None
+
+
+def _explain(settings: Settings, setting: str, model: str) -> ModelChoice:
+    key = key_name(model, settings.keys)
+    key_set = bool(key and settings.keys.value(key))
+    note, problem, remedy = _state(settings, setting, model, key_set)
+    why = settings.why.get(setting, "the default")
+    return ModelChoice(setting, model, why, key, key_set, note, problem, remedy)
+
+
+State = tuple[str | None, str | None, str | None]
+
+
+def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State:
+    """The note, the problem and the remedy of one model."""
+    variable = f"MEMCHAT_{setting.upper()}"
+    if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
+        remedy = f"run memchat keys set gemini, or for another provider, or set {variable}"
+        return OFFLINE_NOTE, None, remedy
+    if model == WORDS_ONLY:
+        return WORDS_NOTE, None, "unset MEMCHAT_EMBED_MODEL to use the built-in model"
+    if provider_of(embedding_name(model)) == HASH:
+        return "knows equal words only; made for tests", None, "unset MEMCHAT_EMBED_MODEL"
+    if model == MINILM:
+        return _state_minilm()
+    if provider_of(model) == FASTEMBED:
+        return _state_fast(model, settings)
+    if not provider_of(model):
+        return None, f"{model!r} names no provider", no_provider_message(variable, model)
+    names = key_names(model)
+    if names and not key_set:
+        local = "minilm" if setting == "embed_model" else "ollama/llama3.2"
+        remedy = f"{how_to_set_key(model)}, or set {variable}={local} to stay on this machine"
+        return None, f"{' or '.join(names)} is not set", remedy
+    return None, None, None
+
+
+def _state_minilm() -> State:
+    from memchat.providers.local import FETCH, available
+
+    if available():
+        return "on this machine; an English model", None, None
+    problem = f"its weights are not on this machine; {WORDS_NOTE}"
+    return None, problem, f"{FETCH}, or set MEMCHAT_EMBED_MODEL=none"
+
+
+def _state_fast(model: str, settings: Settings) -> State:
+    from memchat.providers.fastembed import is_installed, missing_files
+
+    if not is_installed():
+        return None, "fastembed is not installed", "run pip install fastembed"
+    folder = model_folder(settings, model)
+    if gone := missing_files(folder):
+        remedy = f"run memchat services fetch {bare_name(model)}, or put its files there"
+        return None, f"{folder} lacks {', '.join(gone)}", remedy
+    return "on this machine", None, None
+
+
+def no_provider_message(variable: str, model: str) -> str:
+    """What to do about a model whose name has no provider."""
+    return f"{variable}={model} names no provider; write provider/model, for example openai/{model}"
+
 
 GEMINI_VERSION = "/v1beta"
 
@@ -43,16 +165,16 @@ def embedder(settings: Settings) -> Embedder | None:
     if model == WORDS_ONLY:
         return None
     if model == MINILM:
-        from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+        from memchat.providers.local import MiniLMEmbedder, available
 
         return MiniLMEmbedder(settings.home) if available() else None
     provider = provider_of(model)
     if provider == HASH:
-        from memchat.providers.hash_embedder import HashEmbedder
+        from memchat.providers.embedders import HashEmbedder
 
         return HashEmbedder(model.removeprefix(f"{HASH}/"))
     if provider == "gemini":
-        from memchat.providers.gemini_embedder import GeminiEmbedder
+        from memchat.providers.gemini import GeminiEmbedder
 
         return GeminiEmbedder(
             model,
@@ -62,17 +184,17 @@ def embedder(settings: Settings) -> Embedder | None:
             keys=settings.keys,
         )
     if provider == FASTEMBED:
-        from memchat.providers.fastembed_embedder import FastembedEmbedder
+        from memchat.providers.fastembed import FastembedEmbedder
 
         folder = model_folder(settings, model)
         return FastembedEmbedder(bare_name(model), folder, dimensions=settings.embed_dimensions)
     if not provider:
         raise ConfigError(no_provider_message("MEMCHAT_EMBED_MODEL", model))
     if provider not in KEYS:  # no plug-in can replace a known provider
-        from memchat.providers import plugins
-        from memchat.providers.plugin_embedder import PluginEmbedder
+        from memchat.providers import embedders
+        from memchat.providers.embedders import PluginEmbedder
 
-        point = plugins.find(provider)
+        point = embedders.find(provider)
         if point is not None:
             return PluginEmbedder(point, model.removeprefix(f"{provider}/"))
     from memchat.providers.litellm_embedder import LiteLLMEmbedder
@@ -97,7 +219,7 @@ def transcriber(settings: Settings) -> Transcriber | None:
     provider = provider_of(model)
     if not provider:
         raise ConfigError(no_provider_message("MEMCHAT_TRANSCRIBE_MODEL", model))
-    from memchat.providers.litellm_transcriber import LiteLLMTranscriber
+    from memchat.providers.litellm_chat import LiteLLMTranscriber
 
     base = _address(settings, provider)
     return LiteLLMTranscriber(model, timeout=settings.timeout, api_base=base, keys=settings.keys)
@@ -132,13 +254,13 @@ def download(settings: Settings, model: str, on_progress: OnProgress) -> tuple[P
     """Download the files of MiniLM or of a fastembed model: their folder, and how many bytes were
     received, 0 where they were there."""
     if embedding_name(model) == MINILM:
-        from memchat.providers import minilm_download
+        from memchat.providers import downloads
 
-        return minilm_download.download(on_progress)
-    from memchat.providers.model_download import download
+        return downloads.download_minilm(on_progress)
+    from memchat.providers.downloads import download_model
 
     folder = model_folder(settings, model)
-    return folder, download(bare_name(model), folder, on_progress)
+    return folder, download_model(bare_name(model), folder, on_progress)
 
 
 def embedder_for(settings: Settings, service: Service) -> tuple[Embedder | None, str | None]:
@@ -164,7 +286,7 @@ def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
     except ConfigError as error:
         return None, f"searched by words only: {error}"
     if found is None:
-        from memchat.providers.minilm_embedder import FETCH
+        from memchat.providers.local import FETCH
 
         return None, f"searched by words only: the MiniLM weights are missing; {FETCH}"
     return found, None
@@ -172,7 +294,7 @@ def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
 
 def damaged_weights(embedder: Embedder) -> str | None:
     """What is wrong with the weights of a built-in model, all of them read; None if nothing."""
-    from memchat.providers.minilm_embedder import MiniLMEmbedder
+    from memchat.providers.local import MiniLMEmbedder
 
     if isinstance(embedder, MiniLMEmbedder):
         try:

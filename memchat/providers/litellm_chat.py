@@ -1,35 +1,249 @@
-"""Chat models through litellm, including the offline stand-in. Each call makes one request."""
+"""Chat models through litellm, including the offline stand-in. Each call makes one request.
+
+A streamed reply of a chat model, over litellm.
+
+Telling a finished reply from one that broke off.
+
+Putting streamed tool calls together.
+
+Cleaning the pieces of a model's reply, up to the maximum length of a reply.
+
+Speech to text through litellm.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import logging
+import re
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from memchat.config.keys import Keys
 from memchat.config.names import provider_of
-from memchat.providers import Completion
-from memchat.providers.api_keys import find_key
+from memchat.errors import ProviderError
+from memchat.providers import ChatStream, Completion, ToolCall
+from memchat.providers.errors import CallContext, empty_answer, translate, unusable_answer
 from memchat.providers.litellm_setup import (
     LOCAL,
     call_errors,
+    chat_usage,
+    find_key,
     gemini_client,
     litellm,
     register_stand_in,
     request_options,
 )
-from memchat.providers.litellm_stream import LiteLLMStream
-from memchat.providers.litellm_usage import chat_usage
-from memchat.providers.provider_errors import (
-    CallContext,
-    empty_answer,
-    translate,
-    unusable_answer,
-)
-from memchat.types import REPLY_LIMIT, ChatMessage, clean_text
+from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
+
+
+class FinishDetector:
+    """Whether the provider sent a finish reason for a streamed reply.
+
+    litellm invents one where none came. Its own fields show that for most providers; for Gemini the
+    lines are searched before litellm parses them.
+    """
+
+    def __init__(self, wrapper: Any) -> None:
+        self._wrapper = wrapper
+        self._gemini_finished: bool | None = None
+        call = getattr(wrapper, "make_call", None)
+        if call is not None:
+            wrapper.make_call = lambda **given: self._watched(call(**given))
+
+    @property
+    def finished(self) -> bool:
+        """Whether a finish reason came, as far as the stream was read."""
+        if self._gemini_finished is not None:
+            return self._gemini_finished
+        fields = ("received_finish_reason", "intermittent_finish_reason")
+        return any(getattr(self._wrapper, name, None) for name in fields)
+
+    def _watched(self, stream: Any) -> Any:
+        if type(stream).__module__.startswith("litellm.llms.vertex_ai.gemini"):
+            self._gemini_finished = False
+            stream.streaming_response = self._lines(stream.streaming_response)
+        return stream
+
+    def _lines(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            self._gemini_finished = self._gemini_finished or '"finishReason"' in line
+            yield line
+
+
+class ToolCallBuilder:
+    """Tool calls, built from the parts in which they are streamed."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[object, object, list[str], list[str]]] = []
+        self.size = 0
+        """Characters of all arguments."""
+
+    def add(self, part: Any) -> None:
+        """Add a part to the call with the same index, or begin the next call."""
+        called = part.function
+        at, key = part.index, part.id
+        known = next((p for p in reversed(self._parts) if p[0] == at), None)
+        # Some endpoints give every call index 0: a new name and id then begin a new call.
+        if known is None or (called.name and key and known[1] and key != known[1]):
+            known = (at, key, [], [])
+            self._parts.append(known)
+        known[2].append(called.name or "")
+        known[3].append(called.arguments or "")
+        self.size += len(called.arguments or "")
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls in their order."""
+        return tuple(
+            ToolCall("".join(name), "".join(arguments)) for _, _, name, arguments in self._parts
+        )
+
+
+class LiteLLMStream:
+    """A ``ChatStream`` over litellm. Leaving the iteration early closes it."""
+
+    def __init__(
+        self,
+        model: str,
+        options: dict[str, Any],
+        messages: Sequence[ChatMessage],
+        call: CallContext,
+        tools_refused: Callable[[], None],
+    ) -> None:
+        self._model = model
+        self._options = options
+        self._messages = messages
+        self._call = call
+        self._tools_refused = tools_refused
+        self._tool_calls = ToolCallBuilder()
+        self._whole = False
+        self._closed = threading.Event()
+        self._wrapper: Any = None
+        self._finish: FinishDetector | None = None
+        self._pieces: list[str] = []
+        self._seen: Any = None
+        self._started = time.perf_counter()
+        self._ended: float | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """The non-empty pieces of text. Raises ProviderError, possibly after some pieces."""
+        reason: str | None = None
+        try:
+            for chunk in self._chunks():
+                if seen := getattr(chunk, "usage", None):
+                    self._seen = seen
+                if not chunk.choices:
+                    continue
+                reason = chunk.choices[0].finish_reason or reason
+                delta = chunk.choices[0].delta
+                for part in getattr(delta, "tool_calls", None) or ():
+                    self._tool_calls.add(part)
+                if self._tool_calls.size > REPLY_LIMIT:
+                    return  # no tool takes so much: the model would never stop
+                if piece := delta.content:
+                    self._pieces.append(piece)
+                    yield piece
+            finished = reason is not None and self._finish is not None and self._finish.finished
+            self._whole = finished and not self._closed.is_set()
+            if not (self._pieces or self.calls or self._closed.is_set()):
+                raise empty_answer(self._model, reason)
+        finally:
+            self.close()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the provider sent the reply to its end."""
+        return self._whole
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The tools called; empty where the reply broke off."""
+        return self._tool_calls.calls if self._whole else ()
+
+    def close(self) -> None:
+        """Close the connection. May be called at any time, from any thread, more than once."""
+        self._closed.set()
+        self._ended = self._ended or time.perf_counter()
+        connection: Any = getattr(self._wrapper, "completion_stream", None)
+        if hasattr(connection, "close"):
+            with contextlib.suppress(ValueError):  # a generator that another thread is running
+                connection.close()
+
+    @property
+    def usage(self) -> Usage:
+        """What the reply took: the provider's figures, or an estimate where it sent none."""
+        seconds = (self._ended or time.perf_counter()) - self._started
+        arguments = (call.arguments for call in self._tool_calls.calls)
+        came = "".join((*self._pieces, *arguments))
+        return chat_usage("chat", self._model, self._messages, came, self._seen, seconds)
+
+    def _chunks(self) -> Iterator[Any]:
+        if self._closed.is_set():
+            return
+        self._started = time.perf_counter()
+        try:
+            yield from self._with_or_without_tools()
+        except call_errors() as error:
+            if not self._closed.is_set():  # reading from a closed stream is not a failure
+                raise translate(error, self._call) from error
+
+    def _with_or_without_tools(self) -> Iterator[Any]:
+        """The chunks of the reply; if the tools are refused, of a second request without them."""
+        begun = False
+        try:
+            for chunk in self._request():
+                begun = True
+                yield chunk
+            return
+        except call_errors() as error:
+            if begun or "tools" not in self._options or not _refuses_tools(error):
+                raise
+        log.info("%s takes no tools; the request is repeated without them", self._model)
+        self._tools_refused()
+        del self._options["tools"]
+        yield from self._request()
+
+    def _request(self) -> Iterator[Any]:
+        module = litellm()
+        from memchat.providers.bounded_call import ANSWER_BYTES, STREAM_BYTES, BoundedCall
+
+        call = BoundedCall(self._model, self._call.timeout, most=STREAM_BYTES, line=ANSWER_BYTES)
+        with call:
+            self._wrapper = module.completion(**self._options)
+        self._finish = FinishDetector(self._wrapper)
+        chunks = iter(self._wrapper)
+        while True:
+            with call:
+                chunk = next(chunks, None)
+            if chunk is None:
+                return
+            if self._closed.is_set():
+                self.close()  # the connection was not there yet, or busy, when that was asked for
+                return
+            yield chunk
+            if _has_words(chunk):
+                call.feed()  # only now, as whoever reads may have taken their time
+
+
+def _has_words(chunk: Any) -> bool:
+    """Whether a chunk brings the reply on; an empty one only shows that somebody is there."""
+    delta = chunk.choices[0].delta if chunk.choices else None
+    return any(
+        getattr(delta, name, None) for name in ("content", "tool_calls", "reasoning_content")
+    )
+
+
+def _refuses_tools(error: Exception) -> bool:
+    """Whether an endpoint refused the request because of its tools."""
+    status = getattr(error, "status_code", None)
+    said = re.search(r"\btools?\b|function[ _-]?call", str(error), re.IGNORECASE)
+    return status in (400, 404, 405, 422, 501) and said is not None
+
 
 log = logging.getLogger(__name__)
 
@@ -166,3 +380,110 @@ class LiteLLMChat:
         elif provider.startswith("ollama"):
             options["num_ctx"] = self.window  # without it Ollama silently drops the beginning
         return options
+
+
+TOO_LONG = f"The reply was ended at {REPLY_LIMIT:,} characters."
+BROKEN_OFF = "The reply was cut off: the provider ended it without saying that it was complete."
+
+
+class ReplyText:
+    """The pieces of a stream as clean text, none of them empty.
+
+    A character that arrives in two halves is joined again. ``cut`` says in one line why the reply
+    ended early, or is None; at the limit the stream is closed.
+    """
+
+    def __init__(self, stream: ChatStream) -> None:
+        self.cut: str | None = None
+        self._stream = stream
+        self._room = REPLY_LIMIT
+        self._half = ""
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            for piece in self._stream:
+                clean = self._clean(piece)
+                if fits := clean[: self._room]:
+                    yield fits
+                self._room -= len(clean)
+                if self._room < 0:
+                    self.cut = TOO_LONG
+                    self._stream.close()
+                    return
+        except ProviderError:
+            yield from self._left()
+            raise
+        yield from self._left()
+        if not self._stream.whole:
+            self.cut = BROKEN_OFF
+
+    def _clean(self, piece: str) -> str:
+        """A piece with the half character that was left before it, without the one it ends in."""
+        piece, self._half = self._half + piece, ""
+        if "\ud800" <= piece[-1:] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        return clean_text(piece)
+
+    def _left(self) -> Iterator[str]:
+        """The half character at the end, if its other half never came."""
+        if self._half and self._room:
+            yield clean_text(self._half)
+
+
+TRANSCRIBE_REMEDY = "unset MEMCHAT_TRANSCRIBE_MODEL to leave audio out"
+_PATIENCE = 10
+"""An hour of speech takes minutes: so many times the usual timeout is waited."""
+
+
+class LiteLLMTranscriber:
+    """A ``Transcriber`` over ``litellm.transcription``. Safe to use from several threads.
+
+    ``timeout`` is that of other models in seconds, ``api_base`` the provider's address where it is
+    not the usual one, ``keys`` those of files.
+    """
+
+    def __init__(
+        self, model: str, *, timeout: float, api_base: str | None = None, keys: Keys | None = None
+    ) -> None:
+        self._model = model
+        self._timeout = timeout * _PATIENCE
+        self._api_base = api_base
+        self._keys = keys or Keys()
+
+    def transcribe(self, name: str, data: bytes) -> Completion:
+        """The words of an audio file; ``name`` tells the provider its format by the ending. The
+        text is empty where nothing is said.
+
+        Makes one request. Raises ProviderError, ConfigError for a missing key.
+        """
+        key = find_key(self._model, self._keys, TRANSCRIBE_REMEDY)
+        options = request_options(self._model, self._timeout, key, self._api_base)
+        module = litellm()
+        from memchat.providers.bounded_call import BoundedCall
+
+        started = time.perf_counter()
+        try:
+            with BoundedCall(self._model, self._timeout):
+                answer = module.transcription(file=(name, data), **options)
+        except call_errors() as error:
+            raise translate(error, CallContext(self._model, self._timeout, self._keys)) from error
+        spent = time.perf_counter() - started
+        return Completion(clean_text(answer.text or "").strip(), self._usage(answer, spent))
+
+    def _usage(self, answer: Any, seconds: float) -> Usage:
+        seen = getattr(answer, "usage", None)
+        sent, came = (
+            int(getattr(seen, name, 0) or 0) for name in ("input_tokens", "output_tokens")
+        )
+        return Usage("transcribe", self._model, sent, came, self._cost(answer), seconds)
+
+    def _cost(self, answer: Any) -> float | None:
+        """What it cost in US dollars; None where neither its length nor its tokens are told."""
+        if self._model.startswith(LOCAL):
+            return 0.0
+        module = litellm()
+        with suppress(module.exceptions.ModelNotMappedError, ValueError, *call_errors()):
+            return (
+                module.completion_cost(answer, model=self._model, call_type="transcription") or None
+            )
+        return None

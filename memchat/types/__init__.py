@@ -4,60 +4,103 @@ Times are aware UTC ``datetime``; ``expires_at`` is a calendar ``date`` in the u
 and the memory holds through that day.
 """
 
-from memchat.types.audit import Audit, Finding, FindingKind
-from memchat.types.backup import Backup, RestorePlan
-from memchat.types.client import (
+from memchat.types.conversation import (
+    Change,
+    Given,
+    Learned,
+    LongMessage,
+    Question,
+    ReadingPlan,
+    ReplyParts,
+    Session,
+    Undone,
+    Why,
+)
+from memchat.types.fact import (
+    LEARNED,
+    MEMORY_TYPES,
+    TAGS_MOST,
+    Browsed,
+    CreatedBy,
+    Event,
+    Evidence,
+    Hit,
+    Memory,
+    MemoryChanges,
+    MemoryOrigin,
+    MemoryType,
+    Recalled,
+    Wanted,
+    clean_tags,
+)
+from memchat.types.inbox import (
     CLIENT_MODES,
     CLIENT_NAME_LIMIT,
+    ONLY_REPEATS,
     Client,
     ClientMode,
     ClientWrite,
+    Elsewhere,
+    InboxItem,
+    Place,
+    PlaceKind,
+    Refusal,
     SessionQuote,
     WriteKind,
     Written,
     note_prefix,
 )
-from memchat.types.cue_plan import CuePlan
-from memchat.types.event import Event
-from memchat.types.evidence import Evidence
-from memchat.types.hit import Hit, Recalled
-from memchat.types.imported import Imported, RefusedRecord
-from memchat.types.inbox import InboxItem
-from memchat.types.insights import Insights
-from memchat.types.job import EmbeddingState, EmbeddingStatus, Job
-from memchat.types.learned import Change, Learned
-from memchat.types.long_message import LongMessage
-from memchat.types.memory import LEARNED, MEMORY_TYPES, CreatedBy, Memory, MemoryType
-from memchat.types.memory_changes import MemoryChanges
-from memchat.types.memory_origin import MemoryOrigin
-from memchat.types.memory_page import Browsed, Wanted
-from memchat.types.mention import Elsewhere, Place, PlaceKind
-from memchat.types.message import ChatMessage, Message, Role
 from memchat.types.note import (
     ExternalId,
     NewNote,
     Note,
     NoteCounts,
     NoteHit,
+    NotePassage,
     NotesAdded,
     NotesFound,
+    NoteSource,
     NotesReport,
     NoteUse,
 )
-from memchat.types.note_source import NotePassage, NoteSource
-from memchat.types.progress import OnProgress, Progress
-from memchat.types.question import Question
-from memchat.types.reading_plan import ReadingPlan
-from memchat.types.record import to_json
-from memchat.types.record_counts import REFUSED_MOST, counted_records
-from memchat.types.refusal import ONLY_REPEATS, Refusal
-from memchat.types.reply_parts import ReplyParts
-from memchat.types.scope import EVERY_APP, NAME_LIMIT, AppInfo, MemorySwitch, Scope, clean_name
-from memchat.types.service import CHUNK_TOKENS, PluginInfo, Service, ServiceInfo
-from memchat.types.session import Session
-from memchat.types.tag import TAGS_MOST, clean_tags
-from memchat.types.text import REPLY_LIMIT, clean_text, counted, one_line
-from memchat.types.timeout import checked_timeout
-from memchat.types.undone import Undone
-from memchat.types.usage import Usage, UsageTotal
-from memchat.types.why import Given, Why
+from memchat.types.scope import (
+    EVERY_APP,
+    NAME_LIMIT,
+    REPLY_LIMIT,
+    AppInfo,
+    ChatMessage,
+    EmbeddingState,
+    EmbeddingStatus,
+    Job,
+    MemorySwitch,
+    Message,
+    OnProgress,
+    Progress,
+    Role,
+    Scope,
+    Usage,
+    UsageTotal,
+    checked_timeout,
+    clean_name,
+    clean_text,
+    counted,
+    one_line,
+    to_json,
+)
+from memchat.types.upkeep import (
+    CHUNK_TOKENS,
+    REFUSED_MOST,
+    Audit,
+    Backup,
+    CuePlan,
+    Finding,
+    FindingKind,
+    Imported,
+    Insights,
+    PluginInfo,
+    RefusedRecord,
+    RestorePlan,
+    Service,
+    ServiceInfo,
+    counted_records,
+)

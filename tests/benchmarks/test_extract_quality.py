@@ -10,9 +10,9 @@ from typing import Any
 from benchmarks import extract_quality
 from benchmarks.answers import Answers, named
 from benchmarks.desk import USER, Desk, at_desk
-from memchat.config.model_defaults import OFFLINE_EXTRACT
-from memchat.memory.extraction.extractor import Window, render_data
-from memchat.memory.gate.types import KnownFact
+from memchat.config.keys import OFFLINE_EXTRACT
+from memchat.learn.extractor import Window, render_data
+from memchat.learn.verdict import KnownFact
 from memchat.testing import HashEmbedder, ScriptedModel
 from memchat.types import ChatMessage
 from tests.support.answers import answer, fact

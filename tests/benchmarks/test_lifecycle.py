@@ -25,7 +25,7 @@ from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.pairs import Pair, play, read
 from benchmarks.lifecycle.stage import Stage, answer, fact
 from memchat.errors import ConfigError, ProviderError
-from memchat.memory.gate import value_comparison
+from memchat.learn import values
 from memchat.testing import HashEmbedder, all_hold, same_answer
 from tests.support.answers import answer as model_answer
 from tests.support.answers import fact as model_fact
@@ -90,13 +90,13 @@ def test_what_is_equal_when_folded_is_one_memory_without_a_model() -> None:
     ],
 )
 def test_guards_name_what_keeps_two_values_apart(one: str, other: str, why: str | None) -> None:
-    assert value_comparison.difference(one, other) == why
-    assert value_comparison.difference(other, one) == why
+    assert values.difference(one, other) == why
+    assert values.difference(other, one) == why
 
 
 def test_the_order_of_words_counts_where_nobody_judged() -> None:
-    assert not value_comparison.are_equivalent("cat chases dog", "dog chases cat")
-    assert value_comparison.are_equivalent("repairs old clocks", "repairing old clocks")
+    assert not values.are_equivalent("cat chases dog", "dog chases cat")
+    assert values.are_equivalent("repairs old clocks", "repairing old clocks")
 
 
 def test_one_of_several_values_is_replaced_only_where_the_words_say_so(mc, extract_model) -> None:

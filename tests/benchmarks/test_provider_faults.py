@@ -8,7 +8,7 @@ from benchmarks.provider_faults import campaign
 from benchmarks.provider_faults.__main__ import table
 from benchmarks.provider_faults.campaign import Outcome
 from benchmarks.provider_faults.faults import Fault, every
-from memchat.chat.receipt import Receipt
+from memchat.chat.turn import Receipt
 
 PARTS = 8
 

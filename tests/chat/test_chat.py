@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from memchat.db import sessions
 from memchat.errors import InputError, NotFound, ProviderError, StoreError
-from memchat.store import sessions
 from memchat.testing import Broken, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact

@@ -11,7 +11,7 @@ from memchat import MemChat
 from memchat.chat import Reply
 from memchat.config import Settings
 from memchat.errors import MemChatError
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import Broken, FakeClock, ScriptedModel
 from memchat.types import Message
 from tests.support import empty_store

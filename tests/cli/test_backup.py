@@ -8,8 +8,8 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.store import schema
-from memchat.store.database import FILE
+from memchat.db import schema
+from memchat.db.database import FILE
 from memchat.testing import ScriptedModel
 from tests.support.cli import Run, add
 

@@ -10,7 +10,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.providers.minilm_embedder import available
+from memchat.providers.local import available
 from memchat.testing import ScriptedModel
 from tests.support.cli import Done, Run
 from tests.support.store import Opener

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from memchat import Backups, MemChat
+from memchat.db import migrate
+from memchat.db.database import FILE, Database
+from memchat.db.schema import HEAD
 from memchat.errors import StoreError, StoreFull
 from memchat.providers import litellm_setup
-from memchat.store import migrate
-from memchat.store.database import FILE, Database
-from memchat.store.schema import HEAD
 from tests.support.cli import Done, Run, commands
 from tests.support.full_disk import Tiny
 from tests.support.store import Opener
@@ -166,8 +166,8 @@ def test_deleting_on_a_full_disk_says_what_to_delete_first_and_then_works(
     tiny.fill()
 
     refused = told("notes", "delete", "1", "--yes")
-    assert refused.code == 1 and "backups with memchat backup prune" in refused.err
-    assert told("backup", "prune", "--yes").code == 0
+    assert refused.code == 1 and "backups with memchat backup prune --keep 1" in refused.err
+    assert told("backup", "prune", "--keep", "0", "--yes").code == 0
     assert told("notes", "delete", "1", "--yes").code == 0
 
 
@@ -293,7 +293,7 @@ def test_an_index_that_finds_no_room_is_left_out_and_says_why(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from memchat.vectors import vector_index
+    from memchat.search import vector_index
 
     monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store(home=tiny.home)

@@ -56,14 +56,14 @@ def test_what_people_wrote_and_their_keys_are_nowhere_in_the_log(env: Env) -> No
     text = written(home)
     assert MARKER.lower() not in text.lower()
     assert "memchat chat failed: ProviderError at" in text and "(status 400)" in text
-    assert "DEBUG memchat.store.usage: chat by openai/gpt-4.1-mini" in text
+    assert "DEBUG memchat.db.usage: chat by openai/gpt-4.1-mini" in text
     assert "memchat memories add (version" in text
 
 
 def test_a_fault_is_in_the_log_with_its_place_and_without_its_words(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memchat.app.memories import Memories
+    from memchat.api.memories import Memories
 
     def broken(*_: object, **__: object) -> None:
         raise ValueError(MARKER)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat, StoreError
-from memchat.app.notes import Notes
+from memchat.api.notes import Notes
 from memchat.config import Settings
-from memchat.store import apps, inbox
-from memchat.store.inbox import NewInboxItem
+from memchat.db import apps
+from memchat.facts import inbox
+from memchat.facts.inbox import NewInboxItem
 from memchat.types import Scope
 from tests.support import private
 from tests.support.cli import Run, add

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock
 from tests.support.cli import Run, add
 

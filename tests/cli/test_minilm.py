@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memchat.cli.minilm import DECLINED, offer
+from memchat.cli.progress import DECLINED, offer
 from memchat.config import load
-from memchat.providers import fastembed_embedder
-from memchat.providers.minilm_embedder import fetched_folder
+from memchat.providers import fastembed
+from memchat.providers.local import fetched_folder
 from tests.support import minilm
 from tests.support.cli import Run
 from tests.support.minilm import Account
@@ -136,7 +136,7 @@ def test_no_message_sends_a_person_without_a_checkout_to_make() -> None:
     assert found == ["demo.py"]  # it says make chat in a checkout, see test_demo
 
 
-@pytest.mark.skipif(fastembed_embedder.is_installed(), reason="fastembed is installed")
+@pytest.mark.skipif(fastembed.is_installed(), reason="fastembed is installed")
 def test_an_unknown_model_to_fetch_is_named_with_those_there_are(run: Run) -> None:
     done = run("services", "fetch", "NONSENSE")
     assert (done.code, done.out) == (1, "")

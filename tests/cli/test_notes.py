@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
-from memchat.cli import note_details
-from memchat.cli.text_width import width
+from memchat.cli import note_files
+from memchat.cli.output import width
 from tests.support.cli import Done, Run
 
 BUDGET = "We agreed to cut the marketing budget by a third."
@@ -201,7 +201,7 @@ def test_what_is_less_sure_stands_below_a_line(
     notes.add("The third day was the best.", title="Trip")
     first, second = notes.search("cut the budget by a third", include_text=True).hits
     hits = [first, replace(second, confident=False)]
-    note_details.print_hits(hits, "third", mc.settings.zone, scores=False)
+    note_files.print_hits(hits, "third", mc.settings.zone, scores=False)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Money, ") and lines[2:4] == ["", "Less sure:"]
     assert lines[4].startswith("Trip, ") and len(lines) == 6
@@ -303,7 +303,7 @@ def test_a_note_is_deleted_after_a_yes(run: Run, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "stdin", terminal)
     done = run("notes", "delete", "1")
     assert done.code == 2
-    assert done.err.startswith("Delete note 1 “Money”, 49 characters, for good? [y/N] ")
+    assert done.err.startswith("Delete note 1 “Money” (49 characters) for good? [y/N] ")
     assert run("notes", "delete", "1").code == 0
     assert run("notes", "show", "1").code == 1
     number = keep(run, BOILER)

@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.cli import log, tables
+from memchat.cli import log, output
 from memchat.cli.options import settings
+from memchat.cli.output import shorten, width, wrap
 from memchat.cli.system import VARIABLES
-from memchat.cli.text_width import shorten, width, wrap
 from tests.support.cli import Run, add, commands
 from tests.support.paths import ROOT
 
@@ -31,12 +31,12 @@ from tests.support.paths import ROOT
 
 def test_times_are_shown_in_the_user_s_zone() -> None:
     at = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
-    assert tables.time(at, ZoneInfo("Asia/Tokyo")) == "2026-11-21 08:30"
+    assert output.time(at, ZoneInfo("Asia/Tokyo")) == "2026-11-21 08:30"
 
 
 def test_text_cannot_drive_the_terminal() -> None:
-    assert tables.plain("a\x1b]0;title\x07b\u202ec\udcff") == "a\ufffd]0;title\ufffdb\ufffdc\ufffd"
-    assert tables.plain("naïve 東京\n\ttext 👍🏽") == "naïve 東京\n\ttext 👍🏽"
+    assert output.plain("a\x1b]0;title\x07b\u202ec\udcff") == "a\ufffd]0;title\ufffdb\ufffdc\ufffd"
+    assert output.plain("naïve 東京\n\ttext 👍🏽") == "naïve 東京\n\ttext 👍🏽"
 
 
 WILD = "".join(map(chr, [*range(1, 32), *range(127, 160), 0x2028, 0x2029, 0x202E, 0x200B, 0xE0061]))
@@ -46,7 +46,7 @@ def test_json_holds_no_character_that_drives_a_terminal_or_cannot_be_seen(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     record = {"value": f"é 中文 👍🏽 {WILD}"}
-    tables.print_json(record)
+    output.print_json(record)
     out = capsys.readouterr().out
     assert not {c for c in out if unicodedata.category(c)[0] == "C" and c != "\n"}
     assert not set("\u2028\u2029") & set(out)
@@ -97,13 +97,13 @@ def test_the_log_on_the_terminal_holds_no_control_characters(
 def test_what_a_conversation_changed_is_shown_without_control_characters(mc: MemChat) -> None:
     old = mc.user("ana").memories.add("profile", f"city{WILD}", f"Lisbon{WILD}")
     new = replace(old, id=2, value=f"Porto{WILD}")
-    for line in (tables.changed(old, new, "undo"), tables.changed(old, None, "undo")):
-        assert line == tables.plain(line) and "Lisbon" in line
+    for line in (output.changed(old, new, "undo"), output.changed(old, None, "undo")):
+        assert line == output.plain(line) and "Lisbon" in line
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 def test_the_second_column_starts_in_one_place(cells: list[str]) -> None:
-    lines = tables.table(("key", "value"), [(cell, "here") for cell in cells])
+    lines = output.table(("key", "value"), [(cell, "here") for cell in cells])
     assert len(lines) == len(cells) + 1
     assert len({width(line) for line in lines[1:]}) == 1
     assert all(line.endswith("  here") for line in lines[1:])
@@ -120,10 +120,10 @@ LONG = ("word " * 60, "言葉" * 40, "👍🏽❤️" * 40)
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-@pytest.mark.parametrize("headings", [tables.MEMORY_HEADINGS, ("id", "value"), ("setting", "from")])
+@pytest.mark.parametrize("headings", [output.MEMORY_HEADINGS, ("id", "value"), ("setting", "from")])
 def test_a_table_fits_the_terminal_it_is_made_for(headings: tuple[str, ...], columns: int) -> None:
     rows = [(number, *(text for _ in headings[1:])) for number, text in enumerate(LONG)]
-    lines = "\n".join(tables.table(headings, rows, columns=columns)).splitlines()
+    lines = "\n".join(output.table(headings, rows, columns=columns)).splitlines()
     assert max(map(width, lines)) <= columns
     assert sum("…" in line for line in lines) >= len(rows)
 
@@ -142,13 +142,13 @@ def test_words_are_wrapped_whole_where_they_fit() -> None:
 
 def test_the_widest_column_is_shortened_first_and_dates_stay_whole() -> None:
     row = (1, "word " * 60, "2026-11-22 10:00", "")
-    (_, line) = tables.table(("id", "value", "said", "until"), [row], columns=50)
+    (_, line) = output.table(("id", "value", "said", "until"), [row], columns=50)
     assert line.endswith("…  2026-11-22 10:00") and width(line) == 50
 
 
 def test_in_a_narrow_terminal_a_row_is_a_line_for_each_cell() -> None:
     row = ("MEMCHAT_EMBED_PATIENCE", "0.15", "", "environment")
-    _, block = tables.table(("variable", "value", "why", "from"), [row], columns=30)
+    _, block = output.table(("variable", "value", "why", "from"), [row], columns=30)
     assert block.splitlines() == [
         "variable  MEMCHAT_EMBED_PATIE…",
         "value     0.15",

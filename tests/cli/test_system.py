@@ -15,7 +15,7 @@ import pytest
 from memchat.cli import system
 from memchat.cli.system import VARIABLES
 from memchat.config import Settings
-from memchat.config.model_defaults import PROVIDERS
+from memchat.config.keys import PROVIDERS
 from tests.support.cli import Run, add
 
 # --- apps, search, system

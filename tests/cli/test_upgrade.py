@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.store.database import FILE
+from memchat.db.database import FILE
 from tests.support.cli import Run
 from tests.support.paths import DATA
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memchat.config import load, places
-from memchat.config.places import default_home, move_advice
+from memchat.config import files, load
+from memchat.config.files import default_home, move_advice
 from tests.support.cli import Run
 
 
@@ -18,7 +18,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "my checkout"
     (root / "prompts").mkdir(parents=True)
     (root / "pyproject.toml").touch()
-    monkeypatch.setattr(places, "ROOT", root)
+    monkeypatch.setattr(files, "ROOT", root)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "user" / "data"))
     return root
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from memchat.store import apps, events, jobs, memory_changes, memory_lists, meta
-from memchat.store.database import Database
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory
-from memchat.store.values_in_force import ValuesInForce
+from memchat.db import apps, jobs, records
+from memchat.db.database import Database
+from memchat.facts import changes, history, lists
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.types import Scope, Wanted
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -27,15 +27,22 @@ START = """
 import json, sys, time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from memchat.store import apps, jobs, memories, memory_changes, memory_lists, meta
-from memchat.store.database import Database
-from memchat.store.events import Cause
-from memchat.store.jobs import ClaimRequest
-from memchat.store.apps import ScopeIds
-from memchat.store.new_memory import NewMemory
-from memchat.store.values_in_force import ValuesInForce
-from memchat.processes import has_ended, new_owner
-from memchat.types import Scope, Wanted
+from memchat.db import apps
+from memchat.db import jobs
+from memchat.facts import memories
+from memchat.facts import changes as memory_changes
+from memchat.facts import lists as memory_lists
+from memchat.db import records as meta
+from memchat.db.database import Database
+from memchat.facts.history import Cause
+from memchat.db.jobs import ClaimRequest
+from memchat.db.apps import ScopeIds
+from memchat.facts.memories import NewMemory
+from memchat.facts.memories import ValuesInForce
+from memchat.processes import has_ended
+from memchat.processes import new_owner
+from memchat.types import Scope
+from memchat.types import Wanted
 home, name = Path(sys.argv[1]), sys.argv[2]
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 def fact(value):
@@ -81,7 +88,7 @@ def together(home: Path, body: str, count: int = 2) -> list:
 
 def test_two_processes_that_read_then_write_300_times_each_lose_nothing(store: Database) -> None:
     with store.write() as tx:
-        meta.put(tx, "count", "0")
+        records.put(tx, "count", "0")
     together(
         store.home,
         """
@@ -93,7 +100,7 @@ database.close()
 """,
     )
     with store.read() as tx:
-        assert meta.get(tx, "count") == "600"
+        assert records.get(tx, "count") == "600"
 
 
 def test_two_processes_that_make_the_same_store_at_once_both_open_it(tmp_path: Path) -> None:
@@ -125,12 +132,12 @@ with MemChat(settings=Settings(home=home)) as mc:
 """,
     )
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
-        found = memory_lists.listed(
+        found = lists.listed(
             tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(NOON.date())
         )
         assert sorted(m.value for m in found) == [f"thing {n}" for n in range(10)]
         assert {m.seen_count for m in found} == {8} and len({m.sha1 for m in found}) == 10
-        kinds = [e.kind for m in found for e in events.of_memory(tx, m.id)]
+        kinds = [e.kind for m in found for e in history.events_of_memory(tx, m.id)]
         assert (kinds.count("add"), kinds.count("repeat")) == (10, 70)
 
 
@@ -149,7 +156,7 @@ database.close()
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
         ids = apps.find(tx, ANA).ids
         assert len(ids) == 2
-        assert memory_lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 4
+        assert lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 4
     assert [p.name for p in (tmp_path / "store").iterdir()] == ["memchat.db"]
 
 
@@ -196,7 +203,7 @@ if name == "p0":
             memory_changes.reactivate(tx, new, cause)
     (home / "done").touch()
 else:
-    from memchat.store import keywords
+    from memchat.search import keywords
     while not (home / "filled").exists():
         time.sleep(0.001)
     while not (home / "done").exists():
@@ -226,14 +233,11 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
                     own, _ = apps.ensure(tx, Scope(f"user {n % 4}"), NOON)
                     value = f"{n} {m}"
                     new = NewMemory("fact", "city", value, True, value, NOON, "manual")
-                    memory_changes.add(tx, own, new, Cause(NOON, "user"))
+                    changes.add(tx, own, new, Cause(NOON, "user"))
                 with store.read() as tx:
                     ids = apps.find(tx, Scope(f"user {n % 4}")).ids
                     assert (
-                        memory_lists.counted(
-                            tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())
-                        )
-                        > m
+                        lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) > m
                     )
         except BaseException as error:
             failures.append(error)
@@ -247,10 +251,7 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
     with store.read() as tx:
         for n in range(4):
             ids = apps.find(tx, Scope(f"user {n}")).ids
-            assert (
-                memory_lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date()))
-                == 25
-            )
+            assert lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 25
 
 
 def test_one_index_serves_threads_that_write_and_search(open_store) -> None:
@@ -280,9 +281,9 @@ def test_one_index_serves_threads_that_write_and_search(open_store) -> None:
 def test_a_store_that_is_closed_while_it_is_read_leaves_nothing_open(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.read() as tx:
-        meta.get(tx, "count")
+        records.get(tx, "count")
         with database.write() as other:
-            meta.put(other, "count", "1")
+            records.put(other, "count", "1")
         database.close()
     del tx, other
     gc.collect()

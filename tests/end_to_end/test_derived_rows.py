@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks import crash_checks
 from memchat import MemChat
-from memchat.providers.hash_embedder import SERVICE, HashEmbedder
-from memchat.store import meta
-from memchat.store.database import Database
+from memchat.db import records
+from memchat.db.database import Database
+from memchat.providers.embedders import SERVICE, HashEmbedder
+from memchat.search.vector_index import VectorIndex
 from memchat.testing import ScriptedModel
 from memchat.types import Usage
-from memchat.vectors.vector_index import VectorIndex
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, Opener
 
@@ -31,7 +31,7 @@ def faults(tmp_path: Path) -> Faults:
         database = Database(tmp_path / "store")
         diaries = crash_checks.Diaries(tmp_path / "diaries")
         with database.read() as tx:
-            store_id, service_id = meta.get(tx, "store_id"), meta.get(tx, "service_id")
+            store_id, service_id = records.get(tx, "store_id"), records.get(tx, "service_id")
             index = VectorIndex(database.home, store_id or "", int(service_id or 0), SERVICE)
             every = list(crash_checks.every_fault(tx, diaries, 0, NOON, [index]))
         database.close()

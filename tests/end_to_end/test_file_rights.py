@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from memchat import disk
-from memchat.providers import minilm_embedder
-from memchat.store import migrate
-from memchat.store.database import Database
-from memchat.store.schema import HEAD
-from memchat.vectors import vector_index
+from memchat.db import migrate
+from memchat.db.database import Database
+from memchat.db.schema import HEAD
+from memchat.providers import local
+from memchat.search import vector_index
 from tests.support.store import Opener
 
 ANA = {"user": "ana", "app": "default"}
@@ -56,12 +56,12 @@ def test_every_file_that_memchat_makes_is_its_owner_s_alone(
     mc.jobs.embed()
     ana.search("nurse")
     migrate.back_up(home / "memchat.db", HEAD)
-    minilm_embedder._remember(home / minilm_embedder.MEMO, {"size": 1})
+    local._remember(home / local.MEMO, {"size": 1})
     during = {path: rights(path) for path in home.rglob("*")}
     mc.close()
     found = during | {path: rights(path) for path in home.rglob("*")}
     names = {path.name for path in found}
-    assert {"memchat.db", "memchat.db-wal", f"memchat.db.{HEAD}.bak", minilm_embedder.MEMO} <= names
+    assert {"memchat.db", "memchat.db-wal", f"memchat.db.{HEAD}.bak", local.MEMO} <= names
     assert any(path.suffix == ".faiss" for path in found)
     wide = {path.name: oct(mode) for path, mode in found.items() if mode & 0o077}
     assert wide == {}

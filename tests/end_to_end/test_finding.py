@@ -17,10 +17,12 @@ from sqlalchemy.engine import Engine
 
 from memchat import InputError, MemChat
 from memchat.cli import main
-from memchat.providers import minilm_embedder
-from memchat.store import apps, embeddings, memory_changes
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory
+from memchat.db import apps
+from memchat.facts import changes
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory
+from memchat.providers import local
+from memchat.search import embeddings
 from memchat.types import Scope
 from tests.support import private
 from tests.support.answers import answer
@@ -33,7 +35,7 @@ from tests.support.whole_routes import needs_weights
 def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
+    mc = open_store(embedder=local.MiniLMEmbedder(tmp_path))
     wanted = mc.user("ana", app="home").memories.add(
         "fact", "car", "the automobile is in the repair shop"
     )
@@ -47,7 +49,7 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
         own, _ = apps.ensure(tx, Scope("ana", "home"), NOON)
         for text in texts:
             jar = NewMemory("fact", "shelf", text[15:], True, text, NOON, "auto")
-            memory_changes.add(tx, own, jar, Cause(NOON, "model"))
+            changes.add(tx, own, jar, Cause(NOON, "model"))
         embeddings.put(tx, meaning.service_id, vectors.items(), NOON)
     assert mc.user("ana", app="home").memories.count() == 200
     question = "Who is fixing my vehicle?"
@@ -162,11 +164,11 @@ def test_what_each_call_took_is_kept_with_its_session_tokens_and_seconds(mc, ext
 # Meaning and words
 
 
-@pytest.mark.skipif(not minilm_embedder.available(), reason="the MiniLM weights are not installed")
+@pytest.mark.skipif(not local.available(), reason="the MiniLM weights are not installed")
 def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
+    mc = open_store(embedder=local.MiniLMEmbedder(tmp_path))
     ana = mc.user("ana")
     with_vector = ana.memories.add("fact", "boat", "the red kayak leaks").id
     mc.jobs.embed()
@@ -205,11 +207,11 @@ THINGS = (
 )
 
 
-@pytest.mark.skipif(not minilm_embedder.available(), reason="the MiniLM weights are not installed")
+@pytest.mark.skipif(not local.available(), reason="the MiniLM weights are not installed")
 def test_different_questions_find_different_things_and_nonsense_nothing(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
+    mc = open_store(embedder=local.MiniLMEmbedder(tmp_path))
     ana = mc.user("ana")
     ids = [ana.memories.add("fact", key, value).id for key, value, _ in THINGS]
     mc.jobs.embed()

@@ -10,10 +10,10 @@ from typing import NoReturn
 import pytest
 
 from benchmarks import crash, crash_fresh
+from memchat.db import apps
+from memchat.db.database import Database
 from memchat.errors import StoreError
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps
-from memchat.store.database import Database
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import ScriptedModel
 from memchat.types import Scope
 from tests.support.answers import answer, fact

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.types import NewNote, Progress
 from tests.support import notes
 from tests.support.embedding_queue import Service

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
+from memchat.facts.keys import normalise_key
 from memchat.language.numbers import numbers
-from memchat.language.quotes import find_span
+from memchat.language.sentences import find_span
 from memchat.language.text import normal_value
-from memchat.memory.gate.keys import normalise_key
 from memchat.testing import same_answer
 from tests.support.answers import answer, fact
 

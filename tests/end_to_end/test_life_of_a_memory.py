@@ -13,8 +13,8 @@ import pytest
 
 from memchat import InputError, MemChat, NotFound, ProviderError
 from memchat.config import Settings
-from memchat.providers import minilm_embedder
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers import local
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -256,7 +256,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_memory_lives_its_whole_life_with_every_socket_blocked(
     open_store: Opener, chat_model, no_network: None, tmp_path: Path
 ) -> None:
-    a_memory_s_whole_life(open_store, chat_model, embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
+    a_memory_s_whole_life(open_store, chat_model, embedder=local.MiniLMEmbedder(tmp_path))
 
 
 @needs_weights

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.providers import minilm_embedder
+from memchat.providers import local
 from tests.support.paths import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -40,7 +40,7 @@ def test_an_example_prints_what_its_docstring_says(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if embedder == "minilm" and not minilm_embedder.available():
+    if embedder == "minilm" and not local.available():
         pytest.skip("the weights of MiniLM are not on this machine")
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", embedder)
     said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""

@@ -15,7 +15,7 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.errors import ProviderError
-from memchat.store import unembedded
+from memchat.search import unembedded
 from memchat.types import Progress
 from tests.support import private
 from tests.support.answers import answer
@@ -301,7 +301,7 @@ def test_after_kill_9_it_goes_on_where_it_was(open_store: Opener, tmp_path: Path
         "from pathlib import Path\n"
         "from memchat import MemChat\n"
         "from memchat.config import Settings\n"
-        "from memchat.providers.hash_embedder import HashEmbedder\n"
+        "from memchat.providers.embedders import HashEmbedder\n"
         "class Slow(HashEmbedder):\n"
         "    calls = 0\n"
         "    def embed_documents(self, texts):\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memchat.errors import StoreError
-from memchat.providers.hash_embedder import SERVICE
+from memchat.providers.embedders import SERVICE
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.embedding_queue import Service, add, many, refusing, statuses

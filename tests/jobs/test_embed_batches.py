@@ -14,21 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memchat import MemChat
+from memchat.db import apps, jobs
+from memchat.db.jobs import ClaimRequest
 from memchat.errors import ConfigError, InputError, ProviderError
-from memchat.jobs.embedding_run import BATCH
-from memchat.memory.embedding.batch_split import (
+from memchat.facts import changes
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory, text_hash
+from memchat.jobs.embedding import BATCH
+from memchat.providers.embedders import SERVICE, HashEmbedder
+from memchat.providers.litellm_setup import PauseRequested
+from memchat.search import embeddings
+from memchat.search.batches import (
+    CALLS,
     FAILURES_BEFORE_PROBE,
     BatchSplitter,
     EmbeddingAnswer,
     embed_documents,
 )
-from memchat.memory.embedding.pipeline import CALLS
-from memchat.providers.hash_embedder import SERVICE, HashEmbedder
-from memchat.providers.rate_limiter import PauseRequested
-from memchat.store import apps, embeddings, jobs, memory_changes
-from memchat.store.events import Cause
-from memchat.store.jobs import ClaimRequest
-from memchat.store.new_memory import NewMemory, text_hash
 from memchat.types import Scope, Usage
 from tests.support import private
 from tests.support.embedding_queue import (
@@ -420,7 +422,7 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
             own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
             for i in range(100):
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
-                memory_id = memory_changes.add(tx, own, new, Cause(NOON, "user"))
+                memory_id = changes.add(tx, own, new, Cause(NOON, "user"))
                 jobs.enqueue(tx, "embed", own, memory_id, NOON)
     assert mc.jobs.run().done == 600
     sent = [text for texts in service.asked for text in texts]

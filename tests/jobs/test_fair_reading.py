@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memchat.memory.extraction.learner import WINDOWS_AT_ONCE
+from memchat.learn.learner import WINDOWS_AT_ONCE
 from memchat.testing import FakeClock, ScriptedModel
 from tests.support.answers import answer
 from tests.support.leftovers import rows_with

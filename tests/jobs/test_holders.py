@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import jobs
-from memchat.store.jobs import ClaimRequest
+from memchat.db import jobs
+from memchat.db.jobs import ClaimRequest
+from memchat.providers.embedders import HashEmbedder
 from memchat.types import Usage
 from tests.support import private
 from tests.support.cli import Run

@@ -10,9 +10,9 @@ from typing import NoReturn
 import pytest
 
 from memchat.errors import ConfigError, NotFound
-from memchat.jobs.embedding_run import BATCH
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.providers.minilm_embedder import available
+from memchat.jobs.embedding import BATCH
+from memchat.providers.embedders import HashEmbedder
+from memchat.providers.local import available
 from memchat.types import NewNote
 from tests.support import notes, private
 from tests.support.embedding_queue import BAD, Service, refusing

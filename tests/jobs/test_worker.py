@@ -18,10 +18,10 @@ import pytest
 from benchmarks.queue import kills, pace
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.db import jobs
+from memchat.db.jobs import ClaimRequest
 from memchat.errors import ProviderError
-from memchat.jobs import worker_loop
-from memchat.store import jobs
-from memchat.store.jobs import ClaimRequest
+from memchat.jobs import worker
 from memchat.testing import ScriptedModel
 from tests.support import private
 from tests.support.answers import answer
@@ -153,7 +153,7 @@ def test_its_log_has_numbers_and_no_words(
     caplog.set_level("INFO", "memchat")
     mc = open_store()
     add(mc, "a red kayak", "green tea")
-    worker_loop.log_result(mc.jobs.run())
+    worker.log_result(mc.jobs.run())
     assert "embed: jobs done 1–2 (2); failed none; texts 2" in caplog.text
     assert "2 jobs done, 0 failed" in caplog.text
     assert "kayak" not in caplog.text and "tea" not in caplog.text

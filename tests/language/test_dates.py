@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.language.dates import from_date, until_date
+from memchat.language.calendar import from_date, until_date
 
 UTC_ZONE = ZoneInfo("UTC")
 FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from memchat.language import lexicon, markers
+from memchat.language import lexicon
 from memchat.language.text import fold
 
 MOST_ENTRIES = 1_500
@@ -87,12 +87,12 @@ def test_the_calendar_is_what_its_tool_makes_of_cldr() -> None:
     ],
 )
 def test_a_marker_is_found_in_its_language(kind: str, said: str, language: str) -> None:
-    assert markers.find_markers(kind, said, (language,))
+    assert lexicon.find_markers(kind, said, (language,))
 
 
 def test_a_set_phrase_means_nothing_by_its_words() -> None:
-    assert not markers.find_markers("negation", "i can't wait", ("en",))
-    assert markers.find_markers("negation", "i can't swim", ("en",))
+    assert not lexicon.find_markers("negation", "i can't wait", ("en",))
+    assert lexicon.find_markers("negation", "i can't swim", ("en",))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_set_phrase_means_nothing_by_its_words() -> None:
     ],
 )
 def test_the_language_is_told_by_its_words_or_script(text: str, code: str) -> None:
-    assert markers.languages_of(text)[:1] == (code,)
+    assert lexicon.languages_of(text)[:1] == (code,)
 
 
 def test_a_set_phrase_covers_the_marker_in_it_and_no_other_one() -> None:
@@ -114,4 +114,4 @@ def test_a_set_phrase_covers_the_marker_in_it_and_no_other_one() -> None:
     found = lexicon.pattern("en", "negation").finditer(said)
     left = [m.span() for m in found if not any(a < m.end() and m.start() < b for a, b in safe)]
     assert left and len(safe) > 2
-    assert [m.span() for m in markers.find_markers("negation", said, ("en",))] == left
+    assert [m.span() for m in lexicon.find_markers("negation", said, ("en",))] == left

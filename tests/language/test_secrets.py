@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.lifecycle import secrets as lines
 from memchat.errors import SecretError
-from memchat.language import lexicon, lock_codes, secret_words, vendor_keys
-from memchat.language import wallet_words as stored_wallet_words
+from memchat.language import lexicon, lock_codes, named_secrets, vendor_keys
+from memchat.language import vendor_keys as stored_wallet_words
 from memchat.language.secrets import find_answered, find_secrets, mask
 from tests.support.answers import answer
 
@@ -89,21 +89,21 @@ def test_every_form_of_the_table_finds_what_it_describes_and_names_its_source() 
 
 
 def test_each_language_lists_the_same_names_for_secrets_and_not_too_many() -> None:
-    kinds = {code: tuple(secret_words.kinds(code)) for code in secret_words.languages()}
+    kinds = {code: tuple(named_secrets.kinds(code)) for code in named_secrets.languages()}
     assert set(kinds) >= set(lexicon.codes())
     assert len(set(kinds.values())) == 1
     listed = [
         entry
         for code in kinds
         for kind in kinds[code]
-        for entry in secret_words.entries(code, kind)
+        for entry in named_secrets.entries(code, kind)
     ]
     assert 500 < len(listed) <= MOST_ENTRIES
 
 
 def test_each_language_lists_the_same_words_for_locks_and_not_too_many() -> None:
     table = lock_codes.words()
-    assert set(table) == set(secret_words.languages())
+    assert set(table) == set(named_secrets.languages())
     assert len({tuple(kinds) for kinds in table.values()}) == 1
     listed = [entry for kind in table["en"] for entry in lock_codes.entries(kind)]
     assert 1000 < len(listed) <= MOST_ENTRIES_FOR_LOCKS

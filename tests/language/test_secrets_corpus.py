@@ -10,7 +10,7 @@ from benchmarks.lifecycle import secrets
 from memchat.config import load
 from memchat.errors import ConfigError, InputError
 from memchat.language.secrets import find_answered, find_secrets, mask
-from memchat.memory.recall import render
+from memchat.search import render
 from memchat.types import Message
 from tests.support.answers import answer, fact
 from tests.support.secrets import SECRET

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memchat.language.word_search import folded, holds_all, places
+from memchat.language.text import folded, holds_all, places
 
 SCRIPTS = st.text("aBÉçßıİæﬁＡ1½ мЙ一二かがハﾊ한שׁالإक़ไ👍🏽 -_", max_size=12)
 

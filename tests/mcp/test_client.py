@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from memchat.config import mcp_servers
 from memchat.errors import ConfigError, NotFound, ProviderError
-from memchat.mcp_client import MCPClient, McpServer
+from memchat.mcp import client
+from memchat.mcp.client import MCPClient, McpServer
 
 FAULTY = McpServer(
     "faulty",
@@ -159,12 +159,12 @@ def test_servers_are_named_in_the_settings_beside_what_else_stands_there(tmp_pat
         '[mcp_servers.web]\nurl = "http://127.0.0.1:1/mcp"\ntoken = "a-token"\n',
     )
     assert load({"MEMCHAT_HOME": str(tmp_path)}).timezone == "Europe/Berlin"
-    files = mcp_servers.find(tmp_path, "files")
+    files = client.find(tmp_path, "files")
     assert (files.command, *files.args) == ("server", "--root", "x") and files.env == {"A": "b"}
-    web = mcp_servers.find(tmp_path, "web")
+    web = client.find(tmp_path, "web")
     assert web.token == "a-token" and "a-token" not in repr(web)
     with pytest.raises(NotFound, match="no MCP server is named 'other'"):
-        mcp_servers.find(tmp_path, "other")
+        client.find(tmp_path, "other")
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_servers_are_named_in_the_settings_beside_what_else_stands_there(tmp_pat
 def test_a_server_that_cannot_be_is_a_clear_error(tmp_path, table) -> None:
     write(tmp_path, f"[mcp_servers.bad]\n{table}\n")
     with pytest.raises(ConfigError, match="bad"):
-        mcp_servers.find(tmp_path, "bad")
+        client.find(tmp_path, "bad")

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from memchat.cli import main
-from memchat.store.database import FILE
+from memchat.db.database import FILE
 from tests.support.full_disk import tiny  # noqa: F401
 from tests.support.mcp import ask, call, text
 
@@ -26,7 +26,7 @@ def assert_one_plain_line(failed, says: str) -> None:
 
 
 def test_a_store_that_another_process_writes_is_read_all_the_same(open_store, monkeypatch) -> None:
-    monkeypatch.setattr("memchat.store.database.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("memchat.db.database.BUSY_SECONDS", 0.05)
     mc = open_store()
     ana = mc.user("ana")
     ana.memories.add("profile", "city", "Porto")

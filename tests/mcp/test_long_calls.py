@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from memchat import NewNote
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import ScriptedModel
 from tests.support.mcp import ask, text
 from tests.support.note_answers import cites_all

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memchat import MemChat
-from memchat.store.database import FILE
+from memchat.db.database import FILE
 from tests.support import empty_store
 from tests.support.mcp import command
 from tests.support.mcp_process import Raw
@@ -29,7 +29,7 @@ with MemChat() as mc:
 """
 MIGRATES = """
 from memchat import MemChat
-from memchat.store import migrate
+from memchat.db import migrate
 upgrade = migrate.upgrade
 def held(tx):
     upgrade(tx)

@@ -160,7 +160,7 @@ class Recorder:
     """An embedder that keeps every text that it is sent."""
 
     def __init__(self) -> None:
-        from memchat.providers.hash_embedder import HashEmbedder
+        from memchat.providers.embedders import HashEmbedder
 
         self._real = HashEmbedder()
         self.service = self._real.service

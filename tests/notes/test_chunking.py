@@ -10,10 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.notes.boundary import sentence_boundaries
-from memchat.notes.chunking import Chunk, chunks
-from memchat.notes.profile import MEMO, SMALLEST, Profile
-from memchat.notes.token_count import most_tokens
+from memchat.notes.chunking import (
+    MEMO,
+    SMALLEST,
+    Chunk,
+    Profile,
+    chunks,
+    most_tokens,
+    sentence_boundaries,
+)
 
 
 def words(text: str) -> int:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memchat.notes import citations
+from memchat.notes import ask
 
 TEXTS = st.text(alphabet="ab [],0123-n.oe\n", max_size=60)
 
 
 def cleaned(*pieces: str, known: tuple[int, ...] = (1, 2, 3)) -> str:
-    return "".join(citations.kept(pieces, known))
+    return "".join(ask.kept(pieces, known))
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_where_a_stream_is_cut_into_pieces_changes_nothing(text: str, cuts: list
 
 @given(text=TEXTS)
 def test_no_number_is_left_that_was_not_given(text: str) -> None:
-    assert set(citations.numbers(cleaned(text, known=(2,)))) <= {2}
+    assert set(ask.numbers(cleaned(text, known=(2,)))) <= {2}
 
 
 def test_words_are_passed_on_before_the_answer_ends() -> None:
     pieces = iter(["You said ", "so [1", "] twice"])
-    shown = citations.kept(pieces, (1,))
+    shown = ask.kept(pieces, (1,))
     assert next(shown) == "You said"
     assert next(pieces) == "so [1"

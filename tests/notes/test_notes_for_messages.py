@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+from memchat.providers.local import MiniLMEmbedder, available
 from tests.support import private
 from tests.support.store import Opener
 

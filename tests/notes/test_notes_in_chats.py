@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memchat import MemChat
-from memchat.notes.notes_block import MOST, MOST_TOKENS
+from memchat.notes.search import MOST_NOTES, MOST_TOKENS
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from tests.support import private
@@ -119,7 +119,7 @@ def test_few_passages_are_given_however_many_fit_and_never_above_the_tokens(
         mc.user("ana").notes.add(f"{BUDGET} Point {n} of the marketing budget for print. " * 20)
     reply_to(mc, "What is left of the marketing budget for print?")
     lines = [line for line in block(chat_model).splitlines() if line.startswith("- ")]
-    assert 1 < len(lines) <= MOST
+    assert 1 < len(lines) <= MOST_NOTES
     assert estimate_tokens(block(chat_model)) <= MOST_TOKENS
     for line in lines:
         assert line.endswith(".")

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memchat.notes.passages import WHOLE, Passages, sources
-from memchat.notes.relevant import Relevant
+from memchat.notes.ask import WHOLE, Passages, sources
+from memchat.notes.search import Relevant
 from memchat.tokens import estimate_tokens
 from memchat.types import Note, NoteHit
 

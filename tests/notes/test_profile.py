@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memchat.errors import InputError, ServiceError
-from memchat.notes.profile import DOCUMENT, MEMO, Profile, effective_profile
+from memchat.notes.chunking import DOCUMENT, MEMO, Profile, effective_profile
 from memchat.types import Service
 
 SMALL = Service("minilm", "all-MiniLM-L6-v2", 384, 256)

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from memchat import MemChat
-from memchat.store.database import FILE
+from memchat.db.database import FILE
 from tests.support import private
 
 LONG = " ".join(f"On day {n} John called about the rent of flat {n}." for n in range(150))

@@ -10,11 +10,9 @@ import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memchat.notes.chunking import chunks
-from memchat.notes.profile import MEMO, effective_profile
-from memchat.notes.token_count import most_tokens, token_counter
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+from memchat.notes.chunking import MEMO, chunks, effective_profile, most_tokens, token_counter
+from memchat.providers.embedders import HashEmbedder
+from memchat.providers.local import MiniLMEmbedder, available
 
 needs_minilm = pytest.mark.skipif(not available(), reason="MiniLM is not on this machine")
 NATURAL = {

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from memchat.chat.turn import BackgroundStream
 from memchat.errors import ConfigError, ProviderError
-from memchat.memory.extraction import candidate
-from memchat.providers.background_stream import BackgroundStream
+from memchat.learn import candidate
+from memchat.providers.errors import ContextOverflow
 from memchat.providers.litellm_chat import LiteLLMChat
-from memchat.providers.provider_errors import ContextOverflow
 from memchat.types import ChatMessage
 from tests.support.chat_providers import KEY, failure
 from tests.support.wire import (

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from memchat.config import Settings, load
-from memchat.providers.factory import chat_model, extract_model
+from memchat.providers.factory import chat_model, explain, extract_model
 from memchat.providers.litellm_chat import LiteLLMChat
-from memchat.providers.model_choice import explain
 from tests.support.chat_providers import KEY, failure
 from tests.support.wire import Fail, GeminiServer, OpenAIServer, WireServer
 from tests.support.wire.case import HELLO, chat_of
@@ -113,8 +112,8 @@ def test_a_model_without_a_provider_is_explained(tmp_path: Any) -> None:
 def test_explaining_and_building_load_no_provider_library() -> None:
     code = (
         "import sys; from memchat.config import load;"
-        "from memchat.providers import factory, model_choice;"
-        "s = load({'GEMINI_API_KEY': 'k'}); model_choice.explain(s); factory.chat_model(s);"
+        "from memchat.providers import factory;"
+        "s = load({'GEMINI_API_KEY': 'k'}); factory.explain(s); factory.chat_model(s);"
         "factory.extract_model(s); factory.embedder(s).service;"
         "factory.embedder(load({'OPENAI_API_KEY': 'k'})).service;"
         "print([m for m in ('litellm', 'google.genai', 'openai', 'httpx') if m in sys.modules])"

@@ -14,16 +14,10 @@ from hypothesis import strategies as st
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.providers import Embedder
-from memchat.providers.embedding_batches import (
-    BYTES_A_TOKEN,
-    embed_in_batches,
-    unit_vectors,
-    windows,
-)
-from memchat.providers.factory import embedder
-from memchat.providers.gemini_embedder import GeminiEmbedder
+from memchat.providers.embedders import BYTES_A_TOKEN, embed_in_batches, unit_vectors, windows
+from memchat.providers.factory import embedder, explain
+from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
-from memchat.providers.model_choice import explain
 from tests.support.wire import Fail, GeminiServer, Hang, OpenAIServer, Raw, Rows, WireServer
 from tests.support.wire.server import vector
 
@@ -189,7 +183,7 @@ def test_a_missing_key_is_found_before_any_call(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("GEMINI_API_KEY")
-    with pytest.raises(ConfigError, match=r"_API_KEY.*, or MEMCHAT_EMBED_MODEL=minilm"):
+    with pytest.raises(ConfigError, match=r"keys set .*, or set MEMCHAT_EMBED_MODEL=minilm"):
         embedder_of(server).embed_query("hi")
     assert server.requests == []
 

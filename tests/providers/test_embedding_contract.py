@@ -13,20 +13,15 @@ import numpy as np
 import pytest
 
 from memchat.config import Settings
-from memchat.config.model_defaults import MINILM
+from memchat.config.keys import MINILM
+from memchat.db.database import Database
 from memchat.errors import InputError, ProviderError
-from memchat.memory.embedding.batch_split import embed_documents
-from memchat.providers import (
-    Embedder,
-    QueryBatchEmbedder,
-    factory,
-    fastembed_embedder,
-    minilm_embedder,
-)
-from memchat.providers.gemini_embedder import GeminiEmbedder
+from memchat.providers import Embedder, QueryBatchEmbedder, factory, fastembed
+from memchat.providers import local as providers_local
+from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
-from memchat.store import services
-from memchat.store.database import Database
+from memchat.search import services
+from memchat.search.batches import embed_documents
 from memchat.types import Usage
 from tests.support.plugin import install
 from tests.support.store import NOON
@@ -143,9 +138,9 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
-    if which == "minilm" and not minilm_embedder.available():
+    if which == "minilm" and not providers_local.available():
         pytest.skip("the MiniLM weights are not installed; make installs them")
-    if which == "fastembed" and not fastembed_embedder.is_installed():
+    if which == "fastembed" and not fastembed.is_installed():
         pytest.skip("fastembed is not installed; it is the extra fastembed")
     if which == "openai":
         yield from openai(tmp_path)
@@ -321,9 +316,9 @@ def test_an_error_status_is_one_line_that_says_what_to_do(on_a_wire: Case) -> No
 # A model on this machine whose numbers are no numbers
 
 
-@pytest.mark.skipif(not fastembed_embedder.is_installed(), reason="fastembed is not installed")
+@pytest.mark.skipif(not fastembed.is_installed(), reason="fastembed is not installed")
 @pytest.mark.parametrize("times", [math.nan, 0.0])
 def test_a_model_file_that_gives_no_vectors_is_refused(tmp_path: Path, times: float) -> None:
     folder = build(tmp_path / "tiny", times=times)
     with pytest.raises(ProviderError, match="zero or not finite"):
-        fastembed_embedder.FastembedEmbedder("house/tiny", folder).embed_documents(["tea"])
+        fastembed.FastembedEmbedder("house/tiny", folder).embed_documents(["tea"])

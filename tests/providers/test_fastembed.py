@@ -17,9 +17,9 @@ from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError, StoreFull
-from memchat.providers import factory, fastembed_embedder, model_choice, model_download
-from memchat.providers.fastembed_embedder import FastembedEmbedder
-from memchat.providers.model_folder import model_folder
+from memchat.providers import downloads, factory, fastembed
+from memchat.providers.downloads import model_folder
+from memchat.providers.fastembed import FastembedEmbedder
 from memchat.types import Progress
 from tests.support.full_disk import Tiny
 from tests.support.tiny_model import READS, build
@@ -30,7 +30,7 @@ REPOSITORY = "Qdrant/bge-small-en-v1.5-onnx-Q"
 WEIGHTS = "model_optimized.onnx"
 
 here = pytest.mark.skipif(
-    not fastembed_embedder.is_installed(),
+    not fastembed.is_installed(),
     reason="fastembed is not installed; it is the extra fastembed",
 )
 
@@ -92,7 +92,7 @@ def test_other_files_under_the_same_name_are_another_service(tmp_path: Path) -> 
     other = FastembedEmbedder("house/tiny", build(tmp_path / "two", seed=8)).service
     assert other.name == first.name and not other.same_space(first)
     prompts = {"prompts": {"query": "query: ", "document": "passage: "}}
-    (tmp_path / "same" / fastembed_embedder.PROMPTS).write_text(json.dumps(prompts))
+    (tmp_path / "same" / fastembed.PROMPTS).write_text(json.dumps(prompts))
     assert not FastembedEmbedder("house/tiny", tmp_path / "same").service.same_space(first)
 
 
@@ -129,7 +129,7 @@ def test_a_file_that_is_missing_is_named_with_what_to_do(tmp_path: Path, file: s
         factory.embedder(settings(tmp_path, "house/tiny"))
     wanted = "ONNX" if file == "model.onnx" else file
     assert wanted in str(error.value) and "memchat services fetch house/tiny" in str(error.value)
-    choice = model_choice.explain(settings(tmp_path, "house/tiny"))[2]
+    choice = factory.explain(settings(tmp_path, "house/tiny"))[2]
     assert choice.problem is not None and "services fetch" in str(choice.remedy)
 
 
@@ -166,13 +166,13 @@ def test_no_name_leads_out_of_the_folder_for_models(tmp_path: Path, name: str) -
 def test_without_the_package_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fastembed_embedder, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(fastembed, "PACKAGE", "no_such_package")
     with pytest.raises(ConfigError, match=r"pip install fastembed"):
         factory.embedder(settings(tmp_path))
     with pytest.raises(ConfigError, match=r"pip install fastembed"):
         bring(tmp_path)
-    assert not model_choice.can_embed(settings(tmp_path))
-    assert "pip install fastembed" in str(model_choice.explain(settings(tmp_path))[2].remedy)
+    assert not factory.can_embed(settings(tmp_path))
+    assert "pip install fastembed" in str(factory.explain(settings(tmp_path))[2].remedy)
 
 
 # A download
@@ -202,7 +202,7 @@ def test_a_download_that_was_broken_off_goes_on_where_it_was(hub: Hub, tmp_path:
     with pytest.raises(ProviderError, match="was not fetched") as error:
         bring(tmp_path)
     assert error.value.retryable
-    assert fastembed_embedder.missing_files(tmp_path / "store" / "models" / SMALL)
+    assert fastembed.missing_files(tmp_path / "store" / "models" / SMALL)
     hub.cut = None
     whole = sum(path.stat().st_size for path in hub.folder.iterdir())
     assert 0 < bring(tmp_path) < whole
@@ -240,7 +240,7 @@ def test_without_the_hub_it_ends_soon_and_says_what_to_do(
     if how == "nobody listens":
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     elif how == "silence":
-        monkeypatch.setattr(model_download, "SILENT_SECONDS", 0.5)
+        monkeypatch.setattr(downloads, "SILENT_SECONDS", 0.5)
         hub.silent = True
     elif how == "no such name":
         monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
@@ -251,7 +251,7 @@ def test_without_the_hub_it_ends_soon_and_says_what_to_do(
     began = time.monotonic()
     with pytest.raises(ProviderError) as error:
         bring(tmp_path)
-    assert time.monotonic() - began < model_download.CONNECT_SECONDS + 5
+    assert time.monotonic() - began < downloads.CONNECT_SECONDS + 5
     assert "\n" not in str(error.value)
     said = "HF_HUB_OFFLINE" if how == "offline" else "from another machine"
     assert said in str(error.value)
@@ -302,7 +302,7 @@ def test_using_a_model_asks_nobody_even_where_the_network_would_hang(tmp_path: P
         "def no(*args): raise AssertionError('a connection was opened')\n"
         "socket.socket.connect = no; socket.getaddrinfo = no\n"
         "from pathlib import Path\n"
-        "from memchat.providers.fastembed_embedder import FastembedEmbedder\n"
+        "from memchat.providers.fastembed import FastembedEmbedder\n"
         f"model = FastembedEmbedder({SMALL!r}, Path(sys.argv[1]))\n"
         "print(model.embed_query('tea')[0].shape)\n"
     )

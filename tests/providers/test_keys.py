@@ -19,8 +19,7 @@ from memchat.config import keys, load
 from memchat.config.names import KEYS, without_secrets
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.providers import litellm_setup
-from memchat.providers.factory import chat_model, embedder
-from memchat.providers.model_choice import explain
+from memchat.providers.factory import chat_model, embedder, explain
 from tests.support.wire import Fail, GeminiServer, OpenAIServer
 from tests.support.wire.case import HELLO
 

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memchat.errors import ConfigError, InputError
-from memchat.providers import minilm_embedder
-from memchat.providers.bert_encoder import BATCH_TOKENS, batches, gelu
+from memchat.providers import local
+from memchat.providers.local import BATCH_TOKENS, batches, gelu
 from tests.support.paths import DATA
 
 TEXTS: list[str] = json.loads((DATA / "minilm_texts.json").read_text("utf-8"))
@@ -29,24 +29,24 @@ LONG = " ".join(
     for day in range(1, 60)
 )
 needs_weights = pytest.mark.skipif(
-    not minilm_embedder.available(),
+    not local.available(),
     reason="the MiniLM weights are missing (memchat services fetch minilm)",
 )
 
 
 @pytest.fixture(scope="module")
-def model() -> minilm_embedder.MiniLMEmbedder:
-    return minilm_embedder.MiniLMEmbedder(None)
+def model() -> local.MiniLMEmbedder:
+    return local.MiniLMEmbedder(None)
 
 
 @pytest.fixture
 def own_weights(tmp_path, monkeypatch) -> Path:
     """A copy of the model's package, found before the installed one, for a test to damage."""
-    installed = importlib.util.find_spec(minilm_embedder.PACKAGE).submodule_search_locations[0]
-    folder = tmp_path / "site" / minilm_embedder.PACKAGE / "model"
+    installed = importlib.util.find_spec(local.PACKAGE).submodule_search_locations[0]
+    folder = tmp_path / "site" / local.PACKAGE / "model"
     folder.mkdir(parents=True)
     (folder.parent / "__init__.py").touch()
-    for name in minilm_embedder.DIGESTS:
+    for name in local.DIGESTS:
         shutil.copy(Path(installed) / "model" / name, folder)
     monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -98,7 +98,7 @@ def test_the_end_of_a_long_text_is_not_cut(model):
 def test_a_long_text_is_the_direction_of_the_mean_of_its_windows(model):
     word = "plum "  # one token, so that a window can be written as a text again
     length = 600
-    windows = [word * (end - start) for start, end in minilm_embedder.spans(length)]
+    windows = [word * (end - start) for start, end in local.spans(length)]
     parts, _ = model.embed_documents(windows)
     whole, _ = model.embed_query(word * length)
     mean = parts.mean(axis=0)
@@ -107,11 +107,11 @@ def test_a_long_text_is_the_direction_of_the_mean_of_its_windows(model):
 
 @given(length=st.integers(1, 5000))
 def test_windows_cover_every_token_overlap_and_never_exceed_the_model(length):
-    spans = minilm_embedder.spans(length)
+    spans = local.spans(length)
     assert spans[0][0] == 0 and spans[-1][1] == length
-    assert all(0 < end - start <= minilm_embedder.WINDOW for start, end in spans)
+    assert all(0 < end - start <= local.WINDOW for start, end in spans)
     for (_, end), (start, _) in itertools.pairwise(spans):
-        assert end - start >= minilm_embedder.OVERLAP
+        assert end - start >= local.OVERLAP
 
 
 @given(lengths=st.lists(st.integers(1, 256), max_size=60))
@@ -163,7 +163,7 @@ def test_a_lone_surrogate_is_embedded_as_the_replacement_character(model):
 
 @needs_weights
 def test_several_threads_may_use_one_model_at_once():
-    shared = minilm_embedder.MiniLMEmbedder(None)  # not loaded yet: the threads race for that too
+    shared = local.MiniLMEmbedder(None)  # not loaded yet: the threads race for that too
     reference = np.load(DATA / "minilm_reference.npy")
     with ThreadPoolExecutor(4) as pool:
         for vectors, _ in pool.map(shared.embed_documents, [TEXTS] * 8):
@@ -180,71 +180,71 @@ def test_usage_counts_tokens_and_costs_nothing(model):
 
 @needs_weights
 def test_a_checked_file_is_remembered_and_not_read_again(tmp_path):
-    minilm_embedder.MiniLMEmbedder(tmp_path).embed_query("first")
-    memo = tmp_path / minilm_embedder.MEMO
+    local.MiniLMEmbedder(tmp_path).embed_query("first")
+    memo = tmp_path / local.MEMO
     kept = json.loads(memo.read_text())
-    assert kept["sha256"] == minilm_embedder.DIGESTS[minilm_embedder.WEIGHTS]
+    assert kept["sha256"] == local.DIGESTS[local.WEIGHTS]
     assert kept.keys() == {"size", "mtime_ns", "sha256"}  # no place: the folder may be moved
     os.utime(memo, (1, 1))
-    minilm_embedder.MiniLMEmbedder(tmp_path).embed_query("second")
+    local.MiniLMEmbedder(tmp_path).embed_query("second")
     assert memo.stat().st_mtime == 1  # a second check would have written it again
-    assert [path.name for path in tmp_path.iterdir()] == [minilm_embedder.MEMO]
+    assert [path.name for path in tmp_path.iterdir()] == [local.MEMO]
 
 
 @needs_weights
 @pytest.mark.parametrize("memo", ["", "not json", "[]", '{"path": 1}', "\udcff"])
 def test_a_broken_memo_only_costs_the_check(tmp_path, memo):
-    (tmp_path / minilm_embedder.MEMO).write_text(memo, "utf-8", errors="surrogateescape")
-    minilm_embedder.MiniLMEmbedder(tmp_path).embed_query("still works")
-    assert json.loads((tmp_path / minilm_embedder.MEMO).read_text())["size"] == 90_868_376
+    (tmp_path / local.MEMO).write_text(memo, "utf-8", errors="surrogateescape")
+    local.MiniLMEmbedder(tmp_path).embed_query("still works")
+    assert json.loads((tmp_path / local.MEMO).read_text())["size"] == 90_868_376
 
 
 @needs_weights
 def test_a_missing_state_folder_only_costs_the_check(tmp_path):
-    vector, _ = minilm_embedder.MiniLMEmbedder(tmp_path / "absent").embed_query("still works")
+    vector, _ = local.MiniLMEmbedder(tmp_path / "absent").embed_query("still works")
     assert vector.shape == (384,)
 
 
 @needs_weights
 def test_weights_that_changed_after_the_check_are_refused(own_weights, tmp_path):
-    minilm_embedder.MiniLMEmbedder(tmp_path).embed_query("good")
-    with (own_weights / minilm_embedder.WEIGHTS).open("r+b") as file:
+    local.MiniLMEmbedder(tmp_path).embed_query("good")
+    with (own_weights / local.WEIGHTS).open("r+b") as file:
         file.seek(50_000_000)
         byte = file.read(1)
         file.seek(50_000_000)
         file.write(bytes([byte[0] ^ 1]))
     with pytest.raises(ConfigError, match="run memchat services fetch minilm"):
-        minilm_embedder.MiniLMEmbedder(tmp_path).embed_query("damaged")
+        local.MiniLMEmbedder(tmp_path).embed_query("damaged")
     with pytest.raises(ConfigError, match="run memchat services fetch minilm"):
-        minilm_embedder.MiniLMEmbedder(tmp_path).verify()
+        local.MiniLMEmbedder(tmp_path).verify()
 
 
 @needs_weights
 def test_a_damaged_tokenizer_is_refused(own_weights):
-    (own_weights / minilm_embedder.TOKENIZER).write_text("{}")
+    (own_weights / local.TOKENIZER).write_text("{}")
     with pytest.raises(ConfigError, match=r"tokenizer\.json .* run memchat services fetch minilm"):
-        minilm_embedder.MiniLMEmbedder(None).embed_query("x")
+        local.MiniLMEmbedder(None).embed_query("x")
 
 
 def test_without_the_weights_it_says_what_to_do(tmp_path, monkeypatch):
-    (tmp_path / minilm_embedder.PACKAGE).mkdir()
-    (tmp_path / minilm_embedder.PACKAGE / "__init__.py").touch()
+    (tmp_path / local.PACKAGE).mkdir()
+    (tmp_path / local.PACKAGE / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert not minilm_embedder.available()
+    assert not local.available()
     with pytest.raises(ConfigError, match="run memchat services fetch minilm"):
-        minilm_embedder.MiniLMEmbedder(None)
+        local.MiniLMEmbedder(None)
 
 
 def test_a_cache_folder_that_cannot_be_read_counts_as_empty(account, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ("x" * 300)))  # too long for the system
-    assert not minilm_embedder.available()
+    assert not local.available()
 
 
 def test_asking_whether_it_is_available_runs_no_heavy_import():
     code = (
-        "import sys; from memchat.providers import minilm_embedder; minilm_embedder.available();"
-        "heavy = {'tokenizers', 'faiss', 'litellm', minilm_embedder.PACKAGE};"
+        "import sys; from memchat.providers import local; local.available();"
+        "heavy = {'tokenizers', 'faiss', 'litellm', local.PACKAGE};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

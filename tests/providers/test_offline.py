@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memchat.memory.extraction.candidate import parse
-from memchat.providers.offline import answer, register
-from memchat.providers.offline.extract import FACT_LIMIT, extract, extract_messages
-from memchat.providers.offline.reply import STAND_IN, memories, reply
+from memchat.learn.candidate import parse
+from memchat.providers.offline import (
+    FACT_LIMIT,
+    STAND_IN,
+    answer,
+    extract,
+    extract_messages,
+    memories,
+    register,
+    reply,
+)
 
 BLOCK = """You are a helpful assistant.
 # Memories

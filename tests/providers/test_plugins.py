@@ -13,7 +13,7 @@ from memchat.cli import main
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError, ProviderError
 from memchat.providers import factory
-from memchat.providers.plugin_embedder import PluginEmbedder
+from memchat.providers.embedders import PluginEmbedder
 from tests.support.plugin import CODE, install
 
 MODULE = "acme_vectors"

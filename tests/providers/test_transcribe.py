@@ -11,7 +11,7 @@ from memchat.config import Settings
 from memchat.config.keys import Keys
 from memchat.errors import ConfigError, ProviderError
 from memchat.providers import factory
-from memchat.providers.litellm_transcriber import LiteLLMTranscriber
+from memchat.providers.litellm_chat import LiteLLMTranscriber
 from tests.support.store import Opener
 from tests.support.wire import Fail, Hang, OpenAIServer, Say
 

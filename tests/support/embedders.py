@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memchat.errors import ProviderError
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.types import Usage
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.queue import store
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.types import Usage
 from tests.support import private
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from memchat import disk
-from memchat.store.database import FILE, Database
+from memchat.db.database import FILE, Database
 
 
 def place(home: Path) -> Path:

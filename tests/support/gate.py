@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.gate.judge import judge
-from memchat.memory.gate.types import KnownFact, Turn, Verdict
+from memchat.learn.candidate import Candidate, Quote
+from memchat.learn.judge import judge
+from memchat.learn.verdict import KnownFact, Turn, Verdict
 from tests.support.paths import DATA
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

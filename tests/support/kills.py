@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from benchmarks import crash
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from tests.support import empty_store
 from tests.support.store import NOON

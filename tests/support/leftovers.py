@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from memchat import MemChat
-from memchat.store import keywords
+from memchat.search import keywords
 from tests.support import private
 
 

@@ -13,7 +13,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from memchat import MemChat
-from memchat.app.user import User
+from memchat.api.user import User
 from memchat.mcp.server import Server
 
 CLIENT = "Claude Desktop"

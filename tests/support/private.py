@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 from memchat import MemChat
 from memchat.assembly import Assembly
 from memchat.chat import Chat
-from memchat.store import sessions
-from memchat.store.database import Database
-from memchat.vectors.vector_index import VectorIndex
+from memchat.db import sessions
+from memchat.db.database import Database
+from memchat.search.vector_index import VectorIndex
 
 
 def assembly(mc: MemChat) -> Assembly:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from memchat.store import apps, memory_changes, messages, sessions
-from memchat.store.database import Database
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory
+from memchat.db import apps, messages, sessions
+from memchat.db.database import Database
+from memchat.facts import changes
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory
 from memchat.types import Scope
 from tests.support.store import NOON
 
@@ -35,7 +36,7 @@ def new(value: str, key: str = "city", **more) -> NewMemory:
 
 def keep(tx, scope: Scope, value: str, **more) -> int:
     own, _ = apps.ensure(tx, scope, NOON)
-    return memory_changes.add(tx, own, new(value, **more), BY_HAND)
+    return changes.add(tx, own, new(value, **more), BY_HAND)
 
 
 def talk(tx, scope: Scope, *said: str) -> tuple[int, list[int]]:

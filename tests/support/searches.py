@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memchat.errors import ProviderError
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.embedders import HashEmbedder
 
 
 def fill(mc, *facts, user="ana", app="default", **more):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from memchat import MemChat
-from memchat.memory.embedding import migration
-from memchat.memory.embedding.services import EmbeddingServices
-from memchat.notes.fitting import NoteFitting
-from memchat.providers.hash_embedder import HashEmbedder
+from memchat.notes.index import NoteFitting
+from memchat.providers.embedders import HashEmbedder
+from memchat.search import switch
+from memchat.search.switch import EmbeddingServices
 from memchat.types import Hit, Usage
 from tests.support import private
 
@@ -57,7 +57,7 @@ class Between(HashEmbedder):
         return super().embed_documents(texts)
 
 
-def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.MigrationResult:
+def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> switch.MigrationResult:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
     database, clock = private.database(mc), lambda: mc.now

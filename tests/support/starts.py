@@ -9,12 +9,11 @@ from typing import Any
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.memory.context import Context
-from memchat.memory.facts.fact import Fact, search_text
-from memchat.memory.facts.ingest import Source, ingest
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps
-from memchat.store.apps import ScopeIds
+from memchat.db import apps
+from memchat.db.apps import Context, ScopeIds
+from memchat.facts.consolidation import Source, ingest
+from memchat.facts.fact import Fact, search_text
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Change, Memory, Scope
 from tests.support import empty_store, private

@@ -11,8 +11,8 @@ from typing import Any
 
 from memchat import MemChat, User
 from memchat.config import Settings
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import record_kinds
+from memchat.db import record_kinds
+from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, WAIT

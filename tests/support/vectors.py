@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from memchat.store import apps, embeddings, memory_changes, meta, new_memory, services
-from memchat.store.database import Database
-from memchat.store.events import Cause
-from memchat.store.new_memory import NewMemory
+from memchat.db import apps, records
+from memchat.db.database import Database
+from memchat.facts import changes, memories
+from memchat.facts.history import Cause
+from memchat.facts.memories import NewMemory
+from memchat.search import embeddings, services
+from memchat.search.vector_index import VectorIndex
 from memchat.types import Scope, Service
-from memchat.vectors.vector_index import VectorIndex
 from tests.support.store import NOON
 
 DIMENSIONS = 16
@@ -29,7 +31,7 @@ def opened(store: Database) -> VectorIndex:
     """The index as another process would open it."""
     with store.write() as tx:
         service_id = services.register(tx, SERVICE, NOON)
-        return VectorIndex(store.home, meta.store_id(tx), service_id, SERVICE)
+        return VectorIndex(store.home, records.store_id(tx), service_id, SERVICE)
 
 
 def keep(store: Database, scope: Scope, *values: str) -> list[int]:
@@ -40,8 +42,8 @@ def keep(store: Database, scope: Scope, *values: str) -> list[int]:
         ids = []
         for value in values:
             new = NewMemory("fact", "thing", value, True, value, NOON, "manual")
-            embeddings.put(tx, service_id, [(new_memory.text_hash(value), vector(value))], NOON)
-            ids.append(memory_changes.add(tx, own, new, BY_HAND))
+            embeddings.put(tx, service_id, [(memories.text_hash(value), vector(value))], NOON)
+            ids.append(changes.add(tx, own, new, BY_HAND))
         return ids
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
-from memchat.providers import minilm_embedder
+from memchat.providers import local
 
 
 def values(mc: MemChat, app: str = "default", **how: Any) -> set[str]:
@@ -15,6 +15,6 @@ def values(mc: MemChat, app: str = "default", **how: Any) -> set[str]:
 
 
 needs_weights = pytest.mark.skipif(
-    not minilm_embedder.available(),
+    not local.available(),
     reason="the MiniLM weights are missing (memchat services fetch minilm)",
 )

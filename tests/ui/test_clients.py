@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memchat import ClientAccess, MemChat, User
-from memchat.config import client_tokens
+from memchat.config import keys
 from tests.support.ui.tab import ANA, app, buttons, press, text
 
 CLAUDE = "Claude Desktop"
@@ -72,19 +72,19 @@ def test_a_token_is_shown_once_listed_without_itself_and_deleted(mc: MemChat) ->
     at = app("settings")
     at.text_input(key="token-name").set_value("Web app")
     press(at, next(b.key for b in at.button if b.label == "Make a token"))
-    (made,) = client_tokens.read(home).values()
+    (made,) = keys.read_tokens(home).values()
     assert (made.name, made.mode) == ("Web app", "ask") and made.token in codes(at)
     at.run()
     assert made.token not in codes(at) and "Web app" in text(at)
     press(at, "delete-token-0")
-    assert client_tokens.read(home) == {} and not buttons(at, "delete-token-")
+    assert keys.read_tokens(home) == {} and not buttons(at, "delete-token-")
 
 
 def test_a_token_without_a_name_is_refused(mc: MemChat) -> None:
     at = app("settings")
     press(at, next(b.key for b in at.button if b.label == "Make a token"))
     assert "The name of the program is empty." in text(at)
-    assert client_tokens.read(mc.settings.home) == {}
+    assert keys.read_tokens(mc.settings.home) == {}
 
 
 def test_a_request_to_forget_is_answered_in_the_inbox_and_undone(

@@ -25,7 +25,8 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
     with ana.chat() as talk:
         talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").read()
     with private.database(mc).write() as tx:
-        from memchat.store import apps, inbox
+        from memchat.db import apps
+        from memchat.facts import inbox
         from memchat.types import Scope
 
         held = inbox.NewInboxItem("it may be a wish", memory_type="fact", key="tea", value="sencha")
@@ -57,7 +58,8 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
 ) -> None:
     known = mc.user(**ANA).memories.add("fact", "tea", "green")
     with private.database(mc).write() as tx:
-        from memchat.store import apps, inbox
+        from memchat.db import apps
+        from memchat.facts import inbox
         from memchat.types import Scope
 
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
@@ -79,7 +81,8 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
 def propose(mc: MemChat, *values: str, masked: bool = False) -> None:
     """Proposals that wait, each for a memory of this value."""
     with private.database(mc).write() as tx:
-        from memchat.store import apps, inbox
+        from memchat.db import apps
+        from memchat.facts import inbox
         from memchat.types import Scope
 
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)

@@ -10,7 +10,8 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.store import apps, inbox
+from memchat.db import apps
+from memchat.facts import inbox
 from memchat.types import Scope
 from tests.support import private
 from tests.support.ui.browser import Server, findings, needs_browser, opened, settled

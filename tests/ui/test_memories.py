@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from memchat.memory.gate import keys
-from memchat.store import jobs, memories
+from memchat.db import jobs
+from memchat.facts import keys, memories
 from memchat.types import Wanted
 from tests.support import private
 from tests.support.ui.tab import ANA, app, buttons, press, text, until

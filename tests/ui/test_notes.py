@@ -9,7 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from memchat.store import jobs, notes
+from memchat.db import jobs
+from memchat.notes import rows
 from memchat.types import Note
 from tests.support import private
 from tests.support.ui.tab import ANA, app, buttons, press, text, until
@@ -92,7 +93,7 @@ class TestIndexing:
     def test_a_note_is_said_to_be_indexed_until_it_is(self, mc: MemChat) -> None:
         note = keep(mc, "The kiln is hot.")
         with private.database(mc).write() as tx:  # as a service that is busy leaves it
-            own = notes.app_id_of(tx, note.id)
+            own = rows.app_id_of(tx, note.id)
             assert own is not None
             jobs.enqueue(tx, "note", own, note.id, mc.now + timedelta(days=1))
         at = app("notes")
@@ -138,7 +139,7 @@ def test_a_note_that_is_not_there_is_told_and_the_list_is_shown(mc: MemChat) -> 
 def test_a_note_whose_file_is_gone_is_marked(mc: MemChat) -> None:
     note = keep(mc, "From a file")
     with private.database(mc).write() as tx:
-        notes.mark_missing(tx, [note.id], True)
+        rows.mark_missing(tx, [note.id], True)
     at = app("notes")
     assert "the file is gone" in text(at)
     press(at, f"note-{note.id}")

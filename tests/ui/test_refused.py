@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from memchat import MemChat
-from memchat.store import apps, refusals
-from memchat.store.refusals import NewRefusal
+from memchat.db import apps
+from memchat.facts import refusals
+from memchat.facts.refusals import NewRefusal
 from memchat.types import Scope
 from tests.support import private
 from tests.support.ui.tab import ANA, app, lines, press, text

@@ -20,7 +20,7 @@ from ui.notes.place import Place
 from ui.reply_html import ComingReply, copy_button, reply_html
 
 if TYPE_CHECKING:
-    from memchat.notes.notes_answer import NotesAnswer
+    from memchat.notes.ask import NotesAnswer
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import re
 from html import escape
 from unicodedata import is_normalized
 
-from memchat.language.word_search import places
+from memchat.language.text import places
 
 LONG = 40_000
 """Characters of a text that is drawn whole."""

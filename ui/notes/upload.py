@@ -9,7 +9,7 @@ from time import monotonic
 
 import streamlit as st
 
-from memchat.app import User
+from memchat.api import User
 from memchat.errors import MemChatError
 from memchat.types import Progress
 from ui import components as ui

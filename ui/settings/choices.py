@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from memchat.config import Settings
 from memchat.config.names import KEYS, provider_of
 from memchat.config.settings import VARIABLES
-from memchat.config.settings_file import set_settings
-from memchat.config.sources import FILE
+from memchat.config.sources import FILE, set_settings
 from memchat.errors import InputError
 from ui import components as ui
 from ui.desk import Desk

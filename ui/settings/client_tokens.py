@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.config import client_tokens
-from memchat.config.client_tokens import ClientToken
+from memchat.config import keys
+from memchat.config.keys import ClientToken
 from memchat.errors import MemChatError
 from memchat.types import ClientMode, one_line
 from ui import components as ui
@@ -29,7 +29,7 @@ def show() -> None:
         "alone, while memchat mcp --http runs. Each has a token of its own."
     )
     try:
-        found = client_tokens.read(home)
+        found = keys.read_tokens(home)
     except MemChatError as error:
         st.error(ui.sentence(str(error)))
         return
@@ -60,13 +60,13 @@ def _make() -> None:
     try:
         name = one_line(state["token-name"], "name of the program", NAME_LIMIT)
         home = ui.desk().mc.settings.home
-        state["new token"] = client_tokens.create(home, name, state["token-mode"])
+        state["new token"] = keys.create_token(home, name, state["token-mode"])
     except MemChatError as error:
         state["token problem"] = str(error)
 
 
 def _delete(name: str) -> None:
     try:
-        client_tokens.remove(ui.desk().mc.settings.home, name)
+        keys.remove_token(ui.desk().mc.settings.home, name)
     except MemChatError as error:
         st.session_state["token problem"] = str(error)

@@ -6,7 +6,7 @@ from importlib import util
 
 import streamlit as st
 
-from memchat.app.client_config import configs
+from memchat.api.clients import configs
 from memchat.errors import NotFound
 from memchat.types import Client, ClientWrite
 from ui import components as ui

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from memchat.app import User
+from memchat.api import User
 from memchat.errors import InputError, StoreError
 from memchat.types import REFUSED_MOST, Imported, Progress, counted_records
 from ui import components as ui

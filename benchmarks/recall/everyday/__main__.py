@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.recall.everyday import blind, lives
 from benchmarks.recall.feed import Cached
-from memchat.providers.minilm_embedder import MiniLMEmbedder, available
+from memchat.providers.local import MiniLMEmbedder, available
 
 
 def main() -> int:

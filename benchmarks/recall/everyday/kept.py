@@ -11,14 +11,13 @@ from typing import Literal
 from benchmarks.recall.everyday.lives import Life, Stated
 from benchmarks.recall.stores import store
 from memchat import MemChat
-from memchat.memory.context import Context
-from memchat.memory.facts.fact import Fact, search_text
-from memchat.memory.facts.ingest import Source, ingest
-from memchat.memory.gate import keys
-from memchat.memory.recall import render
+from memchat.db import apps
+from memchat.db.apps import Context, ScopeIds
+from memchat.facts import keys
+from memchat.facts.consolidation import Source, ingest
+from memchat.facts.fact import Fact, search_text
 from memchat.providers import Embedder
-from memchat.store import apps
-from memchat.store.apps import ScopeIds
+from memchat.search import render
 from memchat.testing import ScriptedModel
 from memchat.types import ChatMessage, Hit, Memory, Scope
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.recall.everyday.kept import Cues, Kept, kept
 from benchmarks.recall.everyday.lives import STYLES, Life, Request, notes
-from memchat.memory.recall import render
 from memchat.prompts import Prompts
 from memchat.providers import Embedder
+from memchat.search import render
 from memchat.tokens import estimate_tokens
 
 KS = (1, 3, 5)

@@ -9,10 +9,8 @@ from time import process_time
 import pytest
 
 from memchat.errors import InputError
-from memchat.notes.chunking import chunks
+from memchat.notes.chunking import DOCUMENT, MEMO, Profile, chunks, most_tokens
 from memchat.notes.files import child
-from memchat.notes.profile import DOCUMENT, MEMO, Profile
-from memchat.notes.token_count import most_tokens
 
 SIZE = 12_000
 FORMATS = {

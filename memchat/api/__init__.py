@@ -1,0 +1,44 @@
+"""The public interface of memchat: ``MemChat``, and what it is used through.
+
+``MemChat`` opens a store; ``MemChat.user`` gives a ``User``: one person in one app. Everything that
+concerns a person is a verb of their ``User``, or of one of its rooms (``memories``, ``sessions``,
+``inbox``, ``apps``, ``mentions``). What concerns the whole store is in ``MemChat.jobs``,
+``MemChat.services`` and ``MemChat.backups``. Opening a store loads no model: that happens at the
+first call that needs one.
+"""
+
+from __future__ import annotations
+
+from memchat.api.memchat import MemChat
+from memchat.api.results import (
+    Answer,
+    Answered,
+    Changed,
+    Deleted,
+    Exported,
+    FetchedModel,
+    FileChange,
+    FileFailure,
+    FilesAdded,
+    PromptContext,
+    UseCounts,
+)
+from memchat.api.room import Page
+from memchat.api.user import User
+
+__all__ = [
+    "Answer",
+    "Answered",
+    "Changed",
+    "Deleted",
+    "Exported",
+    "FetchedModel",
+    "FileChange",
+    "FileFailure",
+    "FilesAdded",
+    "MemChat",
+    "Page",
+    "PromptContext",
+    "UseCounts",
+    "User",
+]

@@ -1,0 +1,440 @@
+"""What a program may do with a person's memory over MCP.
+
+The programs that use a person's memory over MCP: who called, and what each of them wrote.
+
+How well-known programs are told to start ``memchat mcp``: the text for their configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from memchat.api.note_files import NoteWriting
+from memchat.api.room import Room, check_choice
+from memchat.assembly import Assembly
+from memchat.config.files import default_home
+from memchat.config.settings import HOME
+from memchat.db import apps, messages
+from memchat.errors import InputError, NotFound, StoreError
+from memchat.facts import clients, inbox, lists, memories
+from memchat.notes import chunks, rows
+from memchat.types import (
+    CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
+    Client,
+    ClientMode,
+    ClientWrite,
+    Hit,
+    Memory,
+    NewNote,
+    Note,
+    NoteHit,
+    OnProgress,
+    Progress,
+    Recalled,
+    Scope,
+    SessionQuote,
+    Undone,
+    Written,
+    note_prefix,
+    one_line,
+)
+
+if TYPE_CHECKING:
+    from memchat.api.notes import Notes
+    from memchat.facts.client_facts import ClientFacts
+
+log = logging.getLogger(__name__)
+
+SIMILAR_MOST = 3
+"""Memories that ``remember`` names as similar."""
+
+
+def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
+    """Whether a note was changed after the program last stored it."""
+    changed = note.updated_at
+    return changed is not None and written_at is not None and changed > written_at
+
+
+class ClientAccess(Room):
+    """One program, by the name and the mode that the person gave it.
+
+    ``trust`` lets it store; with ``ask`` what it remembers waits in the inbox. Where memory is off,
+    its verbs raise InputError. Each call is counted, and what it writes is listed by
+    ``ana.clients``, which can undo it.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        scope: Scope,
+        notes: Notes,
+        catch_up: Callable[[], None],
+        name: str,
+        mode: str,
+    ) -> None:
+        super().__init__(assembly, scope)
+        check_choice(mode, CLIENT_MODES, "mode")
+        self._notes = notes
+        self._catch_up = catch_up
+        self.name = one_line(name, "name of the client", CLIENT_NAME_LIMIT)
+        self.mode: ClientMode = "trust" if mode == "trust" else "ask"
+
+    def remember(
+        self,
+        type: str,
+        key: str,
+        value: str,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        quote: SessionQuote | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
+        of this scope, the checks that conversations go through decide instead of the mode. A memory
+        that was known keeps its tags beside these ``tags``. The result names ``similar`` memories,
+        for the program to see whether one of them no longer holds.
+
+        Raises InputError for what cannot be kept, SecretError for what looks like a secret,
+        NotFound for a quote of a conversation outside the scope.
+        """
+        with self._database.write() as tx:
+            facts = self._facts(tx)
+            fact = facts.fact(type, key, value, expires_at, starts_at, tags)
+            done = facts.remember(fact, quote)
+        if done.status in ("stored", "waiting"):
+            # Before a worker starts: the search makes the new fact's vector, which is kept.
+            done = replace(done, similar=self._similar(key, value, done.memory))
+        self._catch_up()
+        return done
+
+    def remember_instead(
+        self,
+        memory_id: int,
+        type: str,
+        key: str,
+        value: str,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Remember a fact, as ``remember``, in the place of a memory that no longer holds because
+        of it, under the key of that one. What this program had stored of it is kept once. Raises
+        NotFound outside the scope."""
+        with self._database.write() as tx:
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            fact = facts.fact(type, key, value, expires_at, starts_at, tags)
+            done = facts.remember_instead(memory, fact)
+        self._catch_up()
+        return done
+
+    def update(
+        self,
+        memory_id: int,
+        value: str | None = None,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Replace the value and the last day of a memory, or give it another first day or more
+        tags, as ``remember``. A first day to come stays unless another is given. Raises InputError
+        where nothing is given, NotFound outside the scope."""
+        if value is None and expires_at is None and starts_at is None and not tags:
+            raise InputError("nothing to change; give a value or tags")
+        with self._database.write() as tx:
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            done = facts.change(memory, value, expires_at, starts_at, tags)
+        self._catch_up()
+        return done
+
+    def forget(self, memory_id: int) -> Written:
+        """Put a memory out of use; the person is asked whether it is forgotten for good. Raises
+        NotFound outside the scope."""
+        with self._database.write() as tx:
+            facts = self._facts(tx)
+            done, stale = facts.forget(self._memory(tx, memory_id))
+            self._assembly.drop_vectors(tx, stale)
+        return done
+
+    def promote(self, memory_id: int) -> Written:
+        """Ask the person whether a memory is kept for all their apps. Raises NotFound outside the
+        scope."""
+        with self._database.write() as tx:
+            facts = self._facts(tx)
+            return facts.promote(self._memory(tx, memory_id))
+
+    def require_memory(self) -> None:
+        """Raise InputError where memory is off."""
+        with self._database.read() as tx:
+            self._require_memory(tx)
+
+    def count_recall(self, found: Recalled) -> None:
+        """Count a search and the memories that it gave to the program, as ``called`` counts."""
+        ids = [hit.id for hit in found.hits if hit.kind == "memory"]
+        self._count(lambda tx: lists.add_uses(tx, matched=ids, read=ids))
+
+    def called(self) -> None:
+        """Count a call that only reads. It waits for no writer and for no disk: where another
+        process is writing just then, the call is not counted."""
+        self._count(lambda _: None)
+
+    def index_memo(
+        self,
+        memo_id: str,
+        transcript: str,
+        created_at: datetime,
+        title: str | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> Note | None:
+        """Keep a note under the program's own id; the same id again replaces it, unless the person
+        changed it since. None for a text without words. ``on_progress`` counts the parts that have
+        a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
+        for what cannot be kept."""
+        from memchat.notes.index import has_words
+
+        external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
+        if not has_words(transcript):
+            self.called()
+            return None
+        writing = NoteWriting(self._assembly, self._scope.user, partial(self._context, ensure=True))
+        memo = NewNote(transcript, title, external_id=external_id, created_at=created_at)
+        prepared = writing.prepare(memo)
+        with self._database.write() as tx:
+            client_id = self._called(tx)
+            self._check_unchanged(tx, client_id, external_id)
+            (note_id,) = writing.write_in(tx, [prepared])
+            clients.record_note(tx, client_id, note_id, self._clock())
+        writing.scrub()
+        self._make_vectors(self._notes.get(note_id), on_progress)
+        return self._notes.get(note_id)
+
+    def with_masked_texts(self, hits: Iterable[NoteHit]) -> Sequence[NoteHit]:
+        """Passages of notes with their texts as a model may read them: without what looks like a
+        secret."""
+        found = [*hits]
+        with self._database.read() as tx:
+            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
+        return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
+
+    def chunk_ids(self, hits: Iterable[NoteHit]) -> Mapping[int, str]:
+        """The ids of passages as this program knows them, by ``chunk_id``: the id of the note, and
+        the place of the passage in it from 0 on."""
+        found = [*hits]
+        with self._database.read() as tx:
+            places = chunks.places(tx, [hit.chunk_id for hit in found])
+        return {
+            hit.chunk_id: f"{self.memo_id(hit.source_id)}-{places[hit.chunk_id]}"
+            for hit in found
+            if hit.chunk_id in places
+        }
+
+    def _memory(self, tx: Connection, memory_id: int) -> Memory:
+        try:
+            return self._found_memory(tx, memory_id)
+        except NotFound:
+            raise NotFound(
+                f"there is no memory {memory_id} here; recall and list_memories give the ids"
+            ) from None
+
+    def _similar(self, key: str, value: str, stored: Memory | None) -> tuple[Hit, ...]:
+        """Other memories in use that may be about the same, the nearest first. An embedding service
+        is waited for as a reply waits for it; after that only words are searched."""
+        patience = self._assembly.query_timeout()
+        said = patience.start(f"{key.replace('_', ' ')}: {value}")
+        question = patience.wait(said)
+        hits = self._assembly.recall().search(self._scope, question, SIMILAR_MOST + 1).hits
+        others = (hit for hit in hits if stored is None or hit.id != stored.id)
+        return tuple(others)[:SIMILAR_MOST]
+
+    def _count(self, more: Callable[[Connection], None]) -> None:
+        try:
+            with self._database.write_if_free() as tx:
+                self._called(tx)
+                more(tx)
+        except StoreError as error:
+            log.debug("a call of a program was not counted: %s", error)
+
+    def _make_vectors(self, note: Note, on_progress: OnProgress | None) -> None:
+        began = monotonic()
+
+        def report(made: int) -> None:
+            if on_progress is not None:
+                done = min(made, note.chunks)  # a chunk may be cut anew for the model
+                on_progress(Progress(done, note.chunks, monotonic() - began))
+
+        report(0)
+        self._assembly.parts().worker.run(
+            user=self._scope.user,
+            kinds=("note",),
+            target_id=note.id,
+            on_progress=lambda result: report(result.embedded),
+        )
+
+    def memo_id(self, external_id: object) -> str:
+        """The id of a note as this program gave it; of another's note the id in the store."""
+        return str(external_id).removeprefix(self._prefix)
+
+    @property
+    def _prefix(self) -> str:
+        return note_prefix(self.name)
+
+    def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
+        own = self._ids(tx).own
+        note = None if own is None else rows.by_external_id(tx, own, "memo", external_id)
+        if note is None:
+            return
+        if changed_by_hand(note, clients.note_written_at(tx, client_id, note.id)):
+            raise InputError("the person changed this note; keep yours under another memoId")
+
+    def _facts(self, tx: Connection) -> ClientFacts:
+        from memchat.facts.client_facts import ClientFacts
+
+        self._require_memory(tx)
+        self._called(tx)
+        ctx = self._context(tx, ensure=True)
+        prompts, embeds = self._assembly.prompts, self._assembly.embeds()
+        return ClientFacts(ctx, self._settings, prompts, self.name, self.mode, embeds)
+
+    def _require_memory(self, tx: Connection) -> None:
+        switch = apps.memory_switch(tx, self._scope)
+        if not switch.on:
+            raise InputError(switch.reason)
+
+    def _called(self, tx: Connection) -> int:
+        ctx = self._context(tx, ensure=True)
+        assert ctx.scope.own is not None
+        return clients.record_call(tx, ctx.scope.own, self.name, self.mode, ctx.now)
+
+
+class Clients(Room):
+    """The programs that called in one app of a person."""
+
+    def list(self) -> Sequence[Client]:
+        """The programs, the one that called last first."""
+        with self._database.read() as tx:
+            own = self._ids(tx).own
+            return [] if own is None else clients.listed(tx, [own])
+
+    def writes(self, name: str) -> Sequence[ClientWrite]:
+        """What a program wrote, oldest first. Raises NotFound for one that never called."""
+        with self._database.read() as tx:
+            return clients.writes(tx, self._found(tx, name))
+
+    def of_memories(self, memory_ids: Iterable[int]) -> Mapping[int, str]:
+        """The name of the program that stored each of these memories, by memory id; memories that
+        no program stored are left out."""
+        with self._database.read() as tx:
+            there = memories.by_ids(tx, self._ids(tx).ids, [*memory_ids])
+            return clients.of_memories(tx, [*there])
+
+    def undo(self, name: str) -> Undone:
+        """Undo all that a program wrote: what it stored goes, what that had replaced comes back,
+        its notes and its proposals are deleted. What it asked to forget is asked still, unless it
+        had stored it itself.
+
+        Memories that the person or another program said too, and what the person edited, pinned,
+        tagged or kept for every app, stay; they are ``kept`` in the result. Raises NotFound for a
+        program that never called.
+        """
+        from memchat.forget import purge
+        from memchat.forget.undo import take_back
+
+        done = Undone()
+        with self._database.write() as tx:
+            client_id = self._found(tx, name)
+            ctx = self._context(tx)
+            session_id = clients.session_of(tx, client_id)
+            stale: set[int] = set()
+            if session_id is not None:
+                said = messages.of_session(tx, session_id)
+                done, stale = take_back(ctx, said, keep_marked=True)
+                stale |= purge.forget_session(ctx, session_id)
+            inbox.remove(tx, clients.asked_alone(tx, client_id))
+            kept = []
+            for write in clients.writes(tx, client_id, kind="note"):
+                note = rows.get(tx, ctx.scope.ids, write.target_id)
+                app_id = rows.app_id_of(tx, write.target_id)
+                if note is None or not str(note.external_id).startswith(note_prefix(name)):
+                    continue  # it is gone, or the note of somebody else by a file's account
+                if changed_by_hand(note, write.at):
+                    kept.append(note.id)
+                elif app_id is not None:
+                    rows.remove(tx, app_id, note, ctx.now)
+                    stale.add(app_id)
+            clients.remove_writes(tx, client_id, but_notes=kept)
+            self._assembly.drop_vectors(tx, stale)
+            purge.request_scrub(tx)
+        purge.scrub(self._database)
+        return done
+
+    def _found(self, tx: Connection, name: str) -> int:
+        own = self._ids(tx).own
+        found = None if own is None else clients.find(tx, own, name)
+        if found is None:
+            raise NotFound(f"no program named {name!r} has called here; see memchat mcp clients")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What one program needs in its configuration to use the memory of one person in one app."""
+
+    key: str
+    """Its name in a command."""
+    client: str
+    """Its name for people, under which its calls are counted."""
+    place: str
+    """The file that the text goes into, and how the program leads to it."""
+    text: str
+    """JSON, indented. Where the file has servers already, the entry ``memchat`` goes beside
+    them."""
+
+
+_PLACES = (
+    (
+        "claude-desktop",
+        "Claude Desktop",
+        "claude_desktop_config.json (Settings, Developer, Edit Config)",
+    ),
+    ("vscode", "VS Code", ".vscode/mcp.json, or MCP: Open User Configuration"),
+    ("cursor", "Cursor", "~/.cursor/mcp.json"),
+)
+
+
+def configs(home: Path, user: str, app: str) -> Sequence[ClientConfig]:
+    """The configuration of each program that is known, for a data folder, a person and an app."""
+    command, *words = _program()
+    scope = ["--user", user, "--app", app]
+    found = []
+    for key, client, place in _PLACES:
+        entry: dict[str, Any] = {"type": "stdio"} if key == "vscode" else {}
+        entry |= {"command": command, "args": [*words, "mcp", "--client", client, *scope]}
+        if home.resolve() != default_home().resolve():
+            entry["env"] = {HOME: str(home.resolve())}
+        top = "servers" if key == "vscode" else "mcpServers"
+        text = json.dumps({top: {"memchat": entry}}, indent=2, ensure_ascii=False)
+        found.append(ClientConfig(key, client, place, text))
+    return found
+
+
+def _program() -> list[str]:
+    """The words that start memchat, with whole paths: such programs rarely have a ``PATH`` with
+    it."""
+    beside = shutil.which("memchat", path=str(Path(sys.executable).parent))
+    return [beside] if beside is not None else [sys.executable, "-m", "memchat"]

@@ -1,0 +1,165 @@
+"""What waits for a person's decision, and what was proposed and not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from memchat.api.results import Answered
+from memchat.api.room import Room, check_choice
+from memchat.db.apps import Context
+from memchat.errors import InputError, NotFound
+from memchat.facts import history, inbox, inbox_answers, refusals
+from memchat.types import InboxItem, Memory, Refusal
+
+
+class Inbox(Room):
+    """Proposals that were not certain enough to be kept, each waiting for a yes or a no."""
+
+    def list(self, *, status: str = "pending") -> Sequence[InboxItem]:
+        """What waits for a yes, oldest first; with the status ``rejected`` what got a no."""
+        check_choice(status, ("pending", "rejected"), "status")
+        with self._database.read() as tx:
+            own = self._ids(tx).own
+            return [] if own is None else inbox.listed(tx, own, status)
+
+    def question(self, item: InboxItem) -> str:
+        """What a yes to an item would do, in plain words, as the memories are now."""
+        from memchat.facts import inbox_answers
+
+        with self._database.read() as tx:
+            return inbox_answers.current_question(self._context(tx), item)
+
+    def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory:
+        """Say yes to an item, with other words where ``value`` gives some: what was proposed is
+        stored, replaced or ended. Where the memory it speaks of is gone, it is stored as new.
+
+        A memory that a program asked to forget is deleted for good. With ``hold`` its purge waits
+        so many seconds, and ``Memories.restore`` undoes the deletion meanwhile; else it is done
+        when this returns. Raises NotFound where nothing waits under this number, StoreError as
+        ``Memories.delete``.
+        """
+        from memchat.facts import inbox_answers
+
+        embeds = self._assembly.embeds()
+        with self._database.write() as tx:
+            item = self._found_item(tx, item_id)
+            ctx = self._context(tx, ensure=True)
+            if value is not None and item.relation in (inbox.FORGET, inbox.PROMOTE):
+                raise InputError("it is about a whole memory; answer it without other words")
+            if item.relation != inbox.FORGET:
+                return inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
+            memory, stale = inbox_answers.forget(ctx, item, hold)
+            self._assembly.drop_vectors(tx, stale)
+        if not hold:
+            self._purge(memory.id)
+        return memory
+
+    def reject(self, item_id: int) -> InboxItem:
+        """Say no to an item, which is returned; the same is not proposed again."""
+        from memchat.facts import inbox_answers
+
+        with self._database.write() as tx:
+            item = self._found_item(tx, item_id)
+            inbox_answers.reject(self._context(tx, ensure=True), item)
+        return item
+
+    def accept_many(
+        self, item_ids: Iterable[int], *, values: Mapping[int, str] | None = None
+    ) -> Answered:
+        """Say yes to many items at once, with other words for those in ``values``, by id.
+
+        All is done in one transaction. Items that ``accept`` refuses wait as before, and so do
+        requests to forget, which cannot be taken back; the result says why.
+        """
+        from memchat.facts import inbox_answers
+
+        embeds, words = self._assembly.embeds(), values or {}
+
+        def yes(ctx: Context, item: InboxItem) -> None:
+            value = words.get(item.id)
+            inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
+
+        return self._answer_many(item_ids, yes)
+
+    def reject_many(self, item_ids: Iterable[int]) -> Answered:
+        """Say no to many items at once, in one transaction."""
+        from memchat.facts import inbox_answers
+
+        return self._answer_many(item_ids, inbox_answers.reject)
+
+    def take_back(self, answered: Answered) -> Sequence[InboxItem]:
+        """Undo what ``accept_many`` or ``reject_many`` did; the items that wait again.
+
+        What a yes stored is deleted, and what it replaced or ended is as it was. An item whose
+        words were forgotten meanwhile does not come back. Raises InputError where a memory that it
+        concerns was changed since; nothing is undone then.
+        """
+        from memchat.facts import inbox_answers
+        from memchat.forget import purge
+
+        with self._database.write() as tx:
+            ctx = self._context(tx)
+            back, stale = inbox_answers.take_back(ctx, answered.items, answered.before, answered.at)
+            self._assembly.drop_vectors(tx, stale)
+        purge.scrub(self._database)
+        return back
+
+    def refusals(self, *, session_id: int | None = None) -> Sequence[Refusal]:
+        """What was proposed from conversations, or from one of them, and not kept, oldest first."""
+        with self._database.read() as tx:
+            if session_id is not None:
+                self._found_session(tx, session_id)
+            own = self._ids(tx).own
+            return [] if own is None else refusals.listed(tx, own, session_id)
+
+    def keep_refused(self, refusal_id: int) -> Memory:
+        """Keep what was not kept after all: it counts as the person's own word.
+
+        It is stored, replaces or ends as it was proposed, with its message as proof. Raises
+        InputError where only the reason was noted, NotFound where there is nothing to end.
+        """
+        from memchat.facts import inbox_answers
+
+        embeds = self._assembly.embeds()
+        with self._database.write() as tx:
+            refused = self._found_refusal(tx, refusal_id)
+            ctx = self._context(tx, ensure=True)
+            return inbox_answers.keep_refused(ctx, refused, self._settings, embeds=embeds)
+
+    def _answer_many(
+        self, item_ids: Iterable[int], answer: Callable[[Context, InboxItem], object]
+    ) -> Answered:
+        done: list[InboxItem] = []
+        failed: dict[int, str] = {}
+        with self._database.write() as tx:
+            ctx = self._context(tx, ensure=True)
+            since = max(history.latest_event(tx, app_id) for app_id in ctx.scope.ids)
+            for item_id in dict.fromkeys(item_ids):
+                try:
+                    item = self._found_item(tx, item_id)
+                    with tx.begin_nested():
+                        answer(ctx, item)
+                except (InputError, NotFound) as error:
+                    failed[item_id] = str(error)
+                else:
+                    done.append(item)
+            # Another transaction sees the rows as they were until this one is committed.
+            with self._database.read() as before:
+                ids = [item.id for item in done]
+                images = inbox_answers.take(before, tx, ids, ctx.scope.ids, since)
+        return Answered(tuple(done), failed, ctx.now, images)
+
+    def _found_item(self, tx: Connection, item_id: int) -> InboxItem:
+        item = inbox.get(tx, self._ids(tx).ids, item_id)
+        if item is None or item.status != "pending":
+            raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
+        return item
+
+    def _found_refusal(self, tx: Connection, refusal_id: int) -> Refusal:
+        own = self._ids(tx).own
+        refused = refusals.get(tx, [own], refusal_id) if own is not None else None
+        if refused is None:
+            raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
+        return refused

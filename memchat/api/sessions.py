@@ -1,0 +1,568 @@
+"""A person's conversations: looking back at them, correcting and deleting them.
+
+Messages of a caller's own chat loop, in the form of OpenAI's chat API, as turns to store.
+
+What it takes to read all of a message that is read only at its beginning and end otherwise.
+
+What a conversation taught, read from its events.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from memchat.api.room import Page, Room, check_count, session_cursor, session_place
+from memchat.db import apps, jobs, messages, sessions
+from memchat.errors import ConfigError, InputError, NotFound, StoreError
+from memchat.facts import history, memories
+from memchat.forget.undo import DELETED, TAKEN_BACK
+from memchat.language.secrets import mask
+from memchat.learn import extractor
+from memchat.learn.candidate import MAX_FACTS
+from memchat.notes import rows
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel
+from memchat.providers.litellm_setup import cost_usd
+from memchat.search import receipts
+from memchat.tokens import estimate_tokens
+from memchat.types import (
+    Change,
+    Event,
+    Hit,
+    Learned,
+    LongMessage,
+    Memory,
+    Message,
+    Note,
+    OnProgress,
+    ReplyParts,
+    Role,
+    Session,
+    Undone,
+    Why,
+    clean_text,
+    one_line,
+)
+from memchat.types import note as note_types
+
+TITLE_LIMIT = 80
+FIRST_WORDS = 80
+NOTE_TITLE = 60
+"""Characters of the title that a message gets that is kept as a note."""
+
+
+class Sessions(Room):
+    """The conversations of one person in one app."""
+
+    def list(self, query: str = "", *, limit: int = 50, cursor: str | None = None) -> Page[Session]:
+        """The conversations, the latest first.
+
+        With ``query`` those that have all its words, whatever their case and accents, in their
+        title or in one message.
+        ``cursor`` is that of the page before.
+        """
+        check_count(limit)
+        after = session_place(cursor)
+        with self._database.read() as tx:
+            own = self._ids(tx).own
+            if own is None:
+                return Page()
+            found = sessions.listed(tx, [own], limit + 1, after, search=query.strip())
+        more = len(found) > limit > 0
+        return Page(found[:limit], session_cursor(found[limit - 1]) if more else None)
+
+    def get(self, session_id: int) -> Session:
+        """One conversation. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            return self._found_session(tx, session_id)
+
+    def of_message(self, message_id: int) -> Session:
+        """The conversation that a message is part of. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            return self._found_session(tx, self._found_message(tx, message_id).session_id)
+
+    def messages(self, session_id: int) -> Sequence[Message]:
+        """The messages and replies of a conversation, oldest first."""
+        with self._database.read() as tx:
+            self._found_session(tx, session_id)
+            return messages.of_session(tx, session_id)
+
+    def first_words(self, session_ids: Sequence[int]) -> Mapping[int, str]:
+        """How these conversations begin, by id: the first words that the person said in each, in a
+        copy the first after what was copied. Secrets in them are masked, as in a title. Unknown
+        ones are left out."""
+        with self._database.read() as tx:
+            own = self._ids(tx).own
+            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            # Cut after masking: half of a secret is not known for one.
+            found = messages.first_words(tx, there, 4 * FIRST_WORDS)
+        return {number: mask(words)[:FIRST_WORDS] for number, words in found.items()}
+
+    def found_words(self, query: str, session_ids: Sequence[int]) -> Mapping[int, Message]:
+        """Where ``list`` found its query in these conversations, by id: the last message with all
+        its words. Those that have them in their title alone are left out."""
+        if not query.strip():
+            return {}
+        with self._database.read() as tx:
+            own = self._ids(tx).own
+            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            return messages.last_with_words(tx, there, query)
+
+    def rename(self, session_id: int, title: str) -> Session:
+        """Give a conversation a title of the person's own, in which secrets are masked; no later
+        reading changes it."""
+        title = mask(one_line(title, "title", TITLE_LIMIT))[:TITLE_LIMIT]
+        with self._database.write() as tx:
+            sessions.rename(tx, self._found_session(tx, session_id).id, title)
+            return self._found_session(tx, session_id)
+
+    def copy(self, session_id: int, *, before: int) -> Session:
+        """A new conversation with the messages of this one before the message ``before``, to go on
+        from there in another way: ``chat(resume=...)``. This one stays as it is.
+
+        What was copied is not learned a second time and is found once. A word that is forgotten is
+        blanked in both. If this conversation is deleted, what it taught with those messages stays,
+        with the copies as proof, and what was not read yet is read there. Raises NotFound outside
+        the scope, and for a message of another conversation.
+        """
+        with self._database.write() as tx:
+            found = self._found_session(tx, session_id)
+            if self._found_message(tx, before).session_id != found.id:
+                raise NotFound(
+                    f"session {session_id} has no message {before}; see memchat sessions show"
+                )
+            return self._found_session(tx, sessions.add(tx, found.id, before, self._clock()))
+
+    def end(self, session_id: int) -> Session:
+        """End an open conversation and queue its reading.
+
+        Raises StoreError where a chat of this or another running process still uses it.
+        """
+        from memchat.chat.lease import refuse_held
+        from memchat.jobs.session_end import close_session
+
+        with self._database.write() as tx:
+            found, now = self._found_session(tx, session_id), self._clock()
+            refuse_held(tx, session_id, now)
+            close_session(tx, found, now)
+            return self._found_session(tx, session_id)
+
+    def long_messages(self, session_id: int) -> Sequence[LongMessage]:
+        """The messages of a conversation that are so long that only their beginning and end are
+        read for memories, unless all of one is asked for, with what that takes.
+
+        Messages from which nothing is to be learned are left out, and copied ones, which are read
+        where they were said. Raises NotFound outside the scope.
+        """
+        from memchat.learn import extractor
+
+        with self._database.read() as tx:
+            self._found_session(tx, session_id)
+            turns = messages.of_session(tx, session_id, learnable=True)
+            whole = messages.to_read_whole(tx, session_id)
+        own = (turn for turn in turns if turn.copied_from is None)
+        turns = [turn for turn in own if len(turn.content) > extractor.NEVER_LONG]
+        if not turns:
+            return []
+        model = self._assembly.extract_model()
+        return found(turns, whole, model, self._assembly.prompts)
+
+    def read_all(self, message_id: int) -> Session:
+        """Have all of a very long message read for memories, not only its beginning and end.
+
+        It is read when its conversation ends; where that was read already, the message and those
+        after it are queued to be read again. Of a copied message it is the first one, whose
+        conversation is given. Raises NotFound outside the scope.
+        """
+        with self._database.write() as tx:
+            message_id = self._found_message(tx, message_id).copied_from or message_id
+            session = self._found_session(tx, self._found_message(tx, message_id).session_id)
+            if message_id not in messages.to_read_whole(tx, session.id):
+                messages.read_all(tx, message_id)
+                sessions.mark_unread(tx, session.id, message_id)
+                self._queue_reading(tx, session)
+            return self._found_session(tx, session.id)
+
+    def read_again(
+        self,
+        session_id: int,
+        *,
+        model: str | None = None,
+        wait: bool = True,
+        progress: OnProgress | None = None,
+    ) -> Learned:
+        """Read a conversation for memories as if it had never been read, and say what that taught.
+
+        What is known already is only said again, what was forgotten or taken back stays so, and
+        what was said while memory was off, or copied, is not read. ``model`` is used for this
+        reading alone; ``progress`` counts its parts. With ``wait=False`` the reading is only
+        queued. Where it is not read yet, ``queued`` says why; a worker tries again.
+
+        Raises NotFound outside the scope, StoreError where the conversation is still open or is
+        being read, InputError where memory is off, ConfigError for a model that cannot be used.
+        """
+        from memchat.jobs.worker import outcome
+
+        if model is not None:
+            self._refuse_unusable(model)
+        worker = self._assembly.parts().worker
+        worker.end_abandoned(self._scope.user)
+        with self._database.write() as tx:
+            session = self._found_session(tx, session_id)
+            if session.ended_at is None:
+                raise StoreError(
+                    f"session {session_id} is still open and is read when it ends; to end it now: "
+                    f"memchat sessions end {session_id}"
+                )
+            switch = apps.memory_switch(tx, self._scope)
+            if not switch.on:
+                raise InputError(f"nothing can be read: {switch.reason}")
+            said = messages.of_session(tx, session_id, learnable=True)
+            copied = max((turn.id for turn in said if turn.copied_from is not None), default=0)
+            if not any(turn.role == "user" and turn.id > copied for turn in said):
+                return Learned(session_id, skipped="there is nothing in it to learn from")
+            own, now = sessions.app_id_of(tx, session_id), self._clock()
+            if not jobs.enqueue(tx, "extract", own, session_id, now, how=model):
+                raise StoreError(f"session {session_id} is being read; try again when that is done")
+            sessions.set_read_to(tx, session_id, copied)
+        queued = Learned(session_id, queued="it waits to be read")
+        if not wait:
+            return queued
+        told, kinds = progress or (lambda _: None), ("extract", "verify")
+        return outcome(worker.run(kinds=kinds, target_id=session_id, on_reading=told), queued)
+
+    def keep_as_note(self, message_id: int, *, title: str | None = None) -> Note:
+        """Keep the text of a message, such as a long paste, as a note of its own.
+
+        The message stays in its conversation, but from now on it is found as the note alone, and
+        nothing is learned from it; what was learned before stays. Without ``title`` the note is
+        named by the message's first words. A message that is kept already leaves its note as it
+        is, and gives it the ``title`` if there is one. Raises NotFound outside the scope,
+        InputError for a bad title.
+        """
+        from memchat.api.notes import Notes
+
+        with self._database.read() as tx:
+            message = self._found_message(tx, message_id)
+            first_id, own = message.copied_from or message.id, self._ids(tx).own
+            assert own is not None  # the message is there
+            external_id = f"message {first_id}"
+            note = rows.by_external_id(tx, own, "paste", external_id)
+        room = Notes(self._assembly, self._scope)
+        if note is None:
+            note = room.add(
+                message.content,
+                title=title or _first_words(message.content),
+                type="paste",
+                external_id=external_id,
+                created_at=message.created_at,
+                profile="document",
+            )
+        elif title:
+            note = room.update(note.id, title=one_line(title, "title", note_types.TITLE_LIMIT))
+        assert note is not None  # no message is blank
+        with self._database.write() as tx:
+            messages.exclude(tx, [first_id, message.id])
+        return note
+
+    def delete(
+        self, session_id: int, *, keep_memories: bool = False, dry_run: bool = False
+    ) -> Undone:
+        """Delete a conversation for good, with what only it taught; what that did.
+
+        What it had replaced or ended comes back; what other words prove too, or a person entered
+        or changed by hand, stays. ``keep_memories`` leaves them all, without its words as proof.
+        ``dry_run`` only tells what would be done.
+        """
+        return self.delete_many([session_id], keep_memories=keep_memories, dry_run=dry_run)
+
+    def delete_many(
+        self, session_ids: Iterable[int], *, keep_memories: bool = False, dry_run: bool = False
+    ) -> Undone:
+        """Delete many conversations, as ``delete`` deletes one, in one transaction."""
+        from memchat.forget import purge
+        from memchat.forget.undo import take_back
+
+        done, stale = Undone(), set[int]()
+        with self._trial(dry_run) as tx:
+            ctx = self._context(tx)
+            for session_id in dict.fromkeys(session_ids):
+                turns = messages.of_session(tx, self._found_session(tx, session_id).id)
+                undone, touched = take_back(ctx, turns, keep_memories=keep_memories)
+                stale |= touched | purge.forget_session(ctx, session_id)
+                done = done.then(undone)
+            if not dry_run:
+                self._assembly.drop_vectors(tx, stale)
+        purge.scrub(self._database)
+        return done
+
+    def delete_message(
+        self, message_id: int, *, keep_memories: bool = False, dry_run: bool = False
+    ) -> Undone:
+        """Delete one message of a conversation, as ``delete`` deletes all of them."""
+        from memchat.forget import purge
+        from memchat.forget.undo import delete_turns
+
+        with self._trial(dry_run) as tx:
+            turn = self._found_message(tx, message_id)
+            done, stale = delete_turns(self._context(tx), [turn], keep_memories=keep_memories)
+            if not dry_run:
+                self._assembly.drop_vectors(tx, stale)
+        purge.scrub(self._database)
+        return done
+
+    def learned(self, session_id: int) -> Mapping[int, Sequence[Change]]:
+        """What a conversation taught, by the id of the message that taught it, as far as it holds.
+
+        What was only said again, forgotten since or taken back is left out.
+        """
+
+        with self._database.read() as tx:
+            self._found_session(tx, session_id)
+            return of_session(tx, self._ids(tx).ids, session_id)
+
+    def unlearn(self, message_id: int, *, memory_id: int | None = None) -> Undone:
+        """Take back what a message taught, and leave its words; what that did.
+
+        As when it is deleted, but the message stays, and the same is not learnt from it again.
+        With ``memory_id`` only what it did to that memory is taken back.
+        """
+        from memchat.forget import purge
+        from memchat.forget.undo import ConversationUndo
+
+        with self._database.write() as tx:
+            turn = self._found_message(tx, message_id)
+            ctx = self._context(tx)
+            done = ConversationUndo(ctx, {turn.id}, only=memory_id).run()
+            stale = purge.forget(ctx, done.gone, keep_transcript=True)
+            self._assembly.drop_vectors(tx, stale)
+        purge.scrub(self._database)
+        return done
+
+    def why(self, message_id: int | None = None) -> Why:
+        """Why a reply is as it is: each memory it was given, and exactly what its model was sent.
+
+        A message of the person's own stands for the reply to it; without a number it is the latest
+        reply of the app. Raises NotFound where there is none.
+        """
+        from memchat.chat.why import Explaining
+
+        with self._database.read() as tx:
+            ids = self._ids(tx)
+            if message_id is None:
+                found = receipts.latest_prompt(tx, ids.own) if ids.own is not None else None
+            else:
+                found = receipts.reply_of(tx, self._found_message(tx, message_id))
+            if found is None:
+                raise NotFound("no reply was kept there; see memchat sessions list and show")
+            reply = messages.by_ids(tx, [found])[found]
+            return Explaining(tx, ids, self._today(), reply).why()
+
+    def receipt(self, message_id: int) -> Sequence[Hit]:
+        """What a reply was given of the memories, in the order in which it was shown."""
+        with self._database.read() as tx:
+            return receipts.of_reply(tx, self._found_message(tx, message_id).id)
+
+    def parts(self, reply: Message) -> ReplyParts:
+        """A reply in its parts: the memories that code listed in it, and the question at its end.
+
+        That code listed them is proved by its receipt, and not by its words.
+        """
+        from memchat.chat import command_replies
+
+        listed: tuple[int, ...] = ()
+        if reply.id and command_replies.lists(reply.content):
+            listed = tuple(hit.id for hit in self.receipt(reply.id) if hit.channel == "listed")
+        return command_replies.split(reply.content, listed)
+
+    def mute(self, memory_id: int, session_id: int) -> Memory:
+        """Keep a memory that is not relevant there out of the rest of a conversation."""
+        with self._database.write() as tx:
+            memory = self._found_memory(tx, memory_id)
+            sessions.mute(tx, self._found_session(tx, session_id).id, memory_id, self._clock())
+        return memory
+
+    def unmute(self, memory_id: int, session_id: int) -> Memory:
+        """Let a memory take part in a conversation again."""
+        with self._database.write() as tx:
+            memory = self._found_memory(tx, memory_id)
+            sessions.unmute(tx, self._found_session(tx, session_id).id, memory_id)
+        return memory
+
+    def _queue_reading(self, tx: Connection, session: Session) -> None:
+        ids, now = self._ids(tx), self._clock()
+        over = session.ended_at is not None
+        if over and ids.own is not None and apps.memory_switch(tx, self._scope).on:
+            jobs.enqueue(tx, "extract", ids.own, session.id, now)
+
+    def _refuse_unusable(self, model: str) -> None:
+        from memchat.providers.factory import explain
+
+        _, chosen, _ = explain(self._assembly.settings.with_(extract_model=model))
+        if chosen.problem is not None:
+            raise ConfigError(f"{model} cannot be used: {chosen.problem}; {chosen.remedy}")
+
+    @contextmanager
+    def _trial(self, dry_run: bool) -> Iterator[Connection]:
+        """A writer's transaction, of which nothing is kept in a dry run."""
+        with self._database.write() as tx, tx.begin_nested() as trial:
+            yield tx
+            if dry_run:
+                trial.rollback()
+
+
+def _first_words(text: str) -> str:
+    """The beginning of a text as the title of a note, without secrets."""
+    words = " ".join(mask(text[: 4 * NOTE_TITLE]).split())
+    return words if len(words) <= NOTE_TITLE else f"{words[: NOTE_TITLE - 1].rstrip()}…"
+
+
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+OTHER_ROLES = ("system", "developer", "tool", "function")
+TEXT_PARTS = ("text", "input_text", "output_text")
+Messages = str | Sequence[Mapping[str, Any]]
+"""One user message as a string, or messages with ``role`` and ``content``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What of the messages is to be stored."""
+
+    turns: tuple[tuple[Role, str], ...]
+    ignored: int
+    """Messages and parts of messages that are not stored: of another role, or without text."""
+
+    @classmethod
+    def of(cls, messages: Messages) -> Incoming:
+        """Read the messages. Raises InputError where they are malformed or hold no text."""
+        if not isinstance(messages, str | Sequence):
+            raise InputError("give a string, or a list of messages with role and content")
+        given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        turns: list[tuple[Role, str]] = []
+        ignored = 0
+        for number, message in enumerate(given):
+            role = _role(message, number)
+            text, left_out = _text(message.get("content"), number)
+            if role is None or not text.strip():
+                ignored += 1
+                continue
+            turns.append((role, clean_text(text)))
+            ignored += left_out
+        if not turns:
+            raise InputError("there is nothing to add; give a message of the user with some text")
+        return cls(tuple(turns), ignored)
+
+
+def _role(message: object, number: int) -> Role | None:
+    """Who said it; None for a role whose messages are not stored."""
+    role = message.get("role") if isinstance(message, Mapping) else None
+    if not isinstance(role, str) or role not in (*ROLES, *OTHER_ROLES):
+        raise InputError(
+            f"message {number} has no known role; give a mapping with role "
+            f"({', '.join((*ROLES, *OTHER_ROLES))}) and content"
+        )
+    return ROLES.get(role)
+
+
+def _text(content: object, number: int) -> tuple[str, int]:
+    """The text of a message's content, and how many of its parts are not text."""
+    if content is None or isinstance(content, str):
+        return content or "", 0
+    if not isinstance(content, Sequence):
+        raise InputError(f"message {number}: content is neither a string nor a list of parts")
+    texts = [
+        part if isinstance(part, str) else part["text"]
+        for part in content
+        if isinstance(part, str)
+        or (
+            isinstance(part, Mapping)
+            and part.get("type") in TEXT_PARTS
+            and isinstance(part.get("text"), str)
+        )
+    ]
+    return "\n".join(texts), len(content) - len(texts)
+
+
+BESIDE_TOKENS = 1_000
+"""About what a call holds beside instructions and the message: known facts, keys, the turns before
+it."""
+ANSWER_TOKENS = 600
+"""About what a call answers."""
+
+
+def found(
+    turns: Iterable[Message], to_read_whole: Collection[int], model: ChatModel, prompts: Prompts
+) -> list[LongMessage]:
+    """The long ones among these messages. ``to_read_whole`` are the ids of those of which all is
+    read."""
+    long = [turn for turn in turns if extractor.is_long(turn.content, model.window)]
+    return [_planned(turn, turn.id in to_read_whole, model, prompts) for turn in long]
+
+
+def _planned(turn: Message, read_all: bool, model: ChatModel, prompts: Prompts) -> LongMessage:
+    calls = extractor.count(turn.content, model.window)
+    instructions = estimate_tokens(prompts.render("extract", limit=str(MAX_FACTS)))
+    sent = estimate_tokens(turn.content) + calls * (instructions + BESIDE_TOKENS)
+    came = calls * ANSWER_TOKENS
+    return LongMessage(
+        turn.id,
+        len(turn.content),
+        read_all,
+        extractor.MOST_WINDOWS,
+        calls,
+        sent + came,
+        cost_usd(model.name, sent, came),
+        model.name,
+    )
+
+
+_KINDS = {"add": "added", "restore": "revived", "merge": "merged", "end": "ended"}
+
+
+def of_session(tx: Connection, app_ids: Sequence[int], session_id: int) -> dict[int, list[Change]]:
+    """The changes that still stand, by the message that caused them, each memory once.
+
+    A memory that replaced another has the value before.
+    """
+    past = [
+        e for e in history.events_of_session(tx, session_id) if e.cause not in (DELETED, TAKEN_BACK)
+    ]
+    ids = {e.memory_id for e in past} | {e.related_id for e in past if e.related_id}
+    known = memories.by_ids(tx, app_ids, sorted(ids))
+    found: defaultdict[int, dict[int, Change]] = defaultdict(dict)
+    for event in past:
+        memory = _subject(event, known)
+        if memory is None or event.message_id is None or event.actor != "model":
+            continue
+        here = found[event.message_id]
+        if event.kind == "supersede" and event.old is not None:
+            change = Change("superseded", memory, before=str(event.old.get("value")))
+        elif event.kind in _KINDS:
+            change = Change(_KINDS[event.kind], memory)
+        else:
+            continue
+        before = here.get(memory.id)
+        if before is not None and before.before is not None:
+            change = replace(change, kind=before.kind, before=before.before)
+        if _stands(change):
+            here[memory.id] = change
+    return {message_id: list(changes.values()) for message_id, changes in found.items() if changes}
+
+
+def _subject(event: Event, known: dict[int, Memory]) -> Memory | None:
+    """The memory that the user is told of: of a replacement, the new one."""
+    if event.kind == "supersede":
+        return known.get(event.related_id or 0)
+    return known.get(event.memory_id)
+
+
+def _stands(change: Change) -> bool:
+    memory = change.memory
+    assert memory is not None
+    return memory.active == (change.kind not in ("ended", "merged"))

@@ -1,0 +1,542 @@
+"""One person in one app: every verb on what is remembered of them.
+
+Adding a conversation that another program holds: stored, and read as a chat of memchat is.
+
+Which turns of a conversation are known, when another program sends it or a part of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from difflib import Match, SequenceMatcher
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from sqlalchemy import Connection
+
+from memchat.api.clients import ClientAccess, Clients
+from memchat.api.inbox import Inbox
+from memchat.api.memories import Memories, Mentions
+from memchat.api.notes import Notes
+from memchat.api.results import Answer, Changed, Deleted, Exported, PromptContext
+from memchat.api.room import Room, check_count
+from memchat.api.sessions import Incoming, Messages, Sessions
+from memchat.api.store import Apps, Background
+from memchat.assembly import Assembly
+from memchat.db import apps, jobs, messages, sessions, usage
+from memchat.errors import InputError, MemChatError, ProviderError, StoreError
+from memchat.facts import inbox
+from memchat.tokens import estimate_tokens
+from memchat.types import (
+    Audit,
+    Finding,
+    Imported,
+    Learned,
+    MemorySwitch,
+    Message,
+    OnProgress,
+    Recalled,
+    Scope,
+    UsageTotal,
+    checked_timeout,
+    clean_tags,
+)
+
+if TYPE_CHECKING:
+    from memchat.chat import Chat
+
+
+class User(Room):
+    """One person in one app. ``MemChat.user`` gives it; it needs no closing."""
+
+    def __init__(self, assembly: Assembly, background: Background, scope: Scope) -> None:
+        super().__init__(assembly, scope)
+        self._background = background
+
+    @property
+    def scope(self) -> Scope:
+        """The names of the person and the app."""
+        return self._scope
+
+    @cached_property
+    def memories(self) -> Memories:
+        """The memories of this app, and those the person has in every app."""
+        return Memories(self._assembly, self._scope)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The conversations of this app."""
+        return Sessions(self._assembly, self._scope)
+
+    @cached_property
+    def notes(self) -> Notes:
+        """The notes of this app: memos and documents."""
+        return Notes(self._assembly, self._scope)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """What waits for the person's decision, and what was not kept."""
+        return Inbox(self._assembly, self._scope)
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """What else speaks of a memory that is being forgotten."""
+        return Mentions(self._assembly, self._scope)
+
+    @cached_property
+    def clients(self) -> Clients:
+        """The programs that use this app's memory over MCP."""
+        return Clients(self._assembly, self._scope)
+
+    def client(self, name: str, mode: str = "ask") -> ClientAccess:
+        """A program that uses this app's memory. Raises InputError for a bad name or mode."""
+        return ClientAccess(self._assembly, self._scope, self.notes, self._catch_up, name, mode)
+
+    @cached_property
+    def apps(self) -> Apps:
+        """All apps of the person."""
+        return Apps(self._assembly, self._scope)
+
+    def add(
+        self,
+        messages: Messages,
+        *,
+        session: str | None = None,
+        at: datetime | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+        read_all: bool = False,
+    ) -> Learned:
+        """Learn from a conversation of your own chat loop.
+
+        ``messages`` is one user message as a string, or messages in the form of OpenAI's chat API:
+        mappings with ``role`` and ``content``, a string or a list of parts. Messages of the user
+        and the assistant are stored; system and tool messages and parts that are not text are left
+        out, and counted in the result. ``session`` is your name of the conversation: the same name
+        continues it, and turns that were added before are skipped, whether you give the whole
+        conversation each time or only what is new. Without it each call is a conversation of its
+        own. ``at`` is when the messages were said, an aware time; now, if not given. Of a very long
+        message only the beginning and the end are read, as ``shortened`` in the result says; with
+        ``read_all`` all of it.
+
+        The conversation is on disk before a model is asked. With ``wait`` it is then read, and the
+        result has what that taught; ``timeout`` bounds the waiting, in seconds, and the reading
+        goes on in the background. With ``wait=False`` the reading is only queued. Where it is not
+        read yet, for one of these reasons or as the provider failed, ``queued`` says why; a worker
+        tries again. Where memory is off no words are stored, and ``skipped`` says so; short hashes
+        of the turns of a ``session`` are kept, so that a later call does not learn them.
+
+        Raises InputError where there is no text to add or a value cannot be, StoreError where the
+        conversation is open in a chat or cannot be written.
+        """
+        from memchat.api.sessions import Incoming
+
+        timeout = checked_timeout(timeout)
+        incoming = Incoming.of(messages)
+        added = AddedConversation(self._assembly, self._scope, incoming, session, at, read_all)
+        stored = added.store()
+        if not wait or stored.queued is None:
+            return stored
+        if timeout is None:
+            return added.read(stored)
+
+        def read() -> Learned:
+            try:
+                return added.read(stored)
+            except MemChatError as error:
+                return replace(stored, queued=str(error))
+
+        try:
+            return self._background.run_within(timeout, read)
+        except TimeoutError:
+            late = f"it was not read within {timeout:g} s, and is being read in the background"
+            return replace(stored, queued=late)
+
+    def search(
+        self, query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None = None
+    ) -> Recalled:
+        """Search the memories and past conversations by meaning and words, best first; with
+        ``tags`` only the memories that have each of them.
+
+        Hits that surely have to do with the query are ``confident`` and come first. ``degraded``
+        says why only words were searched, with ``timeout`` also that the embedding service did not
+        answer within so many seconds, and how many facts and turns have no vector yet.
+
+        Raises InputError for an empty query, a bad tag, a bad ``limit`` or a bad ``timeout``.
+        """
+        timeout, wanted = checked_timeout(timeout), clean_tags(tags)
+        if not query.strip():
+            raise InputError("the question is empty; say what to look for")
+        check_count(limit)
+        recall = self._assembly.recall()
+        if timeout is None:
+            return recall.find(self._scope, recall.question(query), limit, tags=wanted)
+        patience = self._assembly.query_timeout()
+        question = patience.wait(patience.start(query), timeout)
+        return recall.find(self._scope, question, limit, timeout, tags=wanted)
+
+    def context(
+        self, prompt: str, *, max_tokens: int = 1000, timeout: float | None = None
+    ) -> PromptContext:
+        """Memories and passages of notes for a system prompt of your own, chosen for the user's
+        message ``prompt``: at most ``max_tokens`` (estimated); notes have what memories leave.
+
+        ``timeout`` is how many seconds the embedding service is waited for, else as long as the
+        settings say; after that only words are searched. ``shown.degraded`` says so where not all
+        facts fit. Nothing is written. Raises InputError for an empty prompt or a bad ``timeout``.
+        """
+        from memchat.chat.prompt import for_message
+
+        timeout = checked_timeout(timeout)
+        if not prompt.strip():
+            raise InputError("the message is empty; give the message of the user")
+        parts = self._assembly.parts()
+        switch = self.memory_switch()
+        if not switch.on:
+            return PromptContext("", 0, Recalled(), memory_off=switch.reason)
+        question = parts.query_timeout.wait(parts.query_timeout.start(prompt), timeout)
+        text, shown = for_message(parts, self._scope, question, max_tokens)
+        return PromptContext(text, estimate_tokens(text) if text else 0, shown)
+
+    def chat(
+        self, *, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ()
+    ) -> Chat:
+        """A conversation with the chat model; leaving its ``with`` block ends it and learns from
+        it.
+
+        ``resume`` is the id of a conversation to continue; where another chat of this process has
+        it open, it is taken over, and the other one raises StoreError when something is said in it.
+        An incognito one uses no memory and leaves nothing on disk; it may begin with ``turns`` that
+        were said before, such as the first of ``chat.turns``. Conversations of this person that
+        another process left open are ended first, and what waits to be read is read in the
+        background. Raises NotFound for an unknown conversation, StoreError for one that is open in
+        another process, InputError for ``turns`` without ``incognito``.
+        """
+        from memchat.chat import Chat
+
+        if not self._assembly.chat_model_known:
+            from memchat.providers import litellm_setup
+
+            litellm_setup.preload()  # while the person types their first words
+        parts = self._assembly.parts()
+        chat = Chat(parts, self._scope, incognito=incognito, resume=resume, turns=turns)
+        if not incognito:
+            self._background.add(chat)
+            if chat.memory.on:
+                self._background.run(self._assembly.warm)  # while they type, too
+            self._catch_up()
+        return chat
+
+    def answer(self, prompt: str, *, timeout: float | None = None) -> Answer:
+        """One answer of the chat model with what is remembered; nothing is written.
+
+        Raises ProviderError where the model fails, or has not answered after ``timeout`` seconds;
+        InputError for an empty prompt or a bad ``timeout``.
+        """
+        from memchat.chat import answer_once
+
+        seconds = checked_timeout(timeout)
+        ask = partial(answer_once, self._assembly.parts(), self._scope, prompt)
+        if seconds is None:
+            return Answer(*ask())
+        try:
+            return Answer(*self._background.run_within(seconds, ask))
+        except TimeoutError:
+            raise ProviderError(
+                f"the model did not answer within {seconds:g} s; give it longer, or try again",
+                retryable=True,
+            ) from None
+
+    def memory_switch(self, *, all_apps: bool = False) -> MemorySwitch:
+        """Whether memory takes part in this app, and if not, why; with ``all_apps`` the person's
+        own switch over every app."""
+        with self._database.read() as tx:
+            if all_apps:
+                return apps.user_switch(tx, self._scope.user)
+            return apps.memory_switch(tx, self._scope)
+
+    def set_memory(self, on: bool, *, all_apps: bool = False) -> MemorySwitch:
+        """Switch memory on or off for this app, or with ``all_apps`` for the person as a whole.
+
+        Returns how the switch stands now. While it is off nothing is read, used or stored.
+        """
+        with self._database.write() as tx:
+            if all_apps:
+                app_id = apps.ensure_shared(tx, self._scope.user, self._clock())
+            else:
+                app_id, _ = apps.ensure(tx, self._scope, self._clock())
+            apps.set_memory(tx, app_id, on)
+            if on:
+                self._queue_unread(tx, all_apps)
+        return self.memory_switch(all_apps=all_apps)
+
+    def audit(self) -> Audit:
+        """Look for memories that should not be there, or not as they are; changes nothing."""
+        from memchat.facts.audit import Auditor
+
+        meaning, _ = self._assembly.embedding_space()
+        with self._database.read() as tx:
+            return Auditor(self._context(tx), meaning).look()
+
+    def mend(self, findings: Iterable[Finding]) -> Changed:
+        """Do what these findings of an audit propose, where it still applies; how many were mended.
+
+        ``memories.restore`` undoes all of it, but for secrets, which are forgotten for good.
+        """
+        from memchat.facts import audit
+        from memchat.forget import purge
+
+        mended = 0
+        for finding in findings:
+            with self._database.write() as tx:
+                done, stale = audit.mend(self._context(tx), finding)
+                self._assembly.drop_vectors(tx, stale)
+            mended += done
+        purge.scrub(self._database)
+        return Changed(mended)
+
+    def usage(self, *, session_id: int | None = None) -> Sequence[UsageTotal]:
+        """Tokens and cost in every app, or of one conversation, by purpose and model."""
+        with self._database.read() as tx:
+            return usage.totals(tx, self._scope.user, session_id)
+
+    def export(self, *, all_apps: bool = True) -> Iterator[dict[str, Any]]:
+        """Everything that is kept of the person, of this moment, as JSON-ready dictionaries.
+
+        Each has a ``record``: app, client (a program), session, message, memory, evidence, event
+        (the history of a memory), note, inbox_item, client_write, refusal, receipt (what a reply
+        was given), muted or usage. Without ``all_apps`` it is what this app has alone. Keys,
+        settings, vectors and what was deleted are not among it. Deleted bytes stay in the store
+        until the iteration has ended.
+        """
+        from memchat.api.results import export
+
+        return export(self._assembly, self._scope, all_apps=all_apps)
+
+    def export_file(
+        self,
+        file: Path | str | TextIO,
+        *,
+        format: str = "jsonl",
+        all_apps: bool = True,
+        progress: OnProgress | None = None,
+    ) -> Exported:
+        """Write what ``export`` gives into a new file that only this account may read, or to a
+        stream of text.
+
+        ``format`` is jsonl, a record on each line, which ``import_file`` reads, or markdown, a page
+        for people. ``progress`` counts records. Raises InputError where the file is there already,
+        NotFound where nothing is kept of the person, StoreError where it cannot be written.
+        """
+        from memchat.transfer.export import ExportFile
+
+        to = Path(file).expanduser() if isinstance(file, Path | str) else file
+        return ExportFile(self._assembly, self._scope, to, all_apps, progress).write(format)
+
+    def import_file(
+        self, file: Path | str, *, dry_run: bool = False, progress: OnProgress | None = None
+    ) -> Imported:
+        """Read an export in jsonl as this person's own, whoever's it was; nothing goes through the
+        inbox.
+
+        What is here already stays as it is here, so importing twice changes nothing; a conversation
+        that only went on elsewhere gets the messages that it lacks, and a note that was changed
+        elsewhere later than here its text from there. What was forgotten here stays away, and its
+        words are blanked in messages that come back; so does a note that was deleted here.
+        Records that could not be entered today are refused, each with its line. Vectors are made
+        afterwards, by ``jobs.embed`` or a worker; conversations that were not read yet are queued.
+        ``dry_run`` stores nothing and says what would be done. ``progress`` counts records.
+
+        Raises InputError for a file that is no export, is of a newer format, was cut off or has a
+        broken line; nothing is imported then.
+        """
+        from memchat.transfer.import_file import import_file
+
+        path = Path(file).expanduser()
+        return import_file(self._assembly, self._scope, path, dry_run=dry_run, progress=progress)
+
+    def delete_all(self) -> Deleted:
+        """Delete everything that is kept of the person for good, in every app."""
+        from memchat.forget import purge
+
+        count, user = 0, self._scope.user
+        with self._database.write() as tx:
+            held = apps.of_user(tx, user)
+            for app_id in apps.ids_of_user(tx, user):
+                gone, stale = purge.forget_app(self._context(tx), app_id)
+                self._assembly.drop_vectors(tx, stale)
+                count += gone
+        purge.scrub(self._database)
+        notes = sum(app.notes for app in held)
+        return Deleted(count, sum(app.sessions for app in held), apps=len(held), notes=notes)
+
+    def _catch_up(self) -> None:
+        """End what other processes left open, and do the person's work that is due."""
+        user, worker = self._scope.user, self._assembly.parts().worker
+        worker.end_abandoned(user)
+        worker.expire(user)
+        with self._database.read() as tx:
+            due = jobs.due_kinds(tx, user, self._clock())
+        if due:
+            self._background.run(partial(worker.run_in_background, user))
+
+    def _queue_unread(self, tx: Connection, all_apps: bool) -> None:
+        """Queue what was not read, or not checked a second time, before memory was switched off."""
+        user = self._scope.user
+        left = [("extract", *found) for found in sessions.ended_with_unread(tx, user)]
+        for session_id in inbox.sessions_awaiting_second_look(tx, user):
+            found = sessions.by_id(tx, session_id)
+            if found is not None and found[0].ended_at is not None:
+                left.append(("verify", *found))
+        for kind, session, app_id in left:
+            here = all_apps or session.app == self._scope.app
+            if here and apps.memory_switch(tx, Scope(user, session.app)).on:
+                jobs.enqueue(tx, kind, app_id, session.id, self._clock())
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTurns:
+    """The turns that were sent, compared with those that were known before, all as hashes."""
+
+    new: tuple[int, ...]
+    """The places of the turns that were not known, among those that were sent."""
+    hashes: tuple[str, ...]
+    """All turns that are known from now on, in the order of the conversation."""
+
+    @classmethod
+    def of(cls, before: Sequence[str], sent: Sequence[str]) -> KnownTurns:
+        """Compare the turns that were sent with those that were known before."""
+        new: list[int] = []
+        hashes: list[str] = []
+        a = b = 0
+        for match in (*_matches(before, sent), Match(len(before), len(sent), 0)):
+            new += range(b, match.b)
+            hashes += [*before[a : match.a], *sent[b : match.b + match.size]]
+            a, b = match.a + match.size, match.b + match.size
+        return cls(tuple(new), tuple(hashes))
+
+
+def _matches(before: Sequence[str], sent: Sequence[str]) -> list[Match]:
+    """The parts of what was sent that were known before."""
+    most = min(len(before), len(sent))
+    overlap = next((n for n in range(most, 0, -1) if before[-n:] == sent[:n]), 0)
+    if overlap:
+        return [Match(len(before) - overlap, 0, overlap)]
+    # An earlier turn was changed, or replaced by a summary. One equal turn alone is no sign of
+    # that, as people say the same thing twice; but the first turn is, where more turns follow.
+    found = SequenceMatcher(None, before, sent, autojunk=False).get_matching_blocks()[:-1]
+    same_start = bool(found) and found[0].a == found[0].b == 0 and len(sent) > 1
+    return found if same_start or sum(match.size for match in found) > 1 else []
+
+
+NAME_LIMIT = 200
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedConversation:
+    """One call of ``User.add``: first ``store``, then ``read``."""
+
+    assembly: Assembly
+    scope: Scope
+    incoming: Incoming
+    session: str | None
+    """The caller's own name of the conversation."""
+    at: datetime | None
+    """When the messages were said; None for now."""
+    read_all: bool
+    """Whether all of a very long message is read."""
+
+    def store(self) -> Learned:
+        """Store what is new in one transaction and queue its reading; nothing where memory is off.
+
+        Raises InputError for a time or a name that cannot be, StoreError where the conversation is
+        open in a chat.
+        """
+        from memchat.jobs.session_end import close_session
+
+        now = self.assembly.clock()
+        at = _checked(self.at, now)
+        _check_name(self.session)
+        self.assembly.parts().worker.end_abandoned(self.scope.user)
+        with self.assembly.database.write() as tx:
+            switch = apps.memory_switch(tx, self.scope)
+            if not switch.on and self.session is None:
+                return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
+            own, _ = apps.ensure(tx, self.scope, now)
+            session_id, turns = self._compare(tx, own)
+            if not switch.on and self.session is not None:
+                # Said while memory was off: not to be learned when the conversation is sent again.
+                sessions.put_external(tx, own, self.session, session_id, turns.hashes)
+                return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
+            if not turns.new:
+                return self._outcome(session_id, 0)
+            if session_id is None:
+                session_id = sessions.start(tx, own, "", now, at)
+            else:
+                self._refuse_open(tx, session_id)
+                sessions.reopen(tx, session_id, "", now, at)
+            for place in turns.new:
+                role, words = self.incoming.turns[place]
+                message_id = messages.add(tx, session_id, role, words, at)
+                if self.read_all:
+                    messages.read_all(tx, message_id)
+            if self.session is not None:
+                sessions.put_external(tx, own, self.session, session_id, turns.hashes)
+            found = sessions.by_id(tx, session_id)
+            assert found is not None
+            close_session(tx, found[0], now)
+            waits = jobs.is_unfinished(tx, "extract", session_id)
+        return self._outcome(session_id, len(turns.new), waits=waits)
+
+    def read(self, stored: Learned) -> Learned:
+        """Read what ``store`` queued, and say what it taught or why it still waits."""
+        from memchat.jobs.worker import outcome
+
+        worker = self.assembly.parts().worker
+        done = worker.run(kinds=("extract", "verify"), target_id=stored.session_id)
+        return outcome(done, stored)
+
+    def _compare(self, tx: Connection, own: int) -> tuple[int | None, KnownTurns]:
+        """The session of the caller's name, and which turns were known before."""
+        if self.session is None:
+            return None, KnownTurns(tuple(range(len(self.incoming.turns))), ())
+        session_id, before = sessions.external(tx, own, self.session)
+        return session_id, KnownTurns.of(before, sessions.turn_hashes(tx, self.incoming.turns))
+
+    def _refuse_open(self, tx: Connection, session_id: int) -> None:
+        found = sessions.by_id(tx, session_id)
+        if found is not None and found[0].ended_at is None:
+            raise StoreError(f"session {session_id} is open in a chat; end it there first")
+
+    def _outcome(self, session_id: int | None, stored: int, *, waits: bool = False) -> Learned:
+        why = "nothing was said by the user" if stored else "nothing new was said"
+        return Learned(
+            session_id,
+            queued="it waits to be read" if waits else None,
+            skipped=None if waits else why,
+            stored=stored,
+            known=len(self.incoming.turns) - stored,
+            ignored=self.incoming.ignored,
+        )
+
+
+def _check_name(session: object) -> None:
+    named = isinstance(session, str) and 0 < len(session) <= NAME_LIMIT
+    if session is not None and not named:
+        raise InputError(f"the name of a session is a text of 1 to {NAME_LIMIT} characters")
+
+
+def _checked(at: object, now: datetime) -> datetime:
+    if at is None:
+        return now
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise InputError("the time of the messages is no time with a zone; give an aware datetime")
+    if at < EARLIEST:
+        raise InputError(f"{at.isoformat()} is before 1970; give the time of the messages")
+    if at > now:
+        raise InputError(f"{at.isoformat()} is still to come; give the time of the messages")
+    return at

@@ -1,0 +1,468 @@
+"""Output of commands: tables, times and paging for people, and JSON for scripts.
+
+How many columns of a terminal a text takes; shortening and wrapping it to fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from typing import Any, TextIO, TypeVar
+from zoneinfo import ZoneInfo
+
+from memchat.types import (
+    EVERY_APP,
+    Change,
+    EmbeddingState,
+    Hit,
+    Job,
+    Learned,
+    Memory,
+    NoteHit,
+    Recalled,
+    Refusal,
+    Usage,
+    UsageTotal,
+    to_json,
+)
+
+EMOJI_STYLE = "\ufe0f"
+"""Shows the character before it as an emoji, which takes two columns."""
+
+
+def width(text: str) -> int:
+    """How many terminal columns a line takes."""
+    if text.isascii():
+        return len(text)
+    return sum(columns for _, columns in _cells(text))
+
+
+def shorten(text: str, columns: int) -> str:
+    """The line cut to this many columns, with an ellipsis if something is missing."""
+    if width(text) <= columns:
+        return text
+    kept, used = [], 0
+    for c, taken in _cells(text):
+        used += taken
+        if used > columns - 1:
+            break
+        kept.append(c)
+    return "".join(kept).rstrip() + "…"
+
+
+def wrap(line: str, columns: int) -> list[str]:
+    """The line as lines of at most this many columns, broken at spaces where there are any."""
+    lines: list[str] = []
+    used = 0
+    for word in line.split(" "):
+        size = width(word)
+        if lines and used + 1 + size <= columns:
+            lines[-1], used = f"{lines[-1]} {word}", used + 1 + size
+            continue
+        lines.append("")
+        used = 0
+        for c, taken in _cells(word):
+            if lines[-1] and used + taken > columns:
+                lines.append("")
+                used = 0
+            lines[-1], used = lines[-1] + c, used + taken
+    return lines
+
+
+def _cells(text: str) -> Iterator[tuple[str, int]]:
+    """Each character of a line with the columns that it adds."""
+    before = 0
+    for c in text:
+        before = 1 if c == EMOJI_STYLE and before == 1 else _columns(c)
+        yield c, before
+
+
+def _columns(c: str) -> int:
+    if unicodedata.east_asian_width(c) in "WF":
+        return 2
+    return 0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 1
+
+
+Found = TypeVar("Found", Hit, NoteHit)
+BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
+TARGETS = {
+    "extract": "session",
+    "verify": "session",
+    "index": "session",
+    "embed": "memory",
+    "forget": "memory",
+    "delete": "note",
+    "note": "note",
+}
+"""The target of each kind of job."""
+READ_LATER = "the conversation is kept and is read again later, or now by `memchat jobs run`"
+"""What to do about a reading that failed."""
+VALUE = 40
+"""Columns of a value in a hint."""
+LESS_SURE = 3
+"""Hits that are printed where a search is confident of none."""
+NARROWEST = 12
+"""Columns that a cell of a table is not shortened below."""
+
+
+def on_terminal() -> bool:
+    """Whether input and output are both a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def error(message: str) -> None:
+    """Print one line on standard error, after the program's name."""
+    sys.stdout.flush()
+    print(f"memchat: {plain(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def notice(message: str) -> None:
+    """Print a remark on standard error; grey and wrapped if that is a terminal."""
+    sys.stdout.flush()
+    print(dim(_wrapped(plain(message), sys.stderr)), file=sys.stderr, flush=True)
+
+
+def answer(question: str) -> str:
+    """What the person types after a question on standard error; empty at the end of the input."""
+    print(f"{question} ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
+def print_text(text: str, *, indent: str = "") -> None:
+    """Print a text, wrapped if standard output is a terminal, each line after the indent."""
+    print(_wrapped(plain(text), sys.stdout, indent))
+
+
+def _wrapped(text: str, stream: TextIO, indent: str = "") -> str:
+    import shutil
+
+    lines = text.split("\n")
+    if stream.isatty():
+        columns = max(1, shutil.get_terminal_size().columns - len(indent))
+        lines = [part for line in lines for part in wrap(line, columns)]
+    return "\n".join(f"{indent}{line}" for line in lines)
+
+
+def dim(text: str) -> str:
+    """The text in grey if standard error is a terminal with colours."""
+    plainly = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return text if plainly or not sys.stderr.isatty() else f"\x1b[2m{text}\x1b[0m"
+
+
+def plain(text: str) -> str:
+    """The text with control characters replaced by U+FFFD."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        "\ufffd"
+        if c not in "\n\t" and (unicodedata.category(c) in ("Cc", "Cs") or c in BIDI_CONTROLS)
+        else c
+        for c in text
+    )
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None
+) -> list[str]:
+    """The heading and each row of a table, with aligned columns.
+
+    With ``columns``, those of a terminal, the widest ones are shortened to fit, and empty ones are
+    left out. Where that is not enough, a row is several lines, one for each cell.
+    """
+    cells = [[*headings], *([plain(" ".join(str(cell).split())) for cell in row] for row in rows)]
+    widths = _widths(cells)
+    if columns is not None and _total(widths) > columns:
+        filled = [i for i in range(len(headings)) if any(line[i] for line in cells[1:])]
+        cells = [[line[i] for i in filled] for line in cells]
+        widths = _shortened(_widths(cells), columns)
+        if _total(widths) > columns:
+            return ["", *(_block(cells[0], row, columns) for row in cells[1:])]
+        cells = [[shorten(cell, widths[i]) for i, cell in enumerate(line)] for line in cells]
+    return [
+        "  ".join(cell + " " * (widths[i] - width(cell)) for i, cell in enumerate(line)).rstrip()
+        for line in cells
+    ]
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(width, column)) for column in zip(*cells, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _shortened(widths: list[int], columns: int) -> list[int]:
+    """The widths, the widest ones reduced as far as is needed and allowed, one after the other."""
+    reduced = [*widths]
+    for i in sorted(range(len(widths)), key=lambda i: -widths[i]):
+        over = max(0, _total(reduced) - columns)
+        reduced[i] = max(min(NARROWEST, widths[i]), widths[i] - over)
+    return reduced
+
+
+def _block(headings: Sequence[str], row: Sequence[str], columns: int) -> str:
+    """A row as lines of a heading and its cell, and an empty line."""
+    indent = max(map(width, headings)) + 2
+    pairs = zip(headings, row, strict=True)
+    lines = [shorten(f"{heading:<{indent}}{cell}", columns) for heading, cell in pairs if cell]
+    return "\n".join([*lines, ""])
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    none: str,
+    more: str = "",
+    divide: tuple[int, str] | None = None,
+) -> None:
+    """Print a table, paged if it is longer than the terminal; ``none`` is shown if it has no rows.
+
+    ``divide`` is a line to insert after so many rows, if more rows follow.
+    """
+    import shutil
+
+    if not rows:
+        notice(none)
+        return
+    size = shutil.get_terminal_size() if sys.stdout.isatty() else None
+    lines = table(headings, rows, columns=size.columns if size else None)
+    if divide is not None and divide[0] < len(rows):
+        lines.insert(divide[0] + 1, divide[1])
+    text = "\n".join(lines).strip("\n")
+    if size is None:
+        print(text)
+    else:
+        page(text, size.lines)
+    if more:
+        notice(more)
+
+
+def page(text: str, lines: int) -> None:
+    """Print the text, through the user's pager if it is longer than the terminal."""
+    if not on_terminal() or text.count("\n") + 1 < lines:
+        print(text)
+        return
+    import shutil
+    import subprocess
+
+    from memchat.config.names import without_secrets
+
+    command = os.environ.get("PAGER") or ("less" if shutil.which("less") else "")
+    if not command or os.environ.get("TERM", "dumb") == "dumb":
+        print(text)
+        return
+    sys.stdout.flush()
+    env = {"LESS": "-FRX", **without_secrets(os.environ)}
+    # PAGER is a shell command, for example `less -R`.
+    with subprocess.Popen(command, shell=True, env=env, stdin=subprocess.PIPE) as pager:
+        with contextlib.suppress(OSError, KeyboardInterrupt):  # it ended before it read everything
+            pager.communicate((text + "\n").encode(sys.stdout.encoding, "replace"))
+        while pager.poll() is None:
+            with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is meant for the pager
+                pager.wait()
+
+
+def shown_hits(hits: Sequence[Found], *, everything: bool) -> Sequence[Found]:
+    """The hits to print: all, but for a few of those that may have nothing to do with the question
+    where no other was found, which is said; with ``everything`` all of these too."""
+    if not hits or any(hit.confident for hit in hits):
+        return hits
+    few = hits if everything else hits[:LESS_SURE]
+    more = f" (--all shows {len(hits)})" if len(few) < len(hits) else ""
+    notice(f"nothing found; less sure{more}:")
+    return few
+
+
+def print_json(record: Any, *, indent: int | None = 2) -> None:
+    """Print one JSON document, without ``indent`` on one line. Characters that are invisible or
+    control the terminal, or that the output's encoding lacks, are escaped."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(record, ensure_ascii=not utf8, indent=indent)
+    print(text if text.replace("\n", "").isprintable() else "".join(map(_in_json, text)))
+
+
+def _in_json(c: str) -> str:
+    if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return c
+    number = c.encode("utf-16-be", "surrogatepass").hex()  # two numbers above U+FFFF
+    return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
+
+
+def print_result(record: Any, said: object, as_json: bool) -> None:
+    """Print what a command did: the record as JSON, or else one line in words."""
+    if as_json:
+        print_json(record)
+    else:
+        print(plain(str(said)))
+
+
+def print_written(memory: Memory, as_json: bool) -> None:
+    """Print the memory that a command wrote: its id, or all of it."""
+    print_result(memory.to_json(), memory.id, as_json)
+
+
+def print_records(records: Iterable[Any]) -> None:
+    """Print records of memchat.types as a JSON list."""
+    print_json([to_json(record) for record in records])
+
+
+def time(at: datetime, zone: ZoneInfo) -> str:
+    """Date and time in the user's zone."""
+    return at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+
+
+def memory_state(memory: Memory, today: date) -> str:
+    """active, coming, expired, or why it is not active."""
+    if not memory.active:
+        return memory.inactive_reason or "inactive"
+    if memory.expires_at and memory.expires_at < today:
+        return "expired"
+    return "coming" if memory.starts_at and memory.starts_at > today else "active"
+
+
+def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...]:
+    """A memory under MEMORY_HEADINGS; ``today`` is the user's day."""
+    state = memory_state(memory, today)
+    return (
+        memory.id,
+        memory.memory_type,
+        memory.key,
+        memory.value,
+        f"{state}, sensitive" if memory.sensitive else state,
+        memory.said_at.astimezone(zone).date(),
+        days(memory),
+        app_name(memory.app),
+    )
+
+
+def days(memory: Memory) -> str:
+    """The first and last day it holds; empty if it has neither."""
+    start = f"from {memory.starts_at}" if memory.starts_at else ""
+    if not memory.expires_at:
+        return start
+    return f"{start}, until {memory.expires_at}" if start else str(memory.expires_at)
+
+
+def vector(state: EmbeddingState) -> str:
+    """The state of a memory's vector: its model, or why there is none yet."""
+    if state.status == "completed":
+        return f"completed ({state.model})"
+    if state.error is not None:
+        tries = "1 try" if state.attempts == 1 else f"{state.attempts} tries"
+        return f"{state.status} after {tries}: {state.error}"
+    return state.status or "none (memchat backfill makes it, where there is a model)"
+
+
+def app_name(app: str) -> str:
+    """The app's name in a column."""
+    return "(every app)" if app == EVERY_APP else app
+
+
+def more_line(shown: int, offset: int, total: int) -> str:
+    """How many rows were left out and how to list them, or nothing."""
+    if offset + shown >= total:
+        return ""
+    return f"{offset + 1} to {offset + shown} of {total}; go on with --offset {offset + shown}"
+
+
+def remembered(shown: Recalled) -> str:
+    """The keys of the memories that an answer was given, and how many notes, or nothing."""
+    keys = [hit.memory.key for hit in shown.hits if hit.memory is not None]
+    words = sum(hit.kind == "message" for hit in shown.hits)
+    if words:
+        keys.append("1 earlier message" if words == 1 else f"{words} earlier messages")
+    if shown.notes:
+        keys.append(f"{len(shown.notes)} of your notes")
+    return f"remembered: {', '.join(dict.fromkeys(keys))}" if keys else ""
+
+
+def learned(outcome: Learned, *, kept_only: bool = False) -> str:
+    """What was learned from a conversation, with its evidence; with ``kept_only`` without what
+    waits in the inbox or was refused."""
+    if outcome.skipped is not None:
+        return f"Nothing was saved: {outcome.skipped}"
+    left = ("review", "refused") if kept_only else ()
+    changes = [change for change in outcome.changes if change.kind not in left]
+    lines = [outcome.headline, *(_change(change) for change in changes)]
+    if outcome.title:
+        lines.insert(0, f"Conversation: {outcome.title}")
+    return plain("\n".join(lines))
+
+
+def command(words: str, app: str) -> str:
+    """A command line for this app."""
+    import shlex
+
+    return f"memchat {words}" + (f" --app {shlex.quote(app)}" if app != "default" else "")
+
+
+def changed(old: Memory, new: Memory | None, undo: str) -> str:
+    """What replaced a memory, or that it has ended (``new`` is the same), with the command that
+    undoes it. If a key holds several values, that restores the old one beside the new."""
+    was = shorten(plain(" ".join(old.value.split())), VALUE)
+    if new is None or new.id == old.id:
+        return f"ended: {plain(old.key)}: {was}; undo: {undo} {old.id}"
+    now = shorten(plain(" ".join(new.value.split())), VALUE)
+    back = "bring it back" if new.many else "undo"
+    return f"changed: {plain(new.key)}: {was} → {now}; {back}: {undo} {old.id}"
+
+
+def not_kept(refusals: Sequence[Refusal], keep: str) -> list[str]:
+    """A line for each refused proposal with the reason, and one for all that only repeat what is
+    known. ``keep`` is the command that stores one anyway."""
+    lines, repeats = [], [refusal for refusal in refusals if refusal.repeats]
+    for refusal in refusals:
+        if refusal.repeats:
+            continue
+        line = f"{refusal.proposes} — {refusal.reason}" if refusal.proposes else refusal.reason
+        anyway = f"; keep it anyway: {keep} {refusal.id}" if refusal.proposes else ""
+        lines.append(plain(line) + anyway)
+    if repeats:
+        known = "1 that only repeats" if len(repeats) == 1 else f"{len(repeats)} that only repeat"
+        lines.append(f"{'and ' if lines else ''}{known} what is known")
+    return lines
+
+
+def failed(job: Job) -> str:
+    """A failed job, its target and the reason."""
+    target = f"{TARGETS.get(job.kind, 'target')} {job.target_id}"
+    return f"job {job.id} ({job.kind} of {target}): {job.error_message or 'unknown'}"
+
+
+def used(total: UsageTotal) -> str:
+    """Calls, tokens, time and cost of one purpose and model."""
+    calls = "1 call" if total.calls == 1 else f"{total.calls} calls"
+    return f"{total.purpose}, {total.model}: {calls}, {spent(total, 'cost ')}"
+
+
+def spent(use: UsageTotal | Usage, cost: str = "") -> str:
+    """Tokens, time and cost; ``cost`` comes before a known cost."""
+    dollars = f"{use.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
+    price = "cost unknown" if use.cost_usd is None else f"{cost}${dollars}"
+    tokens = f"{use.prompt_tokens} tokens in, {use.completion_tokens} out"
+    return f"{tokens}, {use.seconds:.1f} s, {price}"
+
+
+def _change(change: Change) -> str:
+    parts = [f"  {change.kind:<10}"]
+    if change.memory is not None:
+        parts.append(f"[{change.memory.memory_type}] {change.memory.key}: {change.memory.value}")
+        if change.memory.starts_at is not None:
+            parts.append(f"(from {change.memory.starts_at})")
+        if change.memory.expires_at is not None:
+            parts.append(f"(until {change.memory.expires_at})")
+    if change.before is not None:
+        parts.append(f"(before: {change.before})")
+    if change.reason is not None:
+        parts.append(f"({change.reason})")
+    if change.quotes:
+        parts.append("← " + " … ".join(f"“{' '.join(quote.split())}”" for quote in change.quotes))
+    return " ".join(parts)

@@ -1,0 +1,474 @@
+"""The SQLite file: opening it, migrating it, its transactions, and really deleting bytes.
+
+A reading transaction (``read``) sees one snapshot. A writing one (``write``) takes SQLite's write
+lock at once (BEGIN IMMEDIATE), so no other process changes what it has read. Commits are durable
+(synchronous=FULL): they survive kill -9 and a power cut.
+
+The lock that each opening of a store holds on its folder until it is closed or its process ends.
+
+A process in another container cannot be seen, but its locks can: where nobody else holds this one,
+every process that took a lease in the store before has ended.
+
+Plain SQL for the statements that run often.
+
+SQLAlchemy takes 300 µs to build a statement and 30 µs to run a built one; SQLite itself takes about
+5 µs for most of these. The statements are constants, so the driver keeps them prepared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, exc, func, select
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from memchat import disk, processes
+from memchat.db import layout, schema
+from memchat.db.schema import utc_text
+from memchat.errors import InputError, SchemaError, StoreError, StoreFull
+from memchat.language import text
+
+if sys.platform != "win32":
+    import fcntl
+
+
+class OpenLock:
+    """A shared ``flock`` on the folder; on a system or disk without such locks it does nothing.
+
+    Processes of a memchat that knows no such lock, and other programs, are not noticed by it.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._file: int | None = None
+        self.alone = False
+        """Whether nobody else has the store open; sure until ``share`` is called."""
+        if sys.platform == "win32":
+            return
+        with contextlib.suppress(OSError):
+            self._file = os.open(home, os.O_RDONLY)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.alone = True
+
+    def share(self) -> None:
+        """Let others open the store too; they are no more alone then."""
+        if sys.platform != "win32" and self._file is not None:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """Give the lock up, as the store is closed."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+_BATCH = 4_096
+
+
+def driver(tx: Connection) -> Any:
+    """The connection of the sqlite3 module below a connection of SQLAlchemy."""
+    raw = tx.connection.driver_connection
+    assert raw is not None
+    return raw
+
+
+def rows(tx: Connection, sql: str, *values: Any) -> list[Any]:
+    """All rows of a statement, run in the caller's transaction. Raises the driver's own errors."""
+    found: list[Any] = driver(tx).execute(sql, values).fetchall()
+    return found
+
+
+def batches(tx: Connection, sql: str, *values: Any) -> Iterator[list[Any]]:
+    """The rows of a statement in lists of some thousands."""
+    cursor = driver(tx).execute(sql, values)
+    while found := cursor.fetchmany(_BATCH):
+        yield found
+
+
+def each_row(tx: Connection, sql: str, *values: Any) -> Iterator[Any]:
+    """The rows of a statement one at a time, so that the caller may stop early."""
+    yield from driver(tx).execute(sql, values)
+
+
+def run_many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
+    """Run a statement once for each tuple of values."""
+    driver(tx).executemany(sql, values)
+
+
+def insert(tx: Connection, table: str, **values: Any) -> int:
+    """Insert one row; returns its id."""
+    places = ", ".join("?" * len(values))
+    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING rowid"
+    return int(rows(tx, sql, *map(_stored, values.values()))[0][0])
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return utc_text(value)
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def json_list(ids: Iterable[int] | Iterable[str]) -> str:
+    """A list as one bound value, for ``IN (SELECT value FROM json_each(?))``, so that the statement
+    is the same for any length.
+
+    Raises OverflowError for a number that is too large for an id.
+    """
+    values: list[Any] = [*ids]
+    if values and isinstance(values[0], str):
+        return json.dumps(values)
+    if values and not -(2**63) <= min(values) <= max(values) < 2**63:
+        raise OverflowError("no id is so large")
+    return str(values)
+
+
+def id_list(ids: Iterable[int]) -> Select[tuple[int]]:
+    """The same for a statement of SQLAlchemy: ``column.in_(id_list(ids))``."""
+    return select(func.json_each(json_list(ids)).table_valued("value").c.value)
+
+
+def parse_time(value: str) -> datetime:
+    """A time from its stored text."""
+    return datetime.fromisoformat(value)
+
+
+def parse_day(value: str | None) -> date | None:
+    """A day from its stored text."""
+    return None if value is None else date.fromisoformat(value)
+
+
+log = logging.getLogger(__name__)
+
+FILE = "memchat.db"
+BUSY_SECONDS = 30
+BRIEFLY_MS = 20
+"""Milliseconds that ``write_if_free`` waits for the write lock."""
+_IDLE = 2
+"""Idle connections that are kept open for reading, and as many for writing."""
+_DELETING_TOO = (
+    "deleting from the store takes some too, so delete other files first, or backups with "
+    "memchat backup prune --keep 1"
+)
+_OURS = "alembic_version"
+_PERHAPS_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+
+class Database:
+    """One store. Several processes and threads may use the same folder at once."""
+
+    def __init__(self, home: Path) -> None:
+        """Open or create the store in ``home``, migrating an older one after a backup.
+
+        Raises StoreError when the folder or file cannot be used, SchemaError for a file that a
+        newer memchat made.
+        """
+        self.home = home
+        self.path = home / FILE
+        self.backup: Path | None = None
+        """The copy of the store from before it was migrated; None if it was not."""
+        try:
+            disk.make_folder(home)
+            if not self.path.exists():
+                # Only the owner of the file may read it.
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            otherwise = StoreError(
+                f"the data folder {home} cannot be used ({error.strerror}); "
+                "make it writable or set MEMCHAT_HOME to another"
+            )
+            raise disk.failure(error, str(home), otherwise) from error
+        self._engine = _engine(self.path)
+        # SQLAlchemy's pool takes longer to give out a connection than most reads take.
+        self._idle = _none_idle()
+        self._lock: OpenLock | None = None
+        self._closed = False
+        try:
+            self._migrate()
+            self._lock = OpenLock(home)
+            if self._lock.alone:
+                self._note_ended_holders()
+            self._lock.share()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close every connection, those in use at the end of their transaction. When the last
+        process closes, SQLite merges the WAL into the file."""
+        self._closed = True
+        idle, self._idle = self._idle, _none_idle()
+        for connection in (*idle["BEGIN"], *idle["BEGIN IMMEDIATE"]):
+            connection.close()
+        self._engine.dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    def check_open(self) -> None:
+        """Raise StoreError once the store was closed."""
+        if self._closed:
+            raise StoreError(f"{self.path} was closed by this program; open it again to go on")
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """A transaction that sees one consistent snapshot; nothing may be written in it."""
+        return self._transaction("BEGIN")
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """A writing transaction: all of it is committed durably, or none of it."""
+        return self._transaction("BEGIN IMMEDIATE")
+
+    @contextmanager
+    def write_if_free(self) -> Iterator[Connection]:
+        """A writing transaction for what may be left undone: raises StoreError at once while
+        another process writes, or when the disk takes nothing. It does not wait until the disk has
+        it, so a power cut may undo it."""
+        self.check_open()
+        with self._translated(), self._engine.connect() as connection:
+            connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
+            raw = driver(connection)
+            raw.execute(f"PRAGMA busy_timeout={BRIEFLY_MS}")
+            raw.execute("PRAGMA synchronous=NORMAL")
+            try:
+                with connection.begin():
+                    yield connection
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+                raw.execute("PRAGMA synchronous=FULL")
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        self.check_open()
+        idle = self._idle[begin]
+        with self._translated():
+            try:
+                connection = idle.pop()
+            except IndexError:
+                connection = self._engine.connect().execution_options(memchat_begin=begin)
+            try:
+                with connection.begin():
+                    yield connection
+            except BaseException:
+                self._let_go(connection)
+                raise
+            if len(idle) < _IDLE and not self._closed:
+                idle.append(connection)
+            else:
+                self._let_go(connection)
+
+    def _let_go(self, connection: Connection) -> None:
+        if self._closed:
+            connection.detach()  # else the pool, which is gone, would keep its file open
+        connection.close()
+
+    def damage(self) -> str | None:
+        """The first error that SQLite finds in the file, or how its tables differ from those that
+        memchat makes; None if all is well."""
+        with self.read() as tx:
+            found = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+            return layout.difference(driver(tx), schema.HEAD) if found == "ok" else found
+
+    def truncate_wal(self) -> bool:
+        """Merge the WAL into the file and empty it; False if a reader prevents that."""
+        self.check_open()
+        with self._translated(), self._engine.connect() as connection:
+            raw = driver(connection)
+            # While it waits for readers it blocks all writers, so it waits only briefly.
+            raw.execute("PRAGMA busy_timeout=200")
+            try:
+                busy = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+        return not busy
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except exc.DBAPIError as error:
+            raise store_error(error.orig, self.path) from error
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+        except OverflowError as error:
+            raise InputError("a number is too large for the store; no id is so large") from error
+        except UnicodeEncodeError as error:
+            raise InputError("a text holds half a character; type it again") from error
+
+    def _note_ended_holders(self) -> None:
+        """Whoever holds a lease in the store has ended, as nobody else has it open."""
+        from memchat.db import jobs, sessions
+        from memchat.search import services
+
+        with self.read() as tx:
+            held = services.lease(tx)
+            owners = [*sessions.lease_owners(tx), *jobs.lease_owners(tx)]
+        processes.add_ended([*owners, held[0]] if held is not None else owners)
+
+    def _migrate(self) -> None:
+        with self.read() as tx:
+            found = _revision(tx)
+        if found == schema.HEAD:
+            return
+        from memchat.db import migrate
+
+        migrate.check_known(found, self.path)
+        try:
+            with self.write() as tx:
+                self._upgrade(tx)
+        except StoreError as error:
+            if self.backup is None:  # not begun, as for another process that upgrades it
+                raise
+            raise StoreError(
+                f"{error}; so it was not brought up to date, and nothing in it was changed. Go on "
+                f"with the version of memchat that you had; {self.backup} is a copy of the store; "
+                f"memchat restore {self.backup.name} would put it in the store's place"
+            ) from error
+
+    def _upgrade(self, tx: Connection) -> None:
+        """Make a backup and migrate, in one transaction: another process that opens the store
+        meanwhile waits, and finds it done."""
+        from memchat.db import migrate
+
+        found = _revision(tx)
+        if found == schema.HEAD:
+            return
+        if found is not None:
+            self.backup = migrate.back_up(self.path, found)
+        migrate.upgrade(tx)
+        log.info("store migrated from %s to %s", found, schema.HEAD)
+
+
+def has_our_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether a database is a store; False for an empty one. Raises SchemaError for a database of
+    something else."""
+    tables = {row[0] for row in connection.execute(_TABLES)}
+    if tables and _OURS not in tables:
+        raise SchemaError(
+            f"{path} is a database of something else (it holds {min(tables)!r}); "
+            "set MEMCHAT_HOME to another folder"
+        )
+    return bool(tables)
+
+
+def damaged(error: sqlite3.Error) -> bool:
+    """Whether SQLite could not read a file because it is damaged or no database."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _none_idle() -> dict[str, list[Connection]]:
+    return {"BEGIN": [], "BEGIN IMMEDIATE": []}
+
+
+def _revision(tx: Connection) -> str | None:
+    if not has_our_tables(driver(tx), Path(FILE)):
+        return None
+    row = tx.exec_driver_sql("SELECT version_num FROM alembic_version").first()
+    return None if row is None else str(row[0])
+
+
+def _engine(path: Path) -> Engine:
+    options: dict[str, Any] = {"timeout": BUSY_SECONDS, "check_same_thread": False}
+    connecting: dict[str, Any] = {"connect_args": options}
+    if not (os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)):
+        # SQLite reads no file with a WAL by itself where it can write nothing beside it.
+        connecting = {"creator": partial(open_read_only, path, **options)}
+    engine = create_engine(
+        URL.create("sqlite+pysqlite", database=str(path)),  # a file name is never parsed as a URL
+        hide_parameters=True,  # values stay out of error messages
+        pool_size=4,
+        max_overflow=60,
+        **connecting,
+    )
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def open_read_only(path: Path, **options: Any) -> sqlite3.Connection:
+    """Open a database file for reading, without a file beside it where it has no WAL."""
+    wal = path.with_name(f"{path.name}-wal")
+    whole = not wal.exists() or wal.stat().st_size == 0
+    mode = "mode=ro&immutable=1" if whole else "mode=ro"
+    uri = f"file:{quote(str(path.absolute()))}?{mode}"
+    opened: sqlite3.Connection = sqlite3.connect(uri, uri=True, isolation_level=None, **options)
+    return opened
+
+
+def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
+    raw.isolation_level = None  # only _on_begin begins transactions
+    pragmas = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-12000")
+    # The page size applies to new files: 8 KiB hold five vectors of 384 numbers, 4 KiB only two.
+    for pragma in ("page_size=8192", *pragmas):
+        raw.execute(f"PRAGMA {pragma}")
+    raw.create_function("memchat_holds_all", -1, text.holds_all, deterministic=True)
+    until = time.monotonic() + BUSY_SECONDS
+    while not _in_wal(raw):
+        # SQLite does not wait by itself while another process creates the same store.
+        if time.monotonic() > until:
+            raise sqlite3.OperationalError("database is locked")
+        time.sleep(0.01)
+
+
+def _in_wal(raw: Any) -> bool:
+    """Switch the file to a WAL; False if another process is doing so just now.
+
+    A database of another program is left as it is; ``_revision`` raises for it later.
+    """
+    try:
+        if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            tables = {row[0] for row in raw.execute(_TABLES)}
+            if not tables or _OURS in tables:
+                raw.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        return False
+    return True
+
+
+def _on_begin(connection: Connection) -> None:
+    begin = connection.get_execution_options().get("memchat_begin", "BEGIN")
+    driver(connection).execute(begin)
+
+
+def store_error(error: BaseException | None, path: Path) -> StoreError:
+    """The error to raise for one of SQLite's about the store at ``path``."""
+    code = _code(error)
+    # SQLite reports an I/O error for a file it cannot create or extend, on a full disk too.
+    refused = disk.no_room_in(path.parent) if code in _PERHAPS_FULL else None
+    if code == sqlite3.SQLITE_FULL or refused is not None:
+        return StoreFull(f"{disk.full(str(path), refused)}; {_DELETING_TOO}")
+    return StoreError(_advice(error, path))
+
+
+def _code(error: BaseException | None) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _advice(error: BaseException | None, path: Path) -> str:
+    text = str(error).lower()
+    if "readonly" in text or "read-only" in text or "unable to open" in text:
+        return f"{path} cannot be written; make its folder writable or set MEMCHAT_HOME to another"
+    if "locked" in text or "busy" in text:
+        return (
+            f"another process kept {path} for over {BUSY_SECONDS} s, as when it brings an older "
+            "store up to date; wait and try again, or end that process"
+        )
+    if "malformed" in text or "not a database" in text:
+        return (
+            f"{path} is damaged or no database; memchat backup list shows the backups, and memchat "
+            "restore brings one back; or set MEMCHAT_HOME to another folder"
+        )
+    return f"the store {path} failed: {error}"

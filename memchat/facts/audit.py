@@ -1,0 +1,299 @@
+"""Looks through the stored memories for what should not be there.
+
+A finding names the memories, says what is wrong and how it would be repaired; looking changes
+nothing. ``mend`` carries out a finding. All of that can be undone, except for secrets, which are
+forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import combinations
+
+from memchat.db import jobs, messages
+from memchat.db.apps import Context
+from memchat.facts import changes, history, inbox, keys, lists, memories, refusals
+from memchat.facts.history import Cause
+from memchat.facts.in_force import as_of
+from memchat.forget import purge, redaction
+from memchat.language import numbers, secrets, text
+from memchat.learn.values import are_equivalent, contains_words, is_negated
+from memchat.notes import chunks, rows
+from memchat.search import embeddings, keywords, receipts
+from memchat.search.embed import EmbeddingSpace
+from memchat.types import Audit, Evidence, Finding, Memory, Wanted, counted
+
+SOON = timedelta(days=7)
+OLD_PLAN = timedelta(days=90)
+NEVER_USED = timedelta(days=30)
+PLANS = frozenset({"appointment", "event", "next_step", "plan", "trip"})
+"""Keys whose values end at some day, whether that day was said or not."""
+REASONS = {"duplicate": "merged", "contradiction": "superseded"}
+GROUP_MOST = 60
+"""How many memories of one key, the newest, are compared with each other."""
+
+
+@dataclass(slots=True)
+class Auditor:
+    """One look through the memories of a scope, in the caller's snapshot."""
+
+    ctx: Context
+    meaning: EmbeddingSpace | None
+    rows: list[Memory] = field(default_factory=list)
+    proofs: dict[int, list[Evidence]] = field(default_factory=dict)
+
+    def look(self) -> Audit:
+        """All findings, the most serious first."""
+        tx, app_ids, today = self.ctx.tx, self.ctx.scope.ids, self.ctx.today
+        now = as_of(tx, app_ids, today)
+        self.rows = lists.listed(tx, app_ids, Wanted(status="all"), now)
+        held = [m for m in self.rows if m.active]
+        self.proofs = history.evidence_of_memories(tx, [m.id for m in held])
+        current = [m for m in held if m.expires_at is None or m.expires_at >= self.ctx.today]
+        findings = [
+            *self._secrets(held),
+            *self._contradictions([m for m in current if memories.holds_on(m, today)]),
+            *self._duplicates(current),
+            *self._stale(held),
+            *self._unproven(held),
+            *self._junk(held),
+            *self._expiring(current),
+            *self._never_recalled(current),
+            *self._drift(),
+        ]
+        return Audit(self.ctx.now, len(held), len(self.rows) - len(held), tuple(findings))
+
+    def _secrets(self, held: Sequence[Memory]) -> Iterator[Finding]:
+        for memory in held:
+            kinds = _kinds(f"{memory.key.replace('_', ' ')}: {memory.value}")
+            for proof in self._proofs(memory):
+                kinds |= _kinds(proof.quote)
+            by_hand = memory.created_by == "manual"
+            if kinds - (secrets.PERSONAL if by_hand else frozenset()):
+                what = f"memory {memory.id} ({memory.key}) holds {', '.join(sorted(kinds))}"
+                # The user decides about what they entered: it may only look like a secret.
+                fix = None if by_hand else "forget it for good"
+                yield Finding("secret", (memory.id,), what, fix)
+        if (own := self.ctx.scope.own) is not None:
+            for item_id, words in inbox.texts(self.ctx.tx, own).items():
+                if kinds := _kinds(words):
+                    what = f"inbox item {item_id} holds {', '.join(sorted(kinds))}"
+                    yield Finding("secret", (), what, f"reject it: memchat inbox reject {item_id}")
+            for refusal_id, words in refusals.texts(self.ctx.tx, own).items():
+                if kinds := _kinds(words):
+                    what = f"refusal {refusal_id} holds {', '.join(sorted(kinds))}"
+                    fix = "delete its conversation: memchat sessions delete"
+                    yield Finding("secret", (), what, fix)
+
+    def _contradictions(self, current: Sequence[Memory]) -> Iterator[Finding]:
+        """Several values of a key that holds one, or a value beside its negation."""
+        for group in _by_slot(current):
+            if keys.cardinality(group[0].key) == "one" and len(group) > 1:
+                newest, *others = group
+                what = f"{newest.key} holds one value, and has {len(group)}: {_values(group)}"
+                fix = f"keep the newest, {newest.id}; the others stay as replaced"
+                yield Finding("contradiction", (newest.id, *(m.id for m in others)), what, fix)
+                continue
+            for new, old in combinations(group[:GROUP_MOST], 2):
+                if is_negated(new.value) != is_negated(old.value) and (
+                    contains_words(new.value, old.value) and contains_words(old.value, new.value)
+                ):
+                    what = f"{new.key}: {_values((new, old))} deny each other"
+                    yield Finding("contradiction", (new.id, old.id), what, None)
+
+    def _duplicates(self, current: Sequence[Memory]) -> Iterator[Finding]:
+        reported: set[int] = set()
+        for group in _by_slot(current):
+            for new, old in combinations(group[:GROUP_MOST], 2):
+                if old.id not in reported and are_equivalent(new.value, old.value):
+                    reported.add(old.id)
+                    yield _duplicate(new, old)
+        same: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)
+        for memory in current:
+            same[memory.app, text.normal_value(memory.value)].append(memory)
+        for group in same.values():
+            new, *rest = group
+            for old in rest:
+                if old.key != new.key and old.id not in reported:
+                    reported.add(old.id)
+                    yield _duplicate(new, old)
+
+    def _stale(self, held: Sequence[Memory]) -> Iterator[Finding]:
+        for memory in held:
+            if memory.expires_at is not None and memory.expires_at < self.ctx.today:
+                what = f"{_line(memory)} was over on {memory.expires_at}, and is still in use"
+                yield Finding("stale", (memory.id,), what, "retire it as expired")
+            elif (
+                keys.canonical(memory.key) in PLANS
+                and memory.expires_at is None
+                and memory.last_seen_at < self.ctx.now - OLD_PLAN
+            ):
+                days = (self.ctx.now - memory.last_seen_at).days
+                what = f"{_line(memory)} is a plan without a last day, said {days} days ago"
+                yield Finding("stale", (memory.id,), what, "retire it as ended")
+
+    def _unproven(self, held: Sequence[Memory]) -> Iterator[Finding]:
+        turns = messages.by_ids(
+            self.ctx.tx, sorted({p.message_id for found in self.proofs.values() for p in found})
+        )
+        for memory in held:
+            if memory.created_by != "auto":
+                continue
+            proofs = self._proofs(memory)
+            if not proofs:
+                what = f"{_line(memory)} has no words left that prove it"
+                yield Finding("missing evidence", (memory.id,), what, None)
+            elif all(redaction.FILLER in proof.quote for proof in proofs):
+                what = f"the words that prove {_line(memory)} were blanked with a forgotten fact"
+                yield Finding("missing evidence", (memory.id,), what, None)
+            for proof in proofs:
+                content = turns[proof.message_id].content
+                if content[proof.start : proof.start + len(proof.quote)] != proof.quote:
+                    what = f"a quote of {_line(memory)} is not where its message says"
+                    yield Finding("missing evidence", (memory.id,), what, None)
+
+    def _junk(self, held: Sequence[Memory]) -> Iterator[Finding]:
+        for memory in held:
+            why = _why_junk(memory)
+            if why:
+                yield Finding("suspected junk", (memory.id,), f"{_line(memory)}: {why}", None)
+
+    def _expiring(self, current: Sequence[Memory]) -> Iterator[Finding]:
+        soon = [m for m in current if m.expires_at and m.expires_at <= self.ctx.today + SOON]
+        for memory in sorted(soon, key=lambda m: (m.expires_at or self.ctx.today, m.id)):
+            what = f"{_line(memory)} holds until {memory.expires_at}"
+            yield Finding("expiring", (memory.id,), what, None)
+
+    def _never_recalled(self, current: Sequence[Memory]) -> Iterator[Finding]:
+        old = [m for m in current if m.created_at < self.ctx.now - NEVER_USED]
+        used = receipts.items_in_any(self.ctx.tx, "memory", [m.id for m in old])
+        for memory in old:
+            if memory.id not in used:
+                what = f"{_line(memory)} was found for no message since {memory.created_at.date()}"
+                yield Finding("never recalled", (memory.id,), what, None)
+
+    def _drift(self) -> Iterator[Finding]:
+        """Keyword rows, index or vectors that differ from the rows of the memories."""
+        tx = self.ctx.tx
+        for app_id in self.ctx.scope.ids:
+            wanted = lists.searched_texts(tx, app_id).keys()
+            if keywords.ids(tx, "memories", app_id) != wanted:
+                fix = "write the keyword rows anew"
+                yield Finding("index drift", (), f"keyword rows differ in scope {app_id}", fix)
+            if self.meaning is None:
+                continue
+            embedded = embeddings.embedded_ids(tx, self.meaning.service_id, app_id)
+            if self.meaning.index.ids(tx, app_id) != embedded:
+                fix = "drop the saved index; it is rebuilt from the rows"
+                yield Finding("index drift", (), f"the index differs in scope {app_id}", fix)
+            lacking = wanted - embedded - jobs.unfinished_targets(tx, "embed", app_id)
+            if lacking:
+                what = f"{len(lacking)} memories of scope {app_id} have no vector"
+                yield Finding("index drift", (), what, "queue their embedding")
+        if notes_without_vectors := self._unqueued_notes():
+            what = f"passages of {counted(len(notes_without_vectors), 'note')} have no vector"
+            yield Finding("index drift", (), what, "queue their embedding")
+
+    def _unqueued_notes(self) -> list[int]:
+        """The notes that lack vectors, and that no job makes them for."""
+        tx, own = self.ctx.tx, self.ctx.scope.own
+        if own is None or self.meaning is None:
+            return []
+        service_id = self.meaning.service_id
+        if not rows.without_vector(tx, own, service_id):
+            return []
+        waiting = jobs.unfinished_targets(tx, "note", own)
+        others = (i for i in rows.ids(tx, [own]) if i not in waiting)
+        return [i for i in others if chunks.lacking(tx, i, service_id)]
+
+    def _proofs(self, memory: Memory) -> list[Evidence]:
+        return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
+
+
+def mend(ctx: Context, finding: Finding) -> tuple[bool, set[int]]:
+    """Carry out a finding, unless the memories have changed since. Gives whether that was done, and
+    the scope rows whose saved vector index must be dropped."""
+    tx = ctx.tx
+    if finding.kind == "index drift":
+        return True, _rebuild(ctx)
+    found = memories.by_ids(tx, ctx.scope.ids, finding.memory_ids)
+    chosen = [found[i] for i in finding.memory_ids if i in found and found[i].active]
+    if len(chosen) < len(finding.memory_ids) or not chosen or finding.fix is None:
+        return False, set()
+    if finding.kind == "secret":
+        return True, purge.forget(ctx, chosen)
+    cause = Cause(ctx.now, "user", f"audit: {finding.kind}")
+    if finding.kind in REASONS:
+        first, *rest = chosen
+        for memory in rest:
+            reason = REASONS[finding.kind]
+            changes.deactivate(tx, memory, reason, cause, replaced_by=first.id)
+    else:
+        _retire(ctx, chosen[0], cause)
+    return True, set()
+
+
+def _retire(ctx: Context, memory: Memory, cause: Cause) -> None:
+    tx, today = ctx.tx, ctx.today
+    home = memories.app_id_of(tx, memory.id)
+    over = memory.expires_at is not None and memory.expires_at < today
+    back = as_of(tx, [home], today).back.get(memory.id)
+    changes.deactivate(tx, memory, "expired" if over else "ended", cause)
+    for before in memories.by_ids(tx, [home], [back] if back else []).values():
+        changes.reactivate(tx, before, cause)
+
+
+def _rebuild(ctx: Context) -> set[int]:
+    """Write the keyword rows of memories again, and queue the embedding of memories and notes."""
+    tx = ctx.tx
+    for app_id in ctx.scope.ids:
+        keywords.remove(tx, "memories", sorted(keywords.ids(tx, "memories", app_id)))
+        for memory_id, words in lists.searched_texts(tx, app_id).items():
+            keywords.write(tx, "memories", memory_id, app_id, words)
+            jobs.enqueue(tx, "embed", app_id, memory_id, ctx.now)
+        for note_id in rows.ids(tx, [app_id]):
+            jobs.enqueue(tx, "note", app_id, note_id, ctx.now)
+    return set(ctx.scope.ids)
+
+
+def _by_slot(current: Iterable[Memory]) -> list[list[Memory]]:
+    """The memories of each scope and key, newest said first."""
+    slots: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)
+    for memory in current:
+        slots[memory.app, memory.key].append(memory)
+    return [sorted(g, key=lambda m: (m.said_at, m.id), reverse=True) for g in slots.values()]
+
+
+def _duplicate(new: Memory, old: Memory) -> Finding:
+    what = f"{_line(new)} and {_line(old)} say the same"
+    fix = f"keep the newer, {new.id}; the other stays as merged"
+    return Finding("duplicate", (new.id, old.id), what, fix)
+
+
+def _why_junk(memory: Memory) -> str | None:
+    words = text.content_words(memory.value) | numbers.numbers(memory.value)
+    if not words:
+        return "no word of it means anything"
+    if text.normal_value(memory.value).replace(" ", "_") == memory.key:
+        return "its value is only its key"
+    if "?" in text.fold(memory.value).text:
+        return "it is a question"
+    most = Counter(memory.value.casefold().split()).most_common(1)[0][1]
+    if most > 3:
+        return "one word of it stands there again and again"
+    return None
+
+
+def _kinds(words: str) -> set[str]:
+    return {secret.kind for secret in secrets.find_secrets(words)}
+
+
+def _values(group: Iterable[Memory]) -> str:
+    return ", ".join(f"“{secrets.mask(m.value)}” ({m.id})" for m in group)
+
+
+def _line(memory: Memory) -> str:
+    return f"{memory.id} “{memory.key}: {secrets.mask(memory.value)}”"

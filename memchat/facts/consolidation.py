@@ -1,0 +1,597 @@
+"""What a new fact does to the facts that are stored.
+
+The first rule that applies decides: it ends a known fact; it repeats one, in the same or equal
+words; it was forgotten on request; it would change what the user entered, and waits for their yes;
+it replaces the fact it updates; it replaces the other value of a key that holds one; it is merged
+with a near copy of equal meaning; it is new. A fact that starts later replaces nothing before its
+day. What is replaced or merged stays as an inactive row, with the reason and a link, and can be
+restored. Nearness of vectors alone never decides.
+
+Changes that wait for the user's yes: of what they entered, pinned, share or had forgotten.
+
+Which near copies of a fact are the same fact.
+
+The one way of facts into the store, wherever they come from.
+
+A model's candidates are first judged by the gate (``gate.judge``), and the doubtful ones by a
+second look of the model (``extraction.second_look``). Both run before the transaction that writes,
+because a model may take minutes. The ``Source`` of facts says what differs: what the user enters or
+accepts needs no gate, and is stored even if it was forgotten before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+
+from memchat.db import jobs
+from memchat.db.apps import Context
+from memchat.facts import changes, cues, history, inbox, keys, memories
+from memchat.facts.fact import (
+    ADDED_BY_HAND,
+    BLANKED,
+    FORGOTTEN,
+    REJECTED,
+    Fact,
+    in_the_slot_of,
+    inbox_entry,
+    last_day,
+    refusal_entry,
+    without_cues,
+)
+from memchat.facts.history import Cause
+from memchat.facts.in_force import (
+    apply_due_dates,
+    change_question,
+    in_words,
+    is_single_valued,
+    planned_target,
+    values_of_key,
+)
+from memchat.facts.inbox import NewInboxItem
+from memchat.facts.memories import NewMemory
+from memchat.facts.refusals import NewRefusal
+from memchat.forget import purge, tombstones
+from memchat.language import text
+from memchat.language.lexicon import is_sensitive
+from memchat.learn.values import are_equivalent, contains_words
+from memchat.types import EVERY_APP, LEARNED, Change, Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Decides whether a change is made unasked, and puts the question into the inbox if not.
+
+    Each of its checks gives None where nothing is to be asked.
+    """
+
+    ctx: Context
+    app_id: int
+    """The scope row that is written to."""
+
+    def of_change(self, fact: Fact, target: Memory | None) -> Change | None:
+        """The question before a fact replaces a memory that is the user's own."""
+        old = target if fact.relation == "updates" else None
+        if old is None:
+            old = next(iter(values_of_key(self.ctx, self.app_id, fact.key)), None)
+        if old is None or old.said_at > fact.said_at or not self.is_user_owned(fact, old):
+            return None
+        reason = change_question("updates", " … ".join(fact.quotes), old)
+        entry = inbox_entry(replace(fact, relation="updates"), reason, old)
+        return self._ask(entry, Change("review", None, fact.quotes, before=old.value))
+
+    def of_end(self, fact: Fact, target: Memory) -> Change | None:
+        """The question before a memory that is the user's own is ended."""
+        if not self.is_user_owned(fact, target):
+            return None
+        reason = change_question("ends", " … ".join(fact.quotes), target)
+        return self._ask(inbox_entry(fact, reason, target), Change("review", target, fact.quotes))
+
+    def of_start(self, fact: Fact, known: Memory, target: Memory | None) -> Change | None:
+        """The question before a memory that is the user's own holds from another day."""
+        if fact.starts_at == known.starts_at or not self.is_user_owned(fact, known):
+            return None
+        since = f"from {fact.starts_at.isoformat()}" if fact.starts_at else "already"
+        words = " ".join(" … ".join(fact.quotes).split())
+        reason = f"You said “{words}”. Does {in_words(known)} hold {since}?"
+        return self._ask(inbox_entry(fact, reason, target), Change("review", known, fact.quotes))
+
+    def of_program(self, fact: Fact, known: Memory) -> Change | None:
+        """The question before a program, by repeating it, gives a memory that is the user's own
+        another last day or brings it back: what they entered holds as long as they said."""
+        if fact.created_by != "mcp" or not self.is_user_owned(fact, known):
+            return None
+        asked = replace(fact, relation="new", target_id=None)
+        entry = inbox_entry(asked, "a program asks to keep it", None)
+        return self._ask(entry, Change("review", known, fact.quotes))
+
+    def of_forgotten(self, fact: Fact, target: Memory | None) -> Change | None:
+        """A fact that was forgotten is refused; said again later, it is a question."""
+        if fact.created_by == "manual":
+            return None
+        proofs = [(message_id, quote) for message_id, _, quote in fact.proofs]
+        found = tombstones.match(
+            self.ctx.tx, self.ctx.scope.ids, fact.key, fact.value, proofs, fact.said_at
+        )
+        if found == "refuse":
+            return Change("refused", None, fact.quotes, reason=FORGOTTEN)
+        if found == "alike":
+            reason = "it has a word alike with what you had forgotten: is it something else?"
+        elif found == "ask":
+            reason = "you had it forgotten, and it was said again: learn it again?"
+        elif target is None and self._is_kept_from_programs(fact):
+            reason = "a program took what you had here out of use: does this take its place?"
+        else:
+            return None
+        old = target if fact.relation == "updates" else None
+        return self._ask(inbox_entry(fact, reason, old), Change("review", None, fact.quotes))
+
+    def hide_for_program(self, memory: Memory, hold: float | None) -> set[int]:
+        """As ``purge.hide``, at the wish of a program: the keys of what is the user's own are kept
+        from programs until the user enters something there."""
+        tx = self.ctx.tx
+        own = [one for one in purge.with_merged(tx, [memory]).values() if self._is_own(one)]
+        stale = purge.hide(self.ctx, memory, hold=hold)
+        for one in own:
+            app_id, mark = memories.app_id_of(tx, one.id), tombstones.key_mark(one.key)
+            tombstones.add(tx, app_id, one.id, [mark], self.ctx.now)
+        return stale
+
+    def _is_kept_from_programs(self, fact: Fact) -> bool:
+        """Whether a fact would take the place that a program made free: one of a program, or one
+        that was said before."""
+        mark = tombstones.key_mark(fact.key)
+        freed_at = tombstones.find(self.ctx.tx, self.ctx.scope.ids, [mark]).get(mark)
+        return freed_at is not None and (fact.created_by == "mcp" or fact.said_at <= freed_at)
+
+    def is_user_owned(self, fact: Fact, memory: Memory, *, pins: bool = True) -> bool:
+        """Whether a learned fact may not change a memory: the user entered or reworded it, keeps it
+        for every app or, with ``pins``, pinned it."""
+        return fact.created_by in LEARNED and self._is_own(memory, pins=pins)
+
+    def _is_own(self, memory: Memory, *, pins: bool = True) -> bool:
+        if memory.app == EVERY_APP or (pins and memory.pinned):
+            return True
+        tx = self.ctx.tx
+        past = history.events_of_memory(tx, memory.id)
+        entered = any(e.actor == "user" and e.cause == ADDED_BY_HAND for e in past)
+        unproven = memory.created_by == "manual" and not history.messages_of(tx, memory.id)
+        return entered or unproven or memory.id in history.value_edits(tx, [memory.id])
+
+    def _ask(self, entry: NewInboxItem, change: Change) -> Change:
+        """Put a question to the user, unless they answered no to it before."""
+        if inbox.add(self.ctx.tx, self.app_id, entry, self.ctx.now) == "rejected":
+            return Change("refused", None, change.quotes, reason=REJECTED)
+        return replace(change, reason=entry.reason)
+
+
+def may_merge(old: Memory, new: Fact) -> bool:
+    """Whether two near facts may be merged without asking: same type, key and days, and values of
+    equal meaning."""
+    return (
+        old.memory_type == new.memory_type
+        and old.key == new.key
+        and old.expires_at == new.expires_at
+        and old.starts_at == new.starts_at
+        and are_equivalent(old.value, new.value)
+    )
+
+
+ENDS_FIRST = "it would end before it starts"
+SAID_AGAIN = "what it ends was said again later"
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """Stores facts one after another. ``merge_threshold`` is the cosine from which two may be near
+    copies."""
+
+    ctx: Context
+    cause: Cause
+    merge_threshold: float
+    written: list[int] = field(default_factory=list)
+    """Ids of memories that are new or have new words, and so need a vector."""
+
+    def apply(self, fact: Fact) -> Change:
+        """Store one fact, and say what that did."""
+        apply_due_dates(self.ctx)
+        if fact.detail is not None:
+            explained = replace(self.cause, detail=fact.detail)
+            return replace(self, cause=explained)._apply(replace(fact, detail=None))
+        return self._apply(fact)
+
+    def _apply(self, fact: Fact) -> Change:
+        if fact.starts_at is not None and fact.starts_at <= self.ctx.today:
+            fact = replace(fact, starts_at=None)
+        common = set(fact.cues).difference(cues.distinctive(self.ctx.tx, self._own, fact.cues))
+        if common:
+            fact = without_cues(fact, common)
+        if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
+            return Change("refused", None, fact.quotes, reason=ENDS_FIRST)
+        target = self._target(fact)
+        if fact.relation == "ends":
+            return self._end(fact, target)
+        if fact.relation == "updates" and target is not None:
+            fact = in_the_slot_of(fact, target)
+        known = self._find_same_value(fact)
+        if known is not None and known.active:
+            return self._repeat(fact, known, target)
+        waits = self._confirm.of_forgotten(fact, target) or self._confirm.of_change(fact, target)
+        if waits is not None:
+            return waits
+        if known is not None:
+            return self._confirm.of_program(fact, known) or self._reactivate(fact, known, target)
+        if fact.relation == "same" and target is not None:
+            return self._merge_restatement(fact, target)
+        return self._insert(fact, target)
+
+    def _target(self, fact: Fact) -> Memory | None:
+        if fact.target_id is None:
+            return None
+        target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
+        return target if target is not None and target.active else None
+
+    def _end(self, fact: Fact, target: Memory | None) -> Change:
+        if target is None:
+            return Change("refused", None, fact.quotes, reason="the fact it ends is not there")
+        if target.last_seen_at > fact.said_at:
+            return Change("refused", None, fact.quotes, reason=SAID_AGAIN)
+        if (waits := self._confirm.of_end(fact, target)) is not None:
+            return waits
+        history.add_evidence(self.ctx.tx, target.id, fact.proofs)
+        last = last_day(fact.starts_at, fact.expires_at, target, self.ctx.today)
+        if last is not None:
+            changes.set_expiry(self.ctx.tx, target, last, self.cause)
+            return Change("ended", self._reload(target.id), fact.quotes, before=target.value)
+        changes.deactivate(self.ctx.tx, target, "ended", self.cause, said_at=fact.said_at)
+        return Change("ended", target, fact.quotes, before=target.value)
+
+    def _find_same_value(self, fact: Fact) -> Memory | None:
+        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
+        known = memories.by_sha1(self.ctx.tx, self.ctx.scope.ids, sha1)
+        if known is not None and not known.active and self._is_protected_in_every_app(fact, known):
+            known = memories.by_sha1(self.ctx.tx, (self._own,), sha1)
+        if known is not None:
+            return known
+        normal = text.normal_value(fact.value)
+        for other_id, value in memories.values_with_key(self.ctx.tx, self.ctx.scope.ids, fact.key):
+            if text.normal_value(value) == normal:
+                return memories.get(self.ctx.tx, self.ctx.scope.ids, other_id)
+        return None
+
+    def _repeat(self, fact: Fact, known: Memory, target: Memory | None = None) -> Change:
+        moves = self._reschedules(fact, known)
+        if moves and (planned := self._planned_replacement(fact, known, target)) is not None:
+            fact, target = replace(fact, relation="updates"), planned
+        updates = fact.relation == "updates" and target is not None and target.id != known.id
+        asked = self._confirm.of_change(fact, target) if moves or updates else None
+        if asked is None and moves:
+            asked = self._confirm.of_start(fact, known, target if updates else None)
+        if asked is None and self._changes_last_day(fact, known):
+            asked = self._confirm.of_program(fact, known)
+        if asked is not None:
+            return asked
+        messages = {message_id for message_id, _, _ in fact.proofs}
+        # A message that was read before, as by "remember that …", does not count twice.
+        if not messages or messages - history.messages_of(self.ctx.tx, known.id):
+            start = known.starts_at if fact.relation == "same" else fact.starts_at
+            changes.count_repeat(self.ctx.tx, known, fact.said_at, self.cause, starts_at=start)
+        if self._changes_last_day(fact, known):
+            changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
+        history.add_evidence(self.ctx.tx, known.id, fact.proofs)
+        before = self._reschedule(fact, known, target)
+        kind = "repeated" if before is None else "superseded"
+        return Change(kind, self._reload(known.id), fact.quotes, before=before)
+
+    def _reschedules(self, fact: Fact, known: Memory) -> bool:
+        """Whether a fact gives another first day to a known memory that has not started yet."""
+        coming = known.starts_at is not None and known.starts_at > self.ctx.today
+        return coming and fact.relation != "same" and fact.said_at >= known.said_at
+
+    def _planned_replacement(
+        self, fact: Fact, known: Memory, target: Memory | None
+    ) -> Memory | None:
+        """The memory that a planned value was to replace, where that value is now said to hold
+        already."""
+        spoken_of = target is not None and target.id != known.id
+        linked = planned_target(self.ctx.tx, known.id)
+        if fact.starts_at is not None or is_single_valued(known.key) or spoken_of or linked is None:
+            return None
+        found = changes.current(self.ctx.tx, self.ctx.scope.ids, [linked]).get(linked)
+        there = (
+            found is not None and found.id != known.id and memories.holds_on(found, self.ctx.today)
+        )
+        return found if there else None
+
+    def _reschedule(self, fact: Fact, known: Memory, target: Memory | None) -> str | None:
+        """Move the first day of a memory that has not started; the value that it replaces by
+        that."""
+        moves = self._reschedules(fact, known)
+        if moves and fact.starts_at != known.starts_at:
+            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
+        if fact.starts_at is not None:
+            return None
+        before = self._supersede_rivals(fact, known.id) if moves else None
+        return self._replace_target(fact, target, known.id) or before
+
+    def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
+        """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
+        one active, so that it can be undone."""
+        if contains_words(known.value, fact.value) or self._confirm.is_user_owned(
+            fact, known, pins=False
+        ):
+            return self._repeat(fact, known)
+        over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
+        until = fact.expires_at if fact.expires_at or over else known.expires_at
+        start = fact.starts_at or known.starts_at
+        new = self._reload(self._add_row(replace(fact, expires_at=until, starts_at=start)))
+        fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
+        if fact.said_at < known.said_at or not fuller:
+            changes.deactivate(self.ctx.tx, new, "merged", self.cause, replaced_by=known.id)
+            return self._repeat(fact, known)
+        changes.deactivate(self.ctx.tx, known, "merged", self.cause, replaced_by=new.id)
+        return Change("merged", self._reload(new.id), fact.quotes, before=known.value)
+
+    def _changes_last_day(self, fact: Fact, known: Memory) -> bool:
+        """Whether a known memory gets the last day of a fact. A fact without one removes a last day
+        that has passed; one that the user entered removes any."""
+        if fact.said_at < known.said_at or self._is_protected_in_every_app(fact, known):
+            return False
+        over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
+        changes = fact.expires_at is not None or fact.created_by == "manual" or over
+        return changes and fact.expires_at != known.expires_at
+
+    def _reactivate(self, fact: Fact, known: Memory, target: Memory | None) -> Change:
+        winner = changes.current(self.ctx.tx, self.ctx.scope.ids, [known.id]).get(known.id)
+        if winner is not None and known.inactive_reason == "merged":
+            return self._repeat(fact, winner)
+        overtaken = winner if winner is not None else self._newer_rival(fact)
+        late = overtaken is not None and overtaken.said_at > fact.said_at
+        over = known.inactive_reason == "ended" and known.last_seen_at > fact.said_at
+        if over or (late and fact.starts_at is None):
+            history.add_evidence(self.ctx.tx, known.id, fact.proofs)
+            return Change("repeated", known, fact.quotes)
+        if fact.starts_at != known.starts_at:
+            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
+        before = self._supersede_rivals(fact, known.id)
+        before = self._replace_target(fact, target, known.id) or before
+        changes.reactivate(
+            self.ctx.tx, known, self.cause, instead_of=self._replaced_on_start(fact, target)
+        )
+        changes.count_repeat(self.ctx.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at)
+        if fact.expires_at != known.expires_at:
+            changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
+        history.add_evidence(self.ctx.tx, known.id, fact.proofs)
+        self.written.append(known.id)
+        kind = "superseded" if before else "revived"
+        return Change(kind, self._reload(known.id), fact.quotes, before=before)
+
+    def _insert(self, fact: Fact, target: Memory | None) -> Change:
+        memory_id = self._add_row(fact, self._replaced_on_start(fact, target))
+        for rival in self._rivals(fact.key, memory_id) if fact.starts_at is not None else ():
+            memories.inherit_tags(self.ctx.tx, memory_id, rival.tags, self.cause)
+        newer = self._newer_statement(fact, target, memory_id)
+        if newer is not None:
+            new = self._reload(memory_id)
+            changes.deactivate(self.ctx.tx, new, "superseded", self.cause, replaced_by=newer.id)
+            return Change("added", self._reload(memory_id), fact.quotes)
+        before = self._supersede_rivals(fact, memory_id)
+        before = self._replace_target(fact, target, memory_id) or before
+        if before is not None:
+            return Change("superseded", self._reload(memory_id), fact.quotes, before=before)
+        merged = self._merge_near(fact, memory_id)
+        kind = "added" if merged is None else "merged"
+        return Change(kind, self._reload(memory_id), fact.quotes, before=merged)
+
+    def _replaced_on_start(self, fact: Fact, target: Memory | None) -> int | None:
+        """The memory that a fact is to replace on its first day."""
+        if fact.starts_at is None or fact.relation != "updates" or target is None:
+            return None
+        if target.starts_at is not None and target.starts_at > self.ctx.today:
+            # A plan replaces another at once; what holds now is replaced when the new one starts.
+            return planned_target(self.ctx.tx, target.id) or target.id
+        return target.id
+
+    def _add_row(self, fact: Fact, instead_of: int | None = None) -> int:
+        new = replace(
+            fact,
+            many=self._holds_many(fact),
+            sensitive=fact.sensitive or is_sensitive(fact.key),
+        )
+        memory_id = changes.add(self.ctx.tx, self._own, new, self.cause, instead_of=instead_of)
+        self.written.append(memory_id)
+        history.add_evidence(self.ctx.tx, memory_id, fact.proofs)
+        return memory_id
+
+    def _newer_statement(self, fact: Fact, target: Memory | None, new_id: int) -> Memory | None:
+        """A memory that was said later than this fact and replaces it, as when an old session is
+        read late."""
+        if fact.starts_at is not None:
+            return None  # they are compared on its first day
+        if fact.relation == "updates" and target is not None and target.said_at > fact.said_at:
+            return target
+        return self._newer_rival(fact, new_id)
+
+    def _replace_target(self, fact: Fact, target: Memory | None, new_id: int) -> str | None:
+        """Retire the memory that a fact updates; its value, or None where nothing is retired yet.
+        Of two that both start later, the one said later replaces the other at once."""
+        if fact.relation != "updates" or target is None or target.id == new_id:
+            return None
+        if target.said_at > fact.said_at:
+            return None
+        if fact.starts_at is not None and memories.holds_on(target, self.ctx.today):
+            return None
+        return self._supersede(target, new_id)
+
+    def _supersede(self, old: Memory, new_id: int) -> str | None:
+        """Retire a memory in favour of a new one; its value, None where it was retired before."""
+        if not self._reload(old.id).active:
+            return None  # it was retired as a rival before
+        changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=new_id)
+        return old.value
+
+    def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
+        """Retire the older values of a key that holds one; the value of the newest of them."""
+        before = None
+        rivals = self._rivals(fact.key, new_id) if fact.starts_at is None else ()
+        for rival in rivals:
+            if rival.said_at <= fact.said_at:
+                replaced = self._supersede(rival, new_id)
+                before = before or replaced
+        return before
+
+    def _newer_rival(self, fact: Fact, new_id: int | None = None) -> Memory | None:
+        rivals = self._rivals(fact.key, new_id)
+        return next((rival for rival in rivals if rival.said_at > fact.said_at), None)
+
+    def _rivals(self, key: str, new_id: int | None) -> list[Memory]:
+        """The other values of a key that holds one."""
+        return [m for m in values_of_key(self.ctx, self._own, key) if m.id != new_id]
+
+    def _merge_near(self, fact: Fact, new_id: int) -> str | None:
+        if fact.relation == "beside":
+            return None
+        close = [i for i, cosine in fact.near if cosine >= self.merge_threshold and i != new_id]
+        for other in memories.by_ids(self.ctx.tx, (self._own,), close).values():
+            if not other.active:
+                continue
+            if may_merge(other, fact):
+                changes.deactivate(self.ctx.tx, other, "merged", self.cause, replaced_by=new_id)
+                return other.value
+            reason = "close to another memory: the same, or not?"
+            pair = NewInboxItem(reason, memory_id=new_id, related_id=other.id)
+            inbox.add(self.ctx.tx, self._own, pair, self.ctx.now)
+        return None
+
+    def _holds_many(self, fact: Fact) -> bool:
+        built_in = keys.cardinality(fact.key)
+        if built_in is not None:
+            return built_in == "many"
+        so_far = memories.holds_many(self.ctx.tx, self.ctx.scope.ids, fact.key)
+        return fact.many if so_far is None else so_far
+
+    def _is_protected_in_every_app(self, fact: Fact, memory: Memory) -> bool:
+        """Whether a learned fact may not change a memory that the user keeps for every app."""
+        return memory.app == EVERY_APP and fact.created_by in LEARNED
+
+    @property
+    def _confirm(self) -> Confirmation:
+        return Confirmation(self.ctx, self._own)
+
+    @property
+    def _own(self) -> int:
+        assert self.ctx.scope.own is not None
+        return self.ctx.scope.own
+
+    def _day(self, at: datetime) -> date:
+        return at.astimezone(self.ctx.zone).date()
+
+    def _reload(self, memory_id: int) -> Memory:
+        found = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where facts come from, as their events say it."""
+
+    actor: str
+    """"model" for what the gate judged, "user" for what the user entered or accepted."""
+    cause: str
+    session_id: int | None = None
+    message_id: int | None = None
+    """The message that asked for them; None where each fact has the message it was quoted from."""
+
+    @property
+    def is_user(self) -> bool:
+        """Whether the user entered or accepted the facts, so that no gate judged them."""
+        return self.actor == "user"
+
+
+MANUAL = Source("user", ADDED_BY_HAND)
+INBOX = Source("user", "accepted from the inbox")
+KEPT_REFUSAL = Source("user", "kept anyway")
+
+
+def session_end(session_id: int) -> Source:
+    """The source of what an ended conversation teaches, at once or after a late second look."""
+    return Source("model", "extracted", session_id)
+
+
+def chat_command(session_id: int, message_id: int) -> Source:
+    """The source of a request in a conversation, such as "remember that …"."""
+    return Source("model", "asked for", session_id, message_id)
+
+
+@dataclass(slots=True)
+class Ingested:
+    """The result of storing facts."""
+
+    changes: list[Change] = field(default_factory=list)
+    refused: list[NewRefusal] = field(default_factory=list)
+    """The facts that the store did not take, for the list of refusals."""
+    written: list[int] = field(default_factory=list)
+    """Ids of memories that are new or have new words, and so need a vector."""
+
+
+def ingest(
+    ctx: Context,
+    source: Source,
+    facts: Iterable[Fact],
+    merge_threshold: float,
+    *,
+    blanked: Collection[int] = (),
+) -> Ingested:
+    """Store facts one after another, in the order in which they were said.
+
+    Those quoted from a message of ``blanked``, whose words were forgotten meanwhile, are refused.
+    Raises InputError where a memory would have too many tags.
+    """
+    done = Ingested()
+    for fact in facts:
+        if any(message_id in blanked for message_id, _, _ in fact.proofs):
+            change = Change("refused", None, reason=BLANKED)
+        else:
+            if source.is_user:
+                allow_again(ctx, fact)
+            cause = _cause(ctx, source, fact)
+            change = Consolidation(ctx, cause, merge_threshold, done.written).apply(fact)
+            if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
+                change = replace(change, memory=_tagged(ctx, change.memory, fact, cause))
+        done.changes.append(change)
+        if change.kind == "refused":
+            done.refused.append(refusal_entry(fact, change.reason or ""))
+    return done
+
+
+def allow_again(ctx: Context, new: NewMemory) -> None:
+    """Remove what keeps a forgotten memory from being stored: the user asks for it now."""
+    own = ctx.scope.own
+    assert own is not None
+    held = [app_id for app_id in ctx.scope.ids if tombstones.any_in(ctx.tx, app_id)]
+    tombstones.remove(ctx.tx, held, [tombstones.key_mark(new.key)])
+    if own in held:
+        tombstones.remove(ctx.tx, [own], tombstones.wording_marks(new.key, new.value))
+    purge.purge_hidden_duplicate(ctx, own, new.sha1)
+
+
+def queue_embedding(ctx: Context, memory_ids: Iterable[int]) -> None:
+    """Queue jobs that make the vectors of these memories."""
+    for memory_id in memory_ids:
+        app_id = memories.app_id_of(ctx.tx, memory_id)
+        jobs.enqueue(ctx.tx, "embed", app_id, memory_id, ctx.now)
+
+
+def _tagged(ctx: Context, memory: Memory, fact: Fact, cause: Cause) -> Memory:
+    app_id = memories.app_id_of(ctx.tx, memory.id)
+    memories.add_tags(ctx.tx, memory.id, fact.tags, cause)
+    return memories.by_ids(ctx.tx, [app_id], [memory.id])[memory.id]
+
+
+def _cause(ctx: Context, source: Source, fact: Fact) -> Cause:
+    cause = Cause(ctx.now, source.actor, source.cause, source.session_id, source.message_id)
+    if source.message_id is None and fact.proofs and not source.is_user:
+        cause = replace(cause, message_id=fact.proofs[0][0])
+    return cause

@@ -1,0 +1,229 @@
+"""Which memories hold today, by their first and last days.
+
+Of the values of a key that holds one, the one said last holds, from its first day to its last. Days
+pass without anything being written: ``as_of`` computes the state for readers, and
+``apply_due_dates`` writes it down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from memchat.db import messages
+from memchat.db.apps import Context
+from memchat.facts import changes, history, inbox, keys, memories, refusals
+from memchat.facts.fact import REJECTED, proposed
+from memchat.facts.history import Cause
+from memchat.facts.inbox import NewInboxItem
+from memchat.facts.memories import ValuesInForce
+from memchat.facts.refusals import NewRefusal
+from memchat.types import EVERY_APP, LEARNED, InboxItem, Memory
+
+EXPIRED = "its day is over"
+STARTED = "its day has come"
+
+
+def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> ValuesInForce:
+    """Which memories of these scope rows are replaced or back in use today, though it is not
+    written down yet."""
+    due = memories.with_due_date(tx, app_ids, today) if app_ids else []
+    if not due:
+        return ValuesInForce(today)
+    displaced: dict[int, int] = {}
+    back: dict[int, int] = {}
+    for app, key in dict.fromkeys((m.app, m.key) for m in due if is_single_valued(m.key)):
+        rows = [m for m in memories.of_key(tx, app_ids, key) if m.app == app]
+        _decide_values(rows, today, displaced, back)
+    for memory in due:
+        if not is_single_valued(memory.key) and memories.holds_on(memory, today):
+            target = _target(tx, app_ids, memory, displaced, today)
+            if target is not None:
+                loser, winner = sorted((memory, target), key=said_order)
+                if _needs_confirmation(loser, winner):
+                    loser, winner = winner, loser
+                displaced[loser.id] = winner.id
+    return ValuesInForce(today, displaced, back)
+
+
+def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
+    """Whether a first or last day has passed that is not written down yet."""
+    due = memories.with_due_date(tx, app_ids, today)
+    return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
+
+
+def apply_due_dates(ctx: Context) -> None:
+    """Write down what the first and last days that have passed change in the scope."""
+    tx, app_ids, today = ctx.tx, ctx.scope.ids, ctx.today
+    over, begun = Cause(ctx.now, "system", EXPIRED), Cause(ctx.now, "system", STARTED)
+    found = as_of(tx, app_ids, today)
+    ids = [
+        *found.displaced,
+        *(m.id for m in memories.with_due_date(tx, app_ids, today) if _is_over(m, today)),
+    ]
+    for memory in memories.by_ids(tx, app_ids, ids).values():
+        if memory.id not in found.displaced:
+            changes.deactivate(tx, memory, "expired", over)
+            continue
+        winner_id = found.displaced[memory.id]
+        winner = memories.by_ids(tx, app_ids, [winner_id])[winner_id]
+        changes.deactivate(tx, memory, "superseded", begun, replaced_by=winner.id)
+        if memory.starts_at is not None and memory.starts_at >= first_day(winner, ctx.zone):
+            _ask_user(ctx, memory, winner)
+    for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
+        changes.reactivate(tx, memory, over)
+        drop_replacement_question(tx, memories.app_id_of(tx, memory.id), memory)
+
+
+def is_single_valued(key: str) -> bool:
+    """Whether a key is known to hold one value at a time."""
+    return keys.cardinality(key) == "one"
+
+
+def said_order(memory: Memory) -> tuple[datetime, date, int]:
+    """Sort key of values by when they were said; said at one time, by their first day."""
+    return memory.said_at, memory.starts_at or date.min, memory.id
+
+
+def values_of_key(ctx: Context, app_id: int, key: str) -> list[Memory]:
+    """The values that hold today under a key that holds one at a time; none of another key."""
+    if not is_single_valued(key):
+        return []
+    found = memories.with_key(ctx.tx, (app_id,), key)
+    return [memory for memory in found if memories.holds_on(memory, ctx.today)]
+
+
+def first_day(memory: Memory, zone: ZoneInfo) -> date:
+    """The day from which a memory holds."""
+    return memory.starts_at or memory.said_at.astimezone(zone).date()
+
+
+def planned_target(tx: Connection, memory_id: int) -> int | None:
+    """The memory that one with a later first day was said to replace, or None."""
+    past = [e for e in history.events_of_memory(tx, memory_id) if e.kind in ("add", "restore")]
+    return past[-1].related_id if past else None
+
+
+def _decide_values(
+    rows: Sequence[Memory], today: date, displaced: dict[int, int], back: dict[int, int]
+) -> None:
+    """Decide which of the values of one key holds."""
+    active = [m for m in rows if m.active]
+    holding = sorted((m for m in active if memories.holds_on(m, today)), key=said_order)
+    if holding:
+        kept = [m for m in holding[:-1] if _needs_confirmation(m, holding[-1])]
+        winner = (kept or holding)[-1]
+        for memory in (m for m in holding if m is not winner):
+            if winner.starts_at is not None or memory.starts_at is not None:
+                displaced[memory.id] = winner.id
+        return
+    over = [m for m in active if _is_over(m, today)]
+    before = [
+        m for m in rows if memories.holds_on(m, today) and _replaced_by_expired(m, rows, today)
+    ]
+    if over and before:
+        # After "in Porto until the end of the month" the city before it holds again.
+        back[max(over, key=said_order).id] = max(before, key=said_order).id
+
+
+def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
+    """Whether a value stays until the user is asked, although a newer one has started: it is pinned
+    or kept for every app, and the newer one was learned from a conversation."""
+    mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
+    learned = newer.starts_at is not None and newer.created_by in LEARNED
+    return mine and learned and not newers
+
+
+def _replaced_by_expired(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
+    """Whether a memory was replaced, and all that replaced it has expired."""
+    by_id = {m.id: m for m in rows}
+    seen: set[int] = set()
+    found: Memory | None = memory
+    while found is not None and found.inactive_reason == "superseded" and found.id not in seen:
+        seen.add(found.id)
+        found = by_id.get(found.replaced_by or 0)
+    if found is None or found is memory:
+        return False
+    return found.inactive_reason == "expired" or (found.active and _is_over(found, today))
+
+
+def _target(
+    tx: Connection,
+    app_ids: Sequence[int],
+    memory: Memory,
+    displaced: dict[int, int],
+    today: date,
+) -> Memory | None:
+    """The memory that one whose first day has come was said to replace, unless that is done."""
+    linked = planned_target(tx, memory.id)
+    if linked is None:
+        return None
+    done = any(
+        e.kind == "supersede" and e.related_id == memory.id
+        for e in history.events_of_memory(tx, linked)
+    )
+    if done:
+        return None
+    found = changes.current(tx, app_ids, [linked]).get(linked)
+    while found is not None and found.id in displaced:
+        found = memories.get(tx, app_ids, displaced[found.id])
+    if found is None or found.id == memory.id or not memories.holds_on(found, today):
+        return None
+    return found
+
+
+def _ask_user(ctx: Context, memory: Memory, winner: Memory) -> None:
+    """Ask the user whether a memory that starts now replaces one that was said later."""
+    tx, now, app_id = ctx.tx, ctx.now, memories.app_id_of(ctx.tx, memory.id)
+    proofs = [p for p in history.evidence_of_memory(tx, memory.id) if p.role == "user"]
+    proof = proofs[-1] if proofs else None
+    quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
+    held = NewInboxItem(
+        change_question("updates", quote, winner),
+        message_id=proof.message_id if proof is not None else None,
+        memory_type=memory.memory_type,
+        key=memory.key,
+        value=memory.value,
+        quote=proof.quote if proof is not None else None,
+        start=proof.start if proof is not None else None,
+        expires_at=memory.expires_at,
+        many=memory.many,
+        relation="updates",
+        target_id=winner.id,
+        cues=memory.cues,
+        sensitive=memory.sensitive,
+    )
+    if inbox.add(tx, app_id, held, now) == "rejected" and proof is not None:
+        said_in = messages.by_ids(tx, [proof.message_id])[proof.message_id].session_id
+        end = proof.start + len(proof.quote)
+        refused = NewRefusal(
+            REJECTED, message_id=proof.message_id, start=proof.start, end=end, **proposed(held)
+        )
+        refusals.add(tx, app_id, said_in, [refused], now)
+
+
+def drop_replacement_question(tx: Connection, app_id: int, memory: Memory) -> None:
+    """Remove the question whether a value replaces another, once the value is in use."""
+    asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
+    same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
+    inbox.remove(tx, same)
+
+
+def change_question(relation: str, quote: str, target: Memory) -> str:
+    """The question about a change that needs the user's yes."""
+    asked = f"You said “{' '.join(quote.split())}”. "
+    if relation == "ends":
+        return f"{asked}Is {in_words(target)} over?"
+    return f"{asked}Replace {in_words(target)}?"
+
+
+def in_words(fact: Memory | InboxItem) -> str:
+    """Key and value as people write them."""
+    return f"{(fact.key or '').replace('_', ' ')}: {fact.value}"
+
+
+def _is_over(memory: Memory, today: date) -> bool:
+    return memory.expires_at is not None and memory.expires_at < today

@@ -1,0 +1,266 @@
+"""What the user does to memories by hand. Their own word is the evidence; no quote is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from memchat.config import Settings
+from memchat.db.apps import Context, ScopeIds
+from memchat.errors import InputError, NotFound, SecretError
+from memchat.facts import changes, cues, history, inbox, keys, memories
+from memchat.facts import changes as facts_changes
+from memchat.facts.consolidation import MANUAL, allow_again, ingest, queue_embedding
+from memchat.facts.fact import Fact, search_text
+from memchat.facts.history import Cause
+from memchat.facts.in_force import apply_due_dates
+from memchat.facts.memories import NewMemory
+from memchat.forget import purge
+from memchat.language import secrets
+from memchat.language.lexicon import is_sensitive
+from memchat.learn.values import VALUE_LIMIT
+from memchat.search import embeddings, turns
+from memchat.types import (
+    MEMORY_TYPES,
+    Memory,
+    MemoryChanges,
+    MemoryType,
+    clean_tags,
+    one_line,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ManualChanges:
+    """Add, edit and restore memories in the caller's transaction."""
+
+    ctx: Context
+    settings: Settings
+    embeds: bool
+    """Whether there is an embedding service; without one no embedding is queued."""
+
+    def add(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None,
+        all_apps: bool,
+        starts_at: date | None = None,
+        keep_secret: bool = False,
+    ) -> Memory:
+        """Store a fact as entered. A known one is confirmed; of a key that holds one value the
+        newest wins.
+
+        A secret that is kept is marked sensitive, so that it is not part of every prompt.
+        """
+        kind, name, words = checked_fact(memory_type, key, value)
+        secret = is_secret(name, words, keep_secret)
+        self._check_day(expires_at)
+        if isinstance(starts_at, datetime):
+            raise InputError("the first day is a date without a time; give day.date()")
+        if starts_at is not None and expires_at is not None and expires_at < starts_at:
+            raise InputError(
+                f"it would end on {expires_at.isoformat()}, before it starts on "
+                f"{starts_at.isoformat()}; give a later last day"
+            )
+        given = cues.of_key(name)
+        fact = Fact(
+            memory_type=kind,
+            key=name,
+            value=words,
+            said_at=self.ctx.now,
+            search_text=self._search_text(name, words, self.ctx.now, given),
+            created_by="manual",
+            many=keys.cardinality(name) != "one",
+            expires_at=expires_at,
+            starts_at=starts_at,
+            cues=given,
+            sensitive=secret,
+        )
+        ctx = self._writing_to(self._home(all_apps))
+        memory = ingest(ctx, MANUAL, [fact], self.settings.merge_threshold).changes[0].memory
+        assert memory is not None
+        if secret and not memory.sensitive:
+            changes.set_columns(self.ctx.tx, memory.id, sensitive=1)  # it was known before
+            memory = self._reload(memory.id)
+        self._queue(memory.id)
+        return memory
+
+    def add_tags(self, memory: Memory, given: Iterable[str]) -> Memory:
+        """Give a memory these tags beside its own."""
+        cause = Cause(self.ctx.now, MANUAL.actor, MANUAL.cause)
+        memories.add_tags(self.ctx.tx, memory.id, checked_tags(given), cause)
+        return self._reload(memory.id)
+
+    def edit(self, memory: Memory, changes: MemoryChanges) -> Memory:
+        """Change words, type, last day, reach or tags. Raises InputError where another memory says
+        the same."""
+        given = changes.pop("tags", None)
+        if given is not None:
+            memories.put_tags(self.ctx.tx, memory.id, checked_tags(given), self._edited)
+            if not changes.keys() - {"keep_secret"}:
+                return self._reload(memory.id)
+        return self._reword(memory, changes)
+
+    def _reword(self, memory: Memory, changes: MemoryChanges) -> Memory:
+        here = memories.app_id_of(self.ctx.tx, memory.id)
+        all_apps, sensitive = changes.get("all_apps"), changes.get("sensitive")
+        key, value = changes.get("key"), changes.get("value")
+        app_id = here if all_apps is None else self._home(all_apps)
+        kind, name, words = checked_fact(
+            changes.get("type") or memory.memory_type,
+            memory.key if key is None else key,
+            memory.value if value is None else value,
+        )
+        same = (name, words) == (memory.key, memory.value)
+        secret = not same and is_secret(name, words, changes.get("keep_secret", False))
+        until = changes.get("expires_at", memory.expires_at)
+        if "expires_at" in changes:
+            self._check_day(until)
+        twin = memories.by_sha1(self.ctx.tx, [app_id], memories.sha1_of(kind, name, words))
+        if twin is not None and twin.id != memory.id:
+            raise InputError(f"memory {twin.id} says the same already; delete one of the two")
+        # New words count as said now, so that an older session read later does not override them.
+        said_at = memory.said_at if same else self.ctx.now
+        given = memory.cues if words == memory.value else cues.of_key(name)
+        new = NewMemory(
+            memory_type=kind,
+            key=name,
+            value=words,
+            many=memory.many if name == memory.key else keys.cardinality(name) != "one",
+            search_text=self._search_text(
+                name, words, said_at, cues.distinctive(self.ctx.tx, here, given)
+            ),
+            said_at=said_at,
+            created_by=memory.created_by,
+            expires_at=until,
+            starts_at=memory.starts_at,
+            cues=given,
+            sensitive=_is_sensitive_now(memory, name) or secret if sensitive is None else sensitive,
+        )
+        allow_again(self._writing_to(app_id), new)
+        old = memories.hash_of(self.ctx.tx, memory.id)
+        cause = self._edited
+        facts_changes.rewrite(self.ctx.tx, memory, app_id, new, cause)
+        if memory.active and keys.cardinality(name) == "one":
+            self._retire_rivals(memory.id, app_id, name, cause)
+        embeddings.remove_unused(self.ctx.tx, [old])
+        self._queue(memory.id)
+        if not same:
+            self._reindex_turns(memory.id)
+        return self._reload(memory.id)
+
+    @property
+    def _edited(self) -> Cause:
+        return Cause(self.ctx.now, "user", "edited by hand")
+
+    def restore(self, memory: Memory) -> Memory:
+        """Restore a superseded, merged, ended or expired memory; the value that replaced it is
+        retired."""
+        cause = Cause(self.ctx.now, "user", "restored by hand")
+        apply_due_dates(self.ctx)
+        memory = self._reload(memory.id)
+        app_id = memories.app_id_of(self.ctx.tx, memory.id)
+        over = memory.inactive_reason == "expired"
+        if memory.active:
+            raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
+        if over:
+            changes.set_expiry(self.ctx.tx, memory, None, cause)
+        changes.reactivate(self.ctx.tx, memory, cause, said_at=self.ctx.now)
+        if not memory.many:
+            self._retire_rivals(memory.id, app_id, memory.key, cause)
+        self._queue(memory.id)
+        return self._reload(memory.id)
+
+    def undelete(self, memory: Memory) -> Memory:
+        """Undo a deletion that is not purged yet; a value stored meanwhile is retired.
+
+        That is also a no to a program that asked to forget it.
+        """
+        purge.unhide(self.ctx, memory)
+        inbox.reject_requests_to_forget(self.ctx.tx, memory.id)
+        back = self._reload(memory.id)
+        if back.active and keys.cardinality(back.key) == "one":
+            app_id = memories.app_id_of(self.ctx.tx, back.id)
+            cause = Cause(self.ctx.now, "user", "deletion undone")
+            self._retire_rivals(back.id, app_id, back.key, cause)
+        return back
+
+    def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
+        """Retire the other values that hold now; those that start later stay."""
+        there = memories.with_key(self.ctx.tx, [app_id], key)
+        begun = [m for m in there if m.starts_at is None or m.starts_at <= self.ctx.today]
+        if memory_id not in {m.id for m in begun}:
+            return
+        for rival in begun:
+            if rival.id != memory_id:
+                changes.deactivate(self.ctx.tx, rival, "superseded", cause, replaced_by=memory_id)
+
+    def _reindex_turns(self, memory_id: int) -> None:
+        """Index the turns that taught a memory with what it says now."""
+        proofs = history.evidence_of_memory(self.ctx.tx, memory_id)
+        turns.rewrite(self.ctx, sorted({proof.session_id for proof in proofs}))
+
+    def _search_text(self, key: str, value: str, said_at: datetime, given: Sequence[str]) -> str:
+        return search_text(key, value, said_at, self.ctx.zone, cues=given)
+
+    def _check_day(self, day: date | None) -> None:
+        if isinstance(day, datetime):
+            raise InputError("the last day is a date without a time; give day.date()")
+        if day is not None and day < self.ctx.today:
+            raise InputError(f"{day.isoformat()} is over already; give today or a later day")
+
+    def _home(self, all_apps: bool) -> int:
+        """The scope row of what is kept for this app, or for all."""
+        app_id = self.ctx.scope.shared if all_apps else self.ctx.scope.own
+        assert app_id is not None
+        return app_id
+
+    def _writing_to(self, app_id: int) -> Context:
+        return replace(self.ctx, scope=ScopeIds(app_id, self.ctx.scope.shared))
+
+    def _queue(self, memory_id: int) -> None:
+        if self.embeds:
+            queue_embedding(self.ctx, [memory_id])
+
+    def _reload(self, memory_id: int) -> Memory:
+        found = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
+        if found is None:
+            raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
+        return found
+
+
+def _is_sensitive_now(memory: Memory, key: str) -> bool:
+    """Whether a memory is sensitive where the user does not say: as before, or by its new key."""
+    return memory.sensitive or (key != memory.key and is_sensitive(key))
+
+
+def checked_fact(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, str]:
+    """Type, key and value as they are stored. Raises InputError for those that cannot be."""
+    kind = memory_type.strip().casefold()
+    if kind not in MEMORY_TYPES:
+        raise InputError(f"{memory_type!r} is no type; use {', '.join(MEMORY_TYPES)}")
+    name = keys.canonical(keys.normalise_key(one_line(key, "key", 200)))
+    return kind, name, one_line(value, "value", VALUE_LIMIT)
+
+
+def checked_tags(given: Iterable[str]) -> tuple[str, ...]:
+    """Tags as they are stored. Raises InputError for those that cannot be, as for what looks like a
+    secret."""
+    said = given if isinstance(given, str) else [*given]
+    found = clean_tags(said)
+    if any(is_secret("tag", tag, keep=True) for tag in (*said, *found)):  # a key may have capitals
+        raise InputError("a tag looks like a secret; leave it out")
+    return found
+
+
+def is_secret(key: str, value: str, keep: bool) -> bool:
+    """Whether a value looks like a secret other than an e-mail address or a phone number. Raises
+    SecretError unless ``keep``."""
+    kinds = {secret.kind for _words, secret in secrets.find_in_fact(key, value)}
+    grave = sorted(kinds - secrets.PERSONAL)
+    if grave and not keep:
+        raise SecretError(grave[0])
+    return bool(grave)

@@ -1,0 +1,431 @@
+"""Other mentions of a memory, which forgetting it leaves: finding them, and blanking them as well.
+
+They are found before the memory is forgotten, while its words are known: messages by the keyword
+index, everything else by reading it. The same word may mean something else there, so the user
+chooses. In messages, titles, summaries and notes the words are blanked; another memory with them is
+forgotten; inbox items and refusals are removed.
+
+The words by which a text gives a value away, and where they stand, in any case and inflection.
+
+Of "Quokkaland Ltd" it is the first word: names and rare words identify a value, common ones do not.
+Where all words of a value are common, only all of them together do.
+
+Blanking words in a note. Its chunks keep their places, and those that held a word are made
+anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from memchat.db import database, jobs, messages, sessions
+from memchat.db.apps import Context
+from memchat.errors import InputError
+from memchat.facts import history, inbox, memories, refusals
+from memchat.facts.history import Cause
+from memchat.facts.memories import FORGOTTEN
+from memchat.forget import purge, redaction
+from memchat.language import text
+from memchat.language.lexicon import FUNCTION_WORDS
+from memchat.language.numbers import DATE_WORDS, NUMBER_WORDS
+from memchat.language.text import folded
+from memchat.notes import chunks, rows
+from memchat.notes.chunks import NewChunk
+from memchat.search import keywords, receipts
+from memchat.search import turns as search_turns
+from memchat.types import Elsewhere, Memory, NewNote, Place, PlaceKind
+
+_WORD = re.compile(
+    "[^\\W_](?:[^\\W_]|[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f"
+    "\u0670\u0900-\u0903\u093a-\u094f])*"
+)
+_FORMS_OF_FIRMS = """
+    ab ag bv co company corp corporation gmbh group inc kg limited llc llp ltd nv oy plc pte pty sa
+    sarl sas spa srl
+"""
+_OF_FIRMS = frozenset(_FORMS_OF_FIRMS.split())
+_SHORT = 3
+"""Up to so many words a value may be a bare name, whose first capital means something."""
+_FEW, _FEW_SHARE = 10, 0.02
+_NAMED, _NAMED_SHARE = 20, 0.5
+"""In so many of the messages or memories, and in such a share of them, a word is not common yet: of
+the plain ones, and of names."""
+_PREFIX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifyingWords:
+    """Groups of words: a text mentions a value where it has all words of any group."""
+
+    groups: tuple[tuple[str, ...], ...]
+
+    def spans(self, texts: Mapping[int, str]) -> dict[int, set[tuple[int, int]]]:
+        """Where the words stand, for each of these texts that mentions a value."""
+        words = sorted({word for group in self.groups for word in group})
+        stems = keywords.stems(words)
+        said = {key: self._similar_words(content, words) for key, content in texts.items()}
+        stems |= keywords.stems({word for runs in said.values() for word, _ in runs} - stems.keys())
+        found = {}
+        for key, runs in said.items():
+            at = {word: self._places(word, texts[key], runs, stems) for word in words}
+            held = [group for group in self.groups if all(at[word] for word in group)]
+            if held:
+                found[key] = {span for group in held for word in group for span in at[word]}
+        return found
+
+    def prefixes(self) -> list[str]:
+        """For each group the prefix that all forms of its first word share."""
+        firsts = [group[0] for group in self.groups]
+        stems = keywords.stems(firsts)
+        return [_common_prefix(word, stems) for word in firsts]
+
+    @staticmethod
+    def _similar_words(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
+        """The folded words of a text that begin like any of these, with their places."""
+        starts = {word[:_PREFIX] for word in words}
+        whole = folded(content)
+        if not any(start in whole for start in starts):
+            return []
+        if content.isascii():  # folded letter by letter
+            runs = ((m[0], m.span()) for m in _WORD.finditer(whole))
+        else:
+            runs = ((folded(m[0]), m.span()) for m in _WORD.finditer(content))
+        return [(word, span) for word, span in runs if word[:_PREFIX] in starts]
+
+    @staticmethod
+    def _places(
+        word: str,
+        content: str,
+        runs: Sequence[tuple[str, tuple[int, int]]],
+        stems: Mapping[str, str],
+    ) -> set[tuple[int, int]]:
+        if keywords.UNSPACED.search(word):
+            return redaction.spans_of([word], content)
+        return {span for said, span in runs if stems.get(said, said) == stems.get(word, word)}
+
+
+def identifying_words(
+    tx: Connection, app_ids: Sequence[int], values: Iterable[str]
+) -> IdentifyingWords:
+    """The words that identify any of these values among the messages and memories of these
+    scopes."""
+    said = keywords.count_messages(tx, app_ids)
+    stored = keywords.count_memories(tx, app_ids)
+
+    def rare(word: str, few: int, share: float) -> bool:
+        most = max(few, int(share * stored))
+        if keywords.is_held_by_more(tx, "memories", app_ids, word, most):
+            return False
+        held = keywords.rows_holding_all(tx, "messages", app_ids, [word])
+        return len(held) <= max(few, share * said)
+
+    groups: dict[tuple[str, ...], None] = {}
+    for value in values:
+        words, names = _words(value), _names(value)
+        distinctive = [word for word in words if word in names and rare(word, _NAMED, _NAMED_SHARE)]
+        distinctive = distinctive or [word for word in words if rare(word, _FEW, _FEW_SHARE)]
+        groups |= dict.fromkeys((word,) for word in distinctive)
+        if words and not distinctive:
+            groups[tuple(sorted(words))] = None
+    return IdentifyingWords(tuple(groups))
+
+
+def _words(value: str) -> list[str]:
+    """The folded words of a value that may identify it; runs of scripts without spaces are one
+    word."""
+    runs = keywords.UNSPACED.findall(folded(value))
+    spaced = keywords.UNSPACED.sub(" ", folded(value))
+    said = [m[0] for m in _WORD.finditer(spaced)]
+    kept = [
+        word
+        for word in said
+        if keywords.query_terms(word)
+        and word not in FUNCTION_WORDS
+        and len(word) >= (3 if word.isdigit() else 2)
+    ]
+    common = _OF_FIRMS | DATE_WORDS.keys() | NUMBER_WORDS.keys()
+    rare = [word for word in kept if word not in common]
+    return list(dict.fromkeys([*(rare or kept), *(run for run in runs if len(run) > 1)]))
+
+
+def _names(value: str) -> set[str]:
+    short = len(value.split()) <= _SHORT
+    found = {folded(name) for name in text.names(value, from_start=short)}
+    return {word for name in found for word in _WORD.findall(name)}
+
+
+def _common_prefix(word: str, stems: Mapping[str, str]) -> str:
+    """What a word shares with all forms of its stem; the last letter of the stem may change."""
+    return word[: max(len(stems.get(word, word)) - 1, 1)] if word.isascii() else word
+
+
+def blank_note_words(
+    ctx: Context, app_ids: Sequence[int], note_id: int, identifying: IdentifyingWords
+) -> set[int]:
+    """Blank the words in the title and the text of a note of these scope rows, in the caller's
+    transaction.
+
+    Gives the scope rows whose saved vector index must be dropped.
+    """
+    tx = ctx.tx
+    note, app_id = rows.get(tx, app_ids, note_id), rows.app_id_of(tx, note_id)
+    if note is None or app_id is None:
+        return set()
+    title = None if note.title is None else _blanked(note.title, identifying)
+    text = _blanked(note.text, identifying)
+    if (title, text) == (note.title, note.text):
+        return set()
+    parts = [_without(part, identifying) for part in chunks.parts(tx, note_id)]
+    new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
+    # A filler may have more tokens than the words in its place: the job looks at the sizes anew.
+    rows.put(tx, app_id, new, ctx.now, sized_for=None)
+    chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts, ctx.now)
+    rows.remove_from_chats(tx, note_id)
+    jobs.enqueue(tx, "note", app_id, note_id, ctx.now)
+    return {app_id}
+
+
+def _without(part: NewChunk, identifying: IdentifyingWords) -> NewChunk:
+    return part if part.masked is None else replace(part, masked=_blanked(part.masked, identifying))
+
+
+def _blanked(content: str, identifying: IdentifyingWords) -> str:
+    return redaction.blank(content, identifying.spans({0: content}).get(0, ()))
+
+
+_AROUND = 60
+"""Characters on each side of a word that are shown with it."""
+
+
+def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
+    """What still mentions these memories when they are forgotten. The result has the id of the
+    first."""
+    gone = purge.with_merged(tx, chosen)
+    occurrences = redaction.Occurrences()
+    for memory in gone.values():
+        redaction.collect_occurrences(tx, memory, memories.app_id_of(tx, memory.id), occurrences)
+    app_ids = sorted(
+        {i for app_id in occurrences.scopes for i in keywords.related_app_ids(tx, app_id)}
+    )
+    values = sorted({value for facts in occurrences.scopes.values() for _, value in facts})
+    identifying = identifying_words(tx, app_ids, values)
+    if not identifying.groups:
+        return Elsewhere(chosen[0].id, (), ())
+    search = _Search(tx, app_ids, identifying, occurrences, frozenset(gone))
+    found = sorted(search.every(), key=lambda place: (place.at, place.id), reverse=True)
+    return Elsewhere(chosen[0].id, identifying.groups, tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Searches some scopes, leaving out what forgetting removes anyway."""
+
+    tx: Connection
+    app_ids: Sequence[int]
+    identifying: IdentifyingWords
+    occurrences: redaction.Occurrences
+    gone: frozenset[int]
+
+    def every(self) -> Iterator[Place]:
+        yield from self._messages()
+        yield from self._descriptions()
+        yield from self._memories()
+        yield from self._notes()
+        yield from self._proposals("inbox", keywords.inbox_texts(self.tx, self.app_ids))
+        yield from self._proposals("refusal", keywords.refusal_texts(self.tx, self.app_ids))
+
+    def _messages(self) -> Iterator[Place]:
+        ids = set(keywords.partly_indexed(self.tx, self.app_ids, self.identifying.prefixes()))
+        for group in self.identifying.groups:
+            ids |= keywords.rows_holding_all(self.tx, "messages", self.app_ids, group)
+        turns = messages.by_ids(self.tx, sorted(ids))
+        left = {turn.id: redaction.redacted_text(turn, self.occurrences) for turn in turns.values()}
+        for turn_id, spans in self.identifying.spans(left).items():
+            turn = turns[turn_id]
+            kind: PlaceKind = "message" if turn.role == "user" else "reply"
+            shown = _excerpt(left[turn_id], spans)
+            yield Place(kind, turn_id, turn.session_id, turn.created_at, shown)
+
+    def _descriptions(self) -> Iterator[Place]:
+        rows = {row[0]: row for row in keywords.titles_and_summaries(self.tx, self.app_ids)}
+        kinds: tuple[tuple[PlaceKind, int], ...] = (("title", 1), ("summary", 2))
+        for kind, column in kinds:
+            said = {i: row[column] for i, row in rows.items() if row[column]}
+            for session_id, spans in self.identifying.spans(said).items():
+                values = self.occurrences.values.get(session_id, set())
+                taught = session_id in self.occurrences.quotes
+                if not (taught or redaction.mentions_any(said[session_id], values)):
+                    at = database.parse_time(rows[session_id][3])
+                    yield Place(kind, session_id, session_id, at, _excerpt(said[session_id], spans))
+
+    def _memories(self) -> Iterator[Place]:
+        ids = set(keywords.unindexed_memories(self.tx, self.app_ids))
+        for group in self.identifying.groups:
+            ids |= keywords.rows_holding_all(self.tx, "memories", self.app_ids, group)
+        there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
+        said = {memory.id: self._lines(memory) for memory in there.values()}
+        for memory_id, spans in self.identifying.spans(said).items():
+            shown = _excerpt(said[memory_id], spans)
+            yield Place("memory", memory_id, None, there[memory_id].said_at, shown)
+
+    def _notes(self) -> Iterator[Place]:
+        ids: set[int] = set()
+        for group in self.identifying.groups:
+            ids |= keywords.rows_holding_all(self.tx, "chunks", self.app_ids, group)
+        rows = {row[0]: row for row in keywords.note_texts(self.tx, ids)}
+        titles = self.identifying.spans({i: row[1] for i, row in rows.items()})
+        texts = self.identifying.spans({i: row[2] for i, row in rows.items()})
+        for note_id in sorted(titles.keys() | texts.keys()):
+            _, title, content, at, file = rows[note_id]
+            shown = f"{redaction.blank(title, sorted(titles.get(note_id, ())))}"
+            if note_id in texts:
+                shown += f": {_excerpt(content, texts[note_id])}"
+            yield Place("note", note_id, None, database.parse_time(at), shown, has_file=bool(file))
+
+    def _lines(self, memory: Memory) -> str:
+        """A memory in all the wordings that it ever had, and its tags."""
+        facts = redaction.all_wordings(memory, history.events_of_memory(self.tx, memory.id))
+        lines = sorted(f"{key.replace('_', ' ')}: {value}" for key, value in facts)
+        return "\n".join([*lines, *memory.tags])
+
+    def _proposals(
+        self, kind: PlaceKind, rows: Sequence[tuple[int, int | None, datetime, str]]
+    ) -> Iterator[Place]:
+        found = {row[0]: row for row in rows}
+        every = {i: row[3] for i, row in found.items()}
+        facts = {fact for each in self.occurrences.scopes.values() for fact in each}
+        turns = messages.by_ids(self.tx, sorted({row[1] for row in rows if row[1] is not None}))
+        for item_id, spans in self.identifying.spans(every).items():
+            _, message_id, at, said = found[item_id]
+            turn = turns.get(message_id) if message_id is not None else None
+            rewritten = (
+                turn is not None and redaction.redacted_text(turn, self.occurrences) != turn.content
+            )
+            if not (rewritten or redaction.spans_of(redaction.searched_wordings(facts), said)):
+                session_id = turn.session_id if turn is not None else None
+                yield Place(kind, item_id, session_id, at, _excerpt(said, spans))
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsToBlank:
+    """The mentions that the user wants blanked, as the job stores them."""
+
+    words: tuple[tuple[str, ...], ...]
+    ids: frozenset[tuple[str, int]]
+    """Kind and id of each place."""
+
+    @classmethod
+    def of(cls, found: Elsewhere) -> MentionsToBlank:
+        return cls(found.words, frozenset((place.kind, place.id) for place in found.places))
+
+    @classmethod
+    def load(cls, how: str | None) -> MentionsToBlank | None:
+        """Read what ``dump`` wrote; None for a purge of another kind."""
+        if how is None or not how.startswith("{"):
+            return None
+        held = json.loads(how)
+        words = tuple(tuple(group) for group in held["words"])
+        return cls(words, frozenset((kind, number) for kind, number in held["places"]))
+
+    def dump(self) -> str:
+        return json.dumps({"words": self.words, "places": sorted(self.ids)})
+
+    def of_kind(self, kind: PlaceKind) -> set[int]:
+        return {number for one, number in self.ids if one == kind}
+
+
+def instructions(keep_transcript: bool, chosen: Elsewhere | None) -> str | None:
+    """What the job is told that purges a memory. Raises InputError for both at once."""
+    if keep_transcript and chosen is not None:
+        raise InputError("what is written cannot both be kept and blanked")
+    if chosen is not None and chosen.places:
+        return MentionsToBlank.of(chosen).dump()
+    return purge.KEEP_TRANSCRIPT if keep_transcript else None
+
+
+def queue(
+    tx: Connection, found: Elsewhere, app_id: int, now: datetime, *, blank_at: datetime
+) -> None:
+    """Have these mentions blanked by the job that purges the memory, so that undoing the deletion
+    undoes both."""
+    wanted = MentionsToBlank.of(found)
+    before = MentionsToBlank.load(jobs.instructions(tx, "forget", found.memory_id))
+    if before is not None:
+        wanted = MentionsToBlank(wanted.words, wanted.ids | before.ids)
+    how = wanted.dump()
+    jobs.enqueue(tx, "forget", app_id, found.memory_id, now, run_at=blank_at, how=how)
+
+
+def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
+    """Blank the chosen mentions that this scope row can see, in the caller's transaction.
+
+    Gives the scope rows whose saved vector index must be dropped.
+    """
+    tx = ctx.tx
+    app_ids = keywords.related_app_ids(tx, app_id)
+    facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
+    # One that was deleted by itself has a purge of its own.
+    chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
+    stale = purge.forget(ctx, chosen_facts)
+    _drop_proposals(tx, app_ids, chosen)
+    for related_id in app_ids:
+        # Nobody was asked about the words of deleted notes, and undoing would bring them back.
+        rows.purge_all(tx, related_id)
+    for note_id in sorted(chosen.of_kind("note")):
+        stale |= blank_note_words(ctx, app_ids, note_id, IdentifyingWords(chosen.words))
+    turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
+    described = chosen.of_kind("title") | chosen.of_kind("summary")
+    rewritten: list[int] = []
+    for session_id in sorted({turn.session_id for turn in turns.values()} | described):
+        found = sessions.by_id(tx, session_id)
+        if found is None or found[1] not in app_ids:
+            continue
+        rewritten += _blank_turns(tx, session_id, turns.keys(), IdentifyingWords(chosen.words))
+        _blank_description(tx, session_id, chosen)
+        search_turns.rewrite(ctx, [session_id])
+        stale.add(found[1])
+    purge.request_scrub(tx)
+    touched = history.proved_memories(tx, rewritten)
+    return stale | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+
+
+def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBlank) -> None:
+    waiting = {row[0] for row in keywords.inbox_texts(tx, app_ids)}
+    refused = {row[0] for row in keywords.refusal_texts(tx, app_ids)}
+    inbox.remove(tx, sorted(waiting & chosen.of_kind("inbox")))
+    refusals.remove(tx, sorted(refused & chosen.of_kind("refusal")))
+
+
+def _blank_turns(
+    tx: Connection, session_id: int, ids: Collection[int], identifying: IdentifyingWords
+) -> list[int]:
+    turns = messages.of_session(tx, session_id)
+    held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
+    texts = {t.id: redaction.blank(t.content, held[t.id]) for t in turns if t.id in held}
+    if texts:
+        receipts.remove_prompts(tx, [turn.id for turn in turns if turn.role == "assistant"])
+    return redaction.rewrite_turns(tx, session_id, turns, texts)
+
+
+def _blank_description(tx: Connection, session_id: int, chosen: MentionsToBlank) -> None:
+    title, summary = sessions.description(tx, session_id)
+    said = {0: title, 1: summary}
+    wanted = {0: chosen.of_kind("title"), 1: chosen.of_kind("summary")}
+    texts = {n: words for n, words in said.items() if words and session_id in wanted[n]}
+    for n, spans in IdentifyingWords(chosen.words).spans(texts).items():
+        said[n] = redaction.blank(texts[n], spans)
+    redaction.set_description(tx, session_id, said[0], said[1])
+
+
+def _excerpt(content: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text around the first of these places, each of them blanked."""
+    every = sorted(spans)
+    start, end = max(every[0][0] - _AROUND, 0), every[0][1] + _AROUND
+    shown = " ".join(redaction.blank(content, every)[start:end].split())
+    return f"{'…' if start else ''}{shown}{'…' if end < len(content) else ''}"

@@ -1,0 +1,409 @@
+"""Forgetting for good: the row, its vector, keyword rows, quotes, and its words in conversations.
+
+``hide`` takes a memory out of sight at once and queues the purge, which is ``forget``. What stays
+is a tombstone of keyed hashes, which recognises the fact when it comes again, and an event without
+words. What is to be blanked is collected first, from the unchanged text; then each conversation is
+read and blanked once, with a filler of the same length, so that the quotes of other facts keep
+their place. The last step, ``scrub``, removes the bytes from the file. It waits for readers and is
+repeated until it succeeds.
+
+Replies that a model was writing while a fact was forgotten: the purge could not see them yet.
+
+A deletion that is not purged yet changes nothing here: its purge will find the stored reply.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from memchat.db import apps, jobs, messages, records, sessions
+from memchat.db.apps import Context
+from memchat.db.database import Database
+from memchat.facts import changes, cues, history, inbox, lists, memories, refusals
+from memchat.facts.history import Cause
+from memchat.facts.memories import FORGOTTEN
+from memchat.forget import redaction, tombstones
+from memchat.forget.tombstones import Mark
+from memchat.language import text
+from memchat.language.text import folded
+from memchat.notes import rows as notes_rows
+from memchat.search import embeddings, keywords, render, turns
+from memchat.types import Hit, Memory, Message
+
+SCRUB_PENDING = "scrub_pending"
+KEEP_TRANSCRIPT = "keep-transcript"
+"""The kind of a purge that leaves the users' messages as they are."""
+
+
+def hide(ctx: Context, memory: Memory, *, hold: float | None, how: str | None = None) -> set[int]:
+    """Take a memory, and those merged into it, out of sight, and queue the purge in ``hold``
+    seconds; with None no purge is queued before ``queue_purge``.
+
+    Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
+    dropped.
+    """
+    tx, now = ctx.tx, ctx.now
+    gone = with_merged(tx, [memory])
+    for one in gone.values():
+        if one.inactive_reason == FORGOTTEN:
+            continue  # it was deleted by itself, and has a purge of its own
+        app_id = memories.app_id_of(tx, one.id)
+        facts = redaction.all_wordings(one, history.events_of_memory(tx, one.id))
+        tombstones.add(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
+        changes.hide(tx, one, app_id, Cause(now, "user"))
+        _drop_proposals(tx, app_id, facts)
+    if hold is not None:
+        queue_purge(ctx, memory, hold, how)
+    return history.app_ids_of(tx, list(gone))
+
+
+def queue_purge(ctx: Context, memory: Memory, hold: float, how: str | None = None) -> None:
+    """Queue the purge of a hidden memory in ``hold`` seconds."""
+    app_id, purge_at = memories.app_id_of(ctx.tx, memory.id), ctx.now + timedelta(seconds=hold)
+    jobs.enqueue(ctx.tx, "forget", app_id, memory.id, ctx.now, run_at=purge_at, how=how)
+
+
+def unhide(ctx: Context, memory: Memory) -> None:
+    """Undo ``hide`` while the purge is not done yet."""
+    tx = ctx.tx
+    jobs.cancel(tx, "forget", [memory.id])
+    for one in with_merged(tx, [memory]).values():
+        if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
+            tombstones.remove_of_memory(tx, one.id)
+            app_id = memories.app_id_of(tx, one.id)
+            changes.unhide(tx, one.id, app_id, Cause(ctx.now, "user", "deletion undone"))
+
+
+def purge_hidden_duplicate(ctx: Context, app_id: int, sha1: str) -> None:
+    """Purge a hidden row at once where the same fact is about to be stored by hand.
+
+    Its vector left the saved index when it was hidden.
+    """
+    for memory in changes.listed(ctx.tx, [app_id], sha1=sha1):
+        kept = jobs.instructions(ctx.tx, "forget", memory.id) == KEEP_TRANSCRIPT
+        forget(ctx, [memory], keep_transcript=kept)
+
+
+def forget(
+    ctx: Context,
+    chosen: Iterable[Memory],
+    *,
+    keep_transcript: bool = False,
+    tombstone: bool = True,
+) -> set[int]:
+    """Purge memories, and those merged into them, from every table, in the caller's transaction.
+
+    ``keep_transcript`` leaves the messages, but lets nothing be found in them or learned from them.
+    Without ``tombstone`` only these memories are purged, the same may be learned again, and titles
+    of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
+    """
+    tx, now = ctx.tx, ctx.now
+    gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
+    if not gone:
+        return set()
+    ids = list(gone)
+    stale = history.app_ids_of(tx, ids)
+    homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
+    hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
+    occurrences = redaction.Occurrences()
+    for memory in gone.values():
+        if tombstone:
+            # What was said between hiding and purging counts as said after it was forgotten.
+            when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
+            facts = redaction.all_wordings(memory, history.events_of_memory(tx, memory.id))
+            tombstones.add(
+                tx, homes[memory.id], memory.id, _tombstone_marks(tx, memory.id, facts), when
+            )
+        redaction.collect_occurrences(tx, memory, homes[memory.id], occurrences)
+        redaction.drop_receipt_lines(tx, redaction.shown_together(tx, memory.id))
+    jobs.cancel(tx, "embed", ids)
+    changes.remove(tx, ids)
+    reworded: set[int] = set()
+    if tombstone:
+        for app_id, every in occurrences.scopes.items():
+            _drop_proposals(tx, app_id, every)
+            reworded |= strip_cues(tx, app_id, every)
+    rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
+    # The search text of a turn holds the facts that were learned from it.
+    turns.rewrite(ctx, occurrences.values)
+    stale.update(sessions.app_id_of(tx, session_id) for session_id in occurrences.values)
+    touched = reworded.union(history.proved_memories(tx, rewritten))
+    embeddings.remove_unused(tx, hashes)
+    history.blank_events(tx, ids)
+    cause = Cause(now, "user")
+    for memory_id, app_id in homes.items():
+        history.record(tx, memory_id, app_id, "forget", cause)
+    request_scrub(tx)
+    unquoted = rewritten if keep_transcript else ()
+    return stale | redaction.reindex(ctx, touched, cause, without=unquoted)
+
+
+def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
+    """The turns whose receipt lines may hold words of this memory, or a title that mentions it."""
+    proofs = history.evidence_of_memory(tx, memory_id)
+    titled = sessions.titles(tx, [proof.session_id for proof in proofs])
+    turns = {proof.message_id for proof in proofs}
+    for session_id in (i for i, title in titled.items() if title is not None):
+        turns.update(messages.ids_of(tx, session_id))
+    return turns
+
+
+def forget_message(ctx: Context, message: Message) -> set[int]:
+    """Remove one turn, and title and summary of its conversation where they mention it.
+
+    Gives the scope rows whose saved vector index must be dropped.
+    """
+    tx = ctx.tx
+    touched = _drop_turns(tx, [message])
+    app_id = sessions.app_id_of(tx, message.session_id)
+    messages.remove(tx, [message.id])
+    refusals.remove_without_message(tx, message.session_id)
+    refused = refusals.texts_of(tx, message.session_id)
+    said = redaction.meaningful_words(message.content)
+    refusals.remove(
+        tx,
+        [one_id for one_id, words in refused.items() if redaction.meaningful_words(words) & said],
+    )
+    waiting = inbox.values_of_session(tx, message.session_id)
+    inbox.remove(
+        tx,
+        [item_id for item_id, value in waiting.items() if redaction.meaningful_words(value) & said],
+    )
+    redaction.blank_description(tx, message.session_id, [message.content])
+    request_scrub(tx)
+    return {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+
+
+def forget_session(ctx: Context, session_id: int) -> set[int]:
+    """Remove a conversation. What it taught stays, but without its quotes as proof.
+
+    Gives the scope rows whose saved vector index must be dropped.
+    """
+    tx = ctx.tx
+    turns = messages.of_session(tx, session_id)
+    touched = _drop_turns(tx, turns)
+    app_id = sessions.app_id_of(tx, session_id)
+    for kind in ("extract", "verify", "index"):
+        jobs.cancel(tx, kind, [session_id])
+    sessions.remove(tx, session_id)
+    history.detach_session(tx, session_id)
+    request_scrub(tx)
+    return {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+
+
+def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
+    """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
+    many memories it had, and the scope rows whose saved vector index must be dropped."""
+    tx = ctx.tx
+    rows = lists.text_hashes(tx, app_id)
+    facts, shown = _contents_of_app(tx, app_id, rows)
+    others = apps.other_ids(tx, app_id)
+    touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
+    keywords.remove(tx, "memories", list(rows))
+    sessions.remove_summaries(tx, app_id)
+    notes_rows.remove_all(tx, app_id)
+    notes_rows.purge_all(tx, app_id)
+    apps.remove(tx, app_id)
+    # Only what other apps hold is left now.
+    left = lists.sent_to_models(tx, {i for every in shown for i in every})
+    for every in shown:
+        if not left.isdisjoint(every):
+            redaction.drop_receipt_lines(tx, every)
+    if others:
+        touched |= strip_cues(tx, others[0], facts)
+    history.remove_app(tx, app_id)
+    embeddings.remove_unused(tx, list(rows.values()))
+    request_scrub(tx)
+    return len(rows), {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+
+
+def _contents_of_app(
+    tx: Connection, app_id: int, ids: Collection[int]
+) -> tuple[set[tuple[str, str]], list[list[int]]]:
+    """The keys and values of an app's memories, now and before, and for each memory those whose
+    lines may hold its words."""
+    there = [
+        *memories.by_ids(tx, [app_id], list(ids)).values(),
+        *changes.listed(tx, [app_id]),
+    ]
+    facts: set[tuple[str, str]] = set()
+    for memory in there:
+        facts |= redaction.all_wordings(memory, history.events_of_memory(tx, memory.id))
+    return facts, [redaction.shown_together(tx, memory.id) for memory in there]
+
+
+def scrub(database: Database) -> bool:
+    """Remove deleted words from the bytes of the file. False while a reader still prevents that."""
+    with database.read() as tx:
+        pending = records.get(tx, SCRUB_PENDING)
+    if pending is None:
+        return True
+    with database.write() as tx:
+        keywords.scrub(tx)
+    if not database.truncate_wal():
+        return False
+    with database.write() as tx:
+        # Only after truncating, so that another process repeats it if this one is killed; and only
+        # this mark: what was forgotten meanwhile is not scrubbed yet.
+        if records.get(tx, SCRUB_PENDING) == pending:
+            records.remove(tx, SCRUB_PENDING)
+    return True
+
+
+def request_scrub(tx: Connection) -> None:
+    """Note that the file still holds the bytes of deleted words."""
+    records.put(tx, SCRUB_PENDING, secrets.token_hex(8))
+
+
+def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
+    """These memories and those merged into them, by id."""
+    gone: dict[int, Memory] = {}
+    todo = list(chosen)
+    while todo:
+        memory = todo.pop()
+        if memory.id not in gone:
+            gone[memory.id] = memory
+            replaced = changes.replaced_memories(tx, memory.id)
+            todo += [other for other in replaced if other.inactive_reason in ("merged", FORGOTTEN)]
+    return gone
+
+
+def _tombstone_marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
+    """The marks by which a fact, in all these wordings, is recognised when it comes again."""
+    marks: set[Mark] = set()
+    proofs = [p for p in history.evidence_of_memory(tx, memory_id) if p.role == "user"]
+    for key, value in facts:
+        marks |= tombstones.fact_marks(key, value)
+        for proof in proofs:
+            marks |= tombstones.proof_marks(key, proof.quote, proof.message_id)
+    return marks
+
+
+def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, str]]) -> None:
+    """Remove inbox items and refusals that propose one of these facts or hold its words."""
+    gone = {(key, text.normal_value(value)) for key, value in facts}
+    lines = redaction.searched_wordings(facts)
+    for store in (inbox, refusals):
+        same = {
+            one_id
+            for one_id, (key, value) in store.facts(tx, app_id).items()
+            if (key, text.normal_value(value)) in gone
+        }
+        echoes = {
+            i for i, words in store.texts(tx, app_id).items() if redaction.spans_of(lines, words)
+        }
+        store.remove(tx, sorted(same | echoes))
+
+
+def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
+    """Remove the cues of other memories that reveal any of these facts; the memories that had such
+    cues."""
+    words = {
+        w
+        for key, value in facts
+        for w in redaction.meaningful_words(f"{key.replace('_', ' ')} {value}")
+    }
+
+    def reveals_fact(every: set[str]) -> set[str]:
+        return {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
+
+    return cues.remove_words(tx, app_id, reveals_fact)
+
+
+def _cue_contains(cue: str, words: Iterable[str]) -> bool:
+    said = text.fold(cue).text
+    return any(w == said or (len(w) >= _shortest_match(w) and w in said) for w in words)
+
+
+def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
+    """The cues that the search index treats as another form of any of these words."""
+    # The index does not hold times and decimals ("day:2") as words.
+    wanted = {folded(word) for word in words if word.isalpha()}
+    said = {cue: folded(cue) for cue in every}
+    stems = keywords.stems(wanted.union(said.values()))
+    forgotten = {stems.get(word, word) for word in wanted}
+    return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}
+
+
+def _shortest_match(word: str) -> int:
+    unspaced = text.UNSPACED.search(word)
+    return redaction.SHORTEST_UNSPACED if unspaced else redaction.SHORTEST_ECHO
+
+
+def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
+    """Remove turns from search before they are deleted; the memories that their quotes prove."""
+    ids = [turn.id for turn in turns]
+    messages.unindex(tx, ids)
+    redaction.drop_turn_lines(tx, ids)
+    redaction.drop_query_vectors(tx, turns)
+    return set(history.proved_memories(tx, ids))
+
+
+Fact = tuple[int, str, str]
+"""Id, key and value."""
+
+
+def facts_in_turns(tx: Connection, turns: Sequence[Message]) -> set[Fact]:
+    """The facts whose quotes stand in turns that a model is about to read."""
+    ids = {i for turn in turns for i in (turn.id, turn.copied_from) if i is not None}
+    drawn = history.learned_from(tx, sorted(ids))
+    return {(fact.memory_id, fact.key, fact.value) for fact in drawn}
+
+
+def drop_forgotten(
+    tx: Connection, hits: Sequence[Hit], read: Collection[Fact], reply: str, zone: ZoneInfo
+) -> tuple[list[Hit], str]:
+    """The lines given for a reply, and the reply, without what was forgotten since.
+
+    ``read`` are the facts that the model read besides those lines.
+    """
+    facts = [_facts_in(hit) for hit in hits]
+    facts_read = {*read}.union(*facts)
+    there = changes.existing(tx, {memory_id for memory_id, _, _ in facts_read})
+    gone = {fact for fact in facts_read if fact[0] not in there}
+    words = {w for _, key, value in gone for w in (value, f"{key}: {value}")}
+    turns = messages.by_ids(tx, [hit.id for hit in hits if hit.kind == "message"])
+    titles = sessions.titles(tx, [turn.session_id for turn in turns.values()])
+    kept = [
+        hit
+        for hit, mine in zip(hits, facts, strict=True)
+        if gone.isdisjoint(mine)
+        and (hit.kind == "memory" or _reads_as_before(hit, turns.get(hit.id), titles, zone))
+    ]
+    return kept, redaction.blank(reply, redaction.spans_of(words, reply))
+
+
+def strip_read_cues(tx: Connection, app_id: int, read: Iterable[Fact]) -> set[int]:
+    """Remove the cues that reveal any of these facts that was forgotten since a model read them.
+
+    To be called in the transaction that wrote the model's answer. Gives the memories whose search
+    text must be written again.
+    """
+    facts_read = {*read}
+    there = changes.existing(tx, {memory_id for memory_id, _, _ in facts_read})
+    gone = {(key, value) for memory_id, key, value in facts_read if memory_id not in there}
+    if not gone:
+        return set()
+    request_scrub(tx)  # the cues were in the file for a moment
+    return strip_cues(tx, app_id, gone)
+
+
+def _facts_in(hit: Hit) -> set[Fact]:
+    """The facts that a line was made from."""
+    own = hit.memory
+    return {*hit.tells} if own is None else {*hit.tells, (own.id, own.key, own.value)}
+
+
+def _reads_as_before(
+    hit: Hit, turn: Message | None, titles: Mapping[int, str | None], zone: ZoneInfo
+) -> bool:
+    """Whether a line about a turn is still the same, with nothing deleted or blanked since."""
+    if turn is None or (hit.session_title and hit.session_title != titles[turn.session_id]):
+        return False
+    now = render.past_turn(turn, zone, title=hit.session_title, changed=hit.since_changed)
+    return now == hit.text

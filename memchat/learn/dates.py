@@ -1,0 +1,490 @@
+"""The last day that a candidate holds: the user's words for it, and the date of its code.
+
+The first day that a candidate holds: the user's words for it, and the date of its code.
+
+Whether a date is the one that a phrase names, as far as the phrase names one.
+
+The model gives dates as codes, and nobody sees when a code is wrong. So it is compared with the
+words that the user said.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from dateutil.relativedelta import relativedelta
+
+from memchat.errors import InputError
+from memchat.facts.keys import cardinality
+from memchat.language import calendar, lexicon
+from memchat.language.calendar import NamedDate, from_date, until_date
+from memchat.language.sentences import Span, find_spans, sentence_around
+from memchat.language.text import UNSPACED, fold, normal_value
+from memchat.learn import ambiguity, verdict
+from memchat.learn.ambiguity import Clause, clause_around, clause_edges
+from memchat.learn.candidate import Candidate
+
+if TYPE_CHECKING:
+    from memchat.learn.verdict import Case, Turn
+
+_SEASON_MONTHS = {
+    "spring": (3, 4, 5, 6),
+    "summer": (6, 7, 8, 9),
+    "autumn": (9, 10, 11, 12),
+    "winter": (12, 1, 2, 3),
+}
+_STEPS = {
+    "d": relativedelta(days=1),
+    "w": relativedelta(weeks=1),
+    "m": relativedelta(months=1),
+    "y": relativedelta(years=1),
+}
+_A_WEEK, _A_YEAR, _A_SEASON = 7, 366, 92
+_MOST_WEEKS = 520
+_A_THIRD = 10
+_NEXT_OF_MONTH = 62
+"""Days ahead in which a day of the month such as the 31st comes at the latest."""
+
+
+def agrees(named: NamedDate, found: date, day: date, *, first: bool = False) -> bool:
+    """Whether ``found``, as understood on ``day``, fits every part of a date that a phrase names.
+    ``first`` is set if it is the first day of the period and not the last."""
+    if named.before:
+        first, found = True, found + timedelta(days=1)
+        if found.year == date.max.year:
+            return False
+    return all(_checks(named, found, day, first))
+
+
+def agrees_in_digits(named: NamedDate, code: str, until: date) -> bool:
+    """The same for a language without word lists: each number in the phrase must be one of the
+    date's."""
+    if code.startswith("+"):
+        count = int("".join(c for c in code if c.isdigit()))
+        return named.numbers <= {count, count * 7 if code.endswith("w") else count}
+    shown = {until.day, until.month, until.year, until.year % 100}
+    shown |= {int(code[-1])} if re.search(r"(?:^|:)q[1-4]$", code) else set()
+    return named.clock or named.numbers <= shown
+
+
+def _checks(named: NamedDate, until: date, day: date, first: bool) -> Iterator[bool]:
+    yield not named.unread
+    yield from _day_checks(named, until, day)
+    if named.near is not None:
+        yield until == day + timedelta(days=named.near)
+    elif named.clock and not _has_day(named):
+        yield until <= day + timedelta(days=1)
+    if named.weekend:
+        yield until.weekday() >= 4 and (until - day).days <= _A_WEEK * (2 if named.next else 1)
+    if named.season is not None:
+        yield until.month in _SEASON_MONTHS[named.season]
+        yield not named.next or (until - day).days >= _A_SEASON
+    if named.quarter is not None:
+        ahead = _begins_quarter(named.quarter, until) if first else named.next
+        yield until == _quarter_end(named.quarter, day) or (ahead and until > day)
+    if named.weekday is not None and (named.count or named.unit):
+        yield _in_that_week(named, until, day)
+    elif named.count is not None and not _has_day(named) and named.month is None:
+        number, unit = named.count
+        yield number <= 9_999 and until == day + _STEPS[unit] * number
+    elif named.unit is not None and not _has_day(named) and named.month is None:
+        yield _in_period(named, until, day)
+
+
+def _has_day(named: NamedDate) -> bool:
+    return bool(named.dates) or named.day is not None or named.weekday is not None
+
+
+def _day_checks(named: NamedDate, until: date, day: date) -> Iterator[bool]:
+    ahead = (until - day).days
+    if named.dates:
+        yield (until.month, until.day) in named.dates
+    if named.day is not None:
+        yield until.day == named.day
+        yield named.month is not None or ahead <= _NEXT_OF_MONTH
+    if named.weekday is not None:
+        yield until.weekday() == named.weekday
+        alone = not named.dates and not any((named.day, named.month, named.count, named.unit))
+        # On a Thursday some mean tomorrow by "next Friday"; the later day is taken.
+        later = (_A_WEEK, _A_WEEK + 1) if named.next else (_A_WEEK,) if named.before else ()
+        yield not alone or ahead < _A_WEEK or ahead in later
+    if named.month is not None:
+        yield until.month == named.month
+        yield not named.end or named.day is not None or _is_month_end(until)
+        yield not named.early or named.day is not None or until.day <= _A_THIRD
+        yield not named.mid or named.day is not None or _A_THIRD <= until.day <= 2 * _A_THIRD
+        yield not named.next or (until.year, until.month) != (day.year, day.month)
+    if named.year is not None:
+        yield until.year == named.year
+    elif named.month is not None or named.dates:
+        yield ahead <= _A_YEAR or (until.month, until.day) == (2, 29)
+
+
+def _in_that_week(named: NamedDate, until: date, day: date) -> bool:
+    """Whether it lies in the week that is named with a weekday: "Monday in two weeks"."""
+    number, unit = named.count or (1, named.unit)
+    if unit != "w" or number > _MOST_WEEKS:
+        return False
+    if named.this or named.end:
+        return _period("w", until) == _period("w", day)
+    if named.count is None and not named.next:
+        return until >= day + _STEPS["w"]
+    return _period("w", until) == _period("w", day + _STEPS["w"] * number)
+
+
+def _in_period(named: NamedDate, until: date, day: date) -> bool:
+    """Whether it lies in this or the next week, month or year, and at its end if the phrase says
+    so."""
+    unit = named.unit or "d"
+    if unit == "d":
+        return day <= until <= day + timedelta(days=31)
+    if named.year is not None:
+        return not named.end or (until.month, until.day) == (12, 31)
+    step = _STEPS[unit]
+    here, there = _period(unit, day), _period(unit, until)
+    if named.next:
+        at_its_end = not named.end or _at_end(unit, until)
+        return (there == _period(unit, day + step) and at_its_end) or (
+            not named.end and until == day + step
+        )
+    if named.end:
+        return there == here and _at_end(unit, until)
+    if named.this:
+        return there == here
+    return (there == here and _at_end(unit, until)) or until >= day + step
+
+
+def _period(unit: str, day: date) -> tuple[int, ...]:
+    if unit == "w":
+        return tuple(day.isocalendar())[:2]
+    return (day.year, day.month) if unit == "m" else (day.year,)
+
+
+def _at_end(unit: str, until: date) -> bool:
+    if unit == "w":
+        return until.weekday() >= 4
+    return _is_month_end(until) if unit == "m" else (until.month, until.day) == (12, 31)
+
+
+def _is_month_end(day: date) -> bool:
+    return day.day == monthrange(day.year, day.month)[1]
+
+
+def _quarter_end(quarter: str, day: date) -> date:
+    month = int(quarter[1]) * 3 if quarter != "quarter" else (day.month + 2) // 3 * 3
+    end = date(day.year, month, monthrange(day.year, month)[1])
+    return end if end >= day else end + relativedelta(years=1)
+
+
+def _begins_quarter(quarter: str, day: date) -> bool:
+    number, month = divmod(day.month + 2, 3)
+    return day.day == 1 and month == 0 and quarter in ("quarter", f"q{number}")
+
+
+UNREAD_END = "the end date could not be read"
+_BESIDE = 25
+"""Characters beside a phrase that tell "May" from "may"."""
+_MOST_YEARS = 100
+_MOST_PLACES = 20
+"""Places of one phrase that are read: each costs a pass over its sentence, which may be long."""
+_SO_FAR = re.compile(
+    rf"(?<!\w)(?:(?:have|has|had|i've|we've|'s) (?:\w+ )?(?:been|\w+ed|had|known)|llevo"
+    rf"|schon|depuis|{calendar.words_for('since')})(?!\w)"
+)
+"""Before a length of time: "I have been learning it for three years"."""
+_STATE = re.compile(
+    r"(?<!\w)(?:married|engaged|together|divorced|with|working|living|verheiratet|zusammen"
+    r"|mariee?s?|casad[oa]s?|juntos|sposat[oa]|insieme|getrouwd)(?!\w)"
+)
+"""What lasts for years: "I'm married for ten years" tells how long it has been so."""
+_BY_NOW = re.compile(r"\s*(?:now|already|so far|schon|jetzt|deja|maintenant|ya|ahora|gia|nu)(?!\w)")
+
+
+def check_expiry(case: Case) -> None:
+    """Find the last day that a candidate holds; the words for it must stand in a quoted message."""
+    candidate = case.candidate
+    code, said = candidate.until, candidate.until_said
+    if said is None and code is None:
+        if candidate.from_said is None:
+            ambiguity.check_temporary(case)
+    elif said is None or not (places := phrase_places(said, case)):
+        if code is None:
+            case.reviews.append(UNREAD_END)
+        else:
+            case.notes.append("the end date was dropped: the user gave no words for it")
+            ambiguity.check_temporary(case)
+    else:
+        case.until = _resolve(case, places)
+    if case.until is None:
+        case.change(until=None, until_said=None)
+
+
+def _resolve(case: Case, places: list[tuple[Turn, Span]]) -> date | None:
+    """The day, where the phrase and its code agree on it and it is said of the candidate."""
+    candidate = case.candidate
+    own = [place for place in places if not _of_something_else(case, *place)]
+    turn, span = (own or places)[-1]
+    clause = clause_around(turn.text, span)
+    named = read_phrase(turn, span, clause)
+    day = turn.said_at.astimezone(case.zone).date()
+    if named.over and own and candidate.relation == "ends":
+        return None  # that is what the end says: it is over now
+    if named.over and own:
+        case.refusals.append("it was already over when it was said")
+        return None
+    if named.endless and own:
+        case.notes.append("it was said to hold for good")
+        return None
+    if named.since and named.count is None:
+        case.notes.append("the words for its end say since when it has been so")
+        return None
+    if candidate.until is None:
+        case.reviews.append(UNREAD_END)
+        return None
+    try:
+        until = until_date(candidate.until, turn.said_at, case.zone)
+    except InputError as error:
+        case.reviews.append(f"{UNREAD_END}: {error}")
+        return None
+    until = a_week_later(named, candidate.until, until, day)
+    languages = languages_near(turn, span, case)
+    if not own:
+        case.signals.append("the end date is said of something else; it may not end then")
+    elif named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
+        case.signals.append(f"“{span.text}” may be how long it has been so, not how long it will")
+    elif not code_matches_phrase(named, candidate.until, until, day, languages):
+        case.reviews.append(f"{UNREAD_END}: “{span.text}” may be another day")
+    elif until.year - day.year > _MOST_YEARS:
+        case.reviews.append(f"{UNREAD_END}: it is more than a hundred years away")
+    elif until < day and candidate.relation == "ends":
+        return None
+    elif until < day:
+        case.refusals.append("it was already over when it was said")
+    else:
+        return until
+    return None
+
+
+def read_phrase(turn: Turn, span: Span, clause: Clause) -> NamedDate:
+    """What a phrase names where it stands."""
+    before = turn.text[max(clause.sentence.start, span.start - _BESIDE) : span.start]
+    return calendar.parse_phrase(span.text, before, turn.text[span.end : span.end + _BESIDE])
+
+
+def phrase_places(said: str, case: Case) -> list[tuple[Turn, Span]]:
+    """Where a phrase stands in the user's own words of the quoted messages, in their order, and of
+    many places those nearest to a quote; where no spaces part words, of any length."""
+    turns = sorted(case.quoted_turns(), key=lambda turn: turn.message_id)
+    places = [
+        (turn, span)
+        for turn in turns
+        for span in _spans(said, turn.text)
+        if not verdict.is_quoted(turn.text, span.start, span.end)
+    ]
+    if len(places) <= _MOST_PLACES:
+        return places
+    near = nsmallest(_MOST_PLACES, places, key=lambda place: _from_quote(case, *place))
+    return sorted(near, key=lambda place: (place[0].message_id, place[1].start))
+
+
+def _from_quote(case: Case, turn: Turn, span: Span) -> int:
+    """Characters between a place and the nearest quote of its message."""
+    return min(
+        max(quote.start - span.end, span.start - quote.end, 0)
+        for quoted, quote in case.proofs
+        if quoted.id == turn.id
+    )
+
+
+def code_matches_phrase(
+    named: NamedDate,
+    code: str,
+    found: date,
+    day: date,
+    languages: tuple[str, ...],
+    first: bool = False,
+) -> bool:
+    """Whether a phrase and the date of its code agree, as far as the phrase's language is read."""
+    known = bool(languages) and calendar.reads_dates(languages[0])
+    if known or (not languages and named.led):
+        return named.anything and agrees(named, found, day, first=first)
+    same_day = named.weekday in (None, found.weekday()) and named.month in (None, found.month)
+    return same_day and not named.unread and agrees_in_digits(named, code.strip(), found)
+
+
+def languages_near(turn: Turn, span: Span, case: Case) -> tuple[str, ...]:
+    """The languages around a phrase, else those of the session."""
+    return ambiguity.languages_in(turn.text, span.start, span.end) or case.languages
+
+
+def a_week_later(named: NamedDate, code: str, found: date, day: date) -> date:
+    """ "Next Friday", said on that day or the day before, is the one after; "Friday of next week"
+    always is."""
+    this_week = found.isocalendar()[:2] == day.isocalendar()[:2]
+    ahead = named.next and ((found - day).days in (0, 1) or (this_week and named.unit == "w"))
+    by_weekday = code.strip().casefold().startswith("weekday:")
+    return date.fromordinal(found.toordinal() + 7) if by_weekday and ahead else found
+
+
+def _spans(said: str, text: str) -> list[Span]:
+    spans = find_spans(said, text)
+    if spans or UNSPACED.search(said) is None:
+        return spans
+    hay, needle = fold(text), normal_value(said)
+    at = hay.text.find(needle) if needle else -1
+    if at < 0:
+        return []
+    start, end = hay.offsets[at], hay.ends[at + len(needle) - 1]
+    return [Span(start, end, text[start:end], ((start, end),))]
+
+
+def _counts_back(named: NamedDate, rest: str, behind: str) -> bool:
+    """Whether a length of time says since when it has been so, not until when it will."""
+    if named.count is None:
+        return False
+    bare = calendar.unaccented(rest)
+    years = named.count[1] == "y" and _STATE.search(bare) is not None
+    return years or bool(_SO_FAR.search(bare) or _BY_NOW.match(calendar.unaccented(behind)))
+
+
+def _of_something_else(case: Case, turn: Turn, span: Span) -> bool:
+    """Whether the phrase stands in a clause with a subject of its own that is not the candidate, or
+    far from every quote."""
+    clause, candidate = clause_around(turn.text, span), case.candidate
+    ends = candidate.relation == "ends"
+    if clause.about(candidate) or (ends and _in_a_quote(case, turn, span)):
+        return False
+    quoted = [
+        sentence_around(turn.text, quote.start, quote.end)
+        for quoted, quote in case.proofs
+        if quoted.id == turn.id
+    ]
+    here = clause.sentence
+    gaps = [turn.text[min(s.end, here.end) : max(s.start, here.start)].strip() for s in quoted]
+    return clause.has_own_subject or all(gaps)
+
+
+def _in_a_quote(case: Case, turn: Turn, span: Span) -> bool:
+    """Whether the phrase is part of the words for it: an end need not name its value."""
+    return any(
+        quoted.id == turn.id and quote.start <= span.start and span.end <= quote.end
+        for quoted, quote in case.proofs
+    )
+
+
+UNREAD_START = "the start date could not be read"
+
+
+def _words(names: Iterable[str]) -> str:
+    return "|".join(sorted(names, key=len, reverse=True))
+
+
+_FULL = [
+    name
+    for name in (*calendar.MONTHS, *calendar.WEEKDAYS, *calendar.SEASONS)
+    if len(name) > 3 or name in ("may", "mai", "ete") or not name.isascii()
+]
+_UNITS = [*calendar.UNITS, *_FULL]
+_NEXT, _TOMORROW = calendar.words_for("next"), calendar.words_for("tomorrow")
+_COMING = rf"(?:{_NEXT})\s*(?:{_words(_UNITS)})|(?:{_words(_UNITS)})\s*(?:{_NEXT})"
+_DAY = (
+    rf"{_COMING}|{_TOMORROW}|\d{{1,2}}\s*[月월](?:\s*\d+\s*[日일])?|\d{{1,2}}(?:st|nd|rd|th|er|\.)?"
+    rf"(?: (?:of |de )?(?:{_words(_FULL)})|(?<=\D)\b)(?: (?:de )?\d{{4}})?"
+    rf"|(?:{_words(_FULL)})(?: (?:de )?\d{{4}}| \d{{1,2}}\b)?|20\d\d"
+)
+_SMALL = r"(?:on |in |the |der |dem |el |la |le |lunes |du |de |d')?"
+
+
+def _from(*, spaced: bool) -> str:
+    """The words for "from" of the languages with spaces between words, or of the others."""
+    codes = [code for code in lexicon.codes() if lexicon.is_spaced(code) is spaced]
+    return "|".join(calendar.unaccented(lexicon.alternatives(code, "from")) for code in codes)
+
+
+_FROM, _GLUED = _from(spaced=True), _from(spaced=False)
+_AHEAD = re.compile(
+    rf"(?<!\w)(?:{_FROM})\s{_SMALL}(?P<day>{_DAY})(?!\w)|(?:{_DAY})(?:\s*(?:{_FROM})(?!\w)|{_GLUED})"
+    rf"|(?:{_GLUED})(?:{_DAY})"
+)
+_BEFORE = 60
+"""Characters before a day in which "until" or "from" is looked for."""
+_NEARER_AHEAD = 183
+"""Days; a month without a year that lies further ahead may as well be the last one."""
+_COMING_DAY = re.compile(rf"(?<!\w)(?:{_COMING})(?!\w)")
+_LASTING = re.compile(rf"(?:{calendar.words_for('until', 'leads', 'before')}|over|the|die)\s*$")
+_RANGE = re.compile(rf"\s*(?:-|(?:to|through|{calendar.words_for('until')})\s)")
+
+
+def check_start(case: Case) -> None:
+    """Find the first day that a candidate holds, where that lies ahead of the message; the words
+    for it must stand in a quoted message. What starts today or has started holds now."""
+    candidate = case.candidate
+    code, said = candidate.starts, candidate.from_said
+    places = phrase_places(said, case) if said is not None else []
+    if places and code is not None:
+        case.starts = _resolve_start(case)
+    elif later := starts_later(case):
+        case.signals.append(f"it may only start later: {later}")
+    elif code is not None:
+        case.notes.append("the start date was dropped: the user gave no words for it")
+    if case.starts is None:
+        case.change(starts=None, from_said=None)
+
+
+def _resolve_start(case: Case) -> date | None:
+    candidate, until = case.candidate, case.until
+    turn, span = phrase_places(candidate.from_said or "", case)[-1]
+    named, code = read_phrase(turn, span, clause_around(turn.text, span)), candidate.starts or ""
+    day = turn.said_at.astimezone(case.zone).date()
+    if named.since:
+        return None
+    try:
+        starts = a_week_later(named, code, from_date(code, turn.said_at, case.zone), day)
+    except InputError as error:
+        case.reviews.append(f"{UNREAD_START}: {error}")
+        return None
+    if starts <= day and not (named.year and named.year > day.year):
+        return None
+    if not code_matches_phrase(
+        named, code, starts, day, languages_near(turn, span, case), first=True
+    ):
+        case.reviews.append(f"{UNREAD_START}: “{span.text}” may be another day")
+        return None
+    bare = named.month is not None or bool(named.dates)
+    if bare and not named.year and not named.next and (starts - day).days > _NEARER_AHEAD:
+        case.signals.append(f"it may have begun already: {span.text}")
+        return None
+    if until is not None and starts > until:
+        case.refusals.append("it would end before it starts")
+    return starts
+
+
+def starts_later(case: Case) -> str | None:
+    """The words of a quote's clause by which it may only start in the future, else None."""
+    for turn, span in case.proofs:
+        start, end = clause_edges(turn.text, span.start, span.end)
+        text = calendar.unaccented(turn.text[start:end])
+        today = turn.said_at.astimezone(case.zone).date()
+        for match in _matches(case.candidate, text):
+            named = calendar.parse_phrase(match[0], before="from ")
+            year = named.year or today.year + 1
+            if (year, named.month or 12) > (today.year, today.month) and not named.endless:
+                return match[0].strip()
+    return None
+
+
+def _before(text: str, match: re.Match[str]) -> str:
+    return text[max(0, match.start() - _BEFORE) : match.start()]
+
+
+def _matches(candidate: Candidate, text: str) -> list[re.Match[str]]:
+    found = [match for match in _AHEAD.finditer(text) if not _RANGE.match(text, match.end())]
+    if cardinality(candidate.key) == "one" and candidate.relation != "ends":
+        coming = _COMING_DAY.finditer(text)
+        found += [match for match in coming if not _LASTING.search(_before(text, match))]
+    return found

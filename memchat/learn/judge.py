@@ -1,0 +1,257 @@
+"""The gate: an ordered list of checks decides about a candidate what code can decide.
+
+They check that the quote stands in a message and is the user's own words, that numbers and names
+were said, and look for secrets, instructions and repeats. What only a reader can tell becomes a
+signal, for the second look.
+
+What the user asked not to keep, did not mean, or must say yes to first.
+
+Refuses secrets: passwords, card numbers, tokens.
+
+The first and the last day that a candidate holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+from memchat.language import lexicon
+from memchat.language.secrets import (
+    PERSONAL,
+    Secret,
+    find_in_conversation,
+    find_in_fact,
+    find_secrets,
+    mask,
+    reveals,
+)
+from memchat.language.sentences import next_sentence, sentence_around
+from memchat.language.text import fold, normal_value
+from memchat.learn import ambiguity, dates, instructions, quotes, values
+from memchat.learn.candidate import Candidate, Quote
+from memchat.learn.verdict import Case, KnownFact, Outcome, Proof, Turn, Verdict
+
+NOT_KEPT = "you asked that it is not remembered"
+
+
+def check_consent(case: Case) -> None:
+    """Flags of the model, and the wish not to keep it."""
+    flags = case.candidate.flags
+    if any(map(_not_to_keep, _around(case))):
+        case.refusals.append(NOT_KEPT)
+        case.wordless = True
+    if "not_meant" in flags:
+        case.refusals.append("it was not meant: play, irony, or taken back")
+    if "sensitive" in flags:
+        case.reviews.append("it is sensitive: health, debts, faith, politics or sex")
+    if "unsure" in flags:
+        case.signals.append("the model was not sure")
+    if "asked" in flags and not asked_to_keep(case):
+        case.change(flags=tuple(flag for flag in flags if flag != "asked"))
+
+
+def asked_to_keep(case: Case) -> bool:
+    """Whether the user asked for it to be remembered."""
+    return lexicon.REMEMBER.search(" \n".join(case.sentences())) is not None
+
+
+def _around(case: Case) -> Iterator[tuple[str, bool]]:
+    """The sentence of each quote and the one behind it, and whether it is the quote's own."""
+    for turn, span in case.proofs:
+        sentence = sentence_around(turn.text, span.start, span.end)
+        yield sentence.text, True
+        yield next_sentence(turn.text, sentence.end), False
+
+
+def _not_to_keep(said: tuple[str, bool]) -> bool:
+    """Whether words ask not to keep the quote. "Don't save me a seat" beside it asks for
+    something else."""
+    text, own = said
+    return any(
+        own or not lexicon.KEEP_ELSE.match(text, match.end())
+        for match in lexicon.NOT_TO_KEEP.finditer(text)
+    )
+
+
+def check_secrets(case: Case) -> None:
+    """Refuse secrets in value, key and quotes, also where the word that marks them stands outside
+    the quote. Addresses and phone numbers are kept if the user asked for it and says yes."""
+    _drop_revealing_cues(case)
+    kinds = _kinds(case)
+    if not kinds:
+        return
+    listed = ", ".join(sorted(kinds))
+    if kinds <= PERSONAL and case.proofs and asked_to_keep(case):
+        case.reviews.append(f"it holds {listed}; keep it only if you want to")
+        return
+    case.refusals.append(f"it holds {listed}, which is never remembered")
+    case.wordless = True
+
+
+def _drop_revealing_cues(case: Case) -> None:
+    """Drop cues that hold a secret said anywhere in the conversation; cues have no quote."""
+    item = case.candidate
+    hidden = {words for words, _secret in _own(case)}
+    turns = [turn.text for turn in case.turns]
+    hidden |= {turns[number][s.start : s.end] for number, s in find_in_conversation(turns)}
+    folded = [words for words in map(normal_value, hidden) if words]
+    revealing = {
+        cue
+        for cue in item.cues
+        if any(fold(cue).text in words or words in fold(cue).text for words in folded)
+    }
+    if revealing:
+        case.change(cues=tuple(cue for cue in item.cues if cue not in revealing))
+
+
+def _own(case: Case) -> Iterator[tuple[str, Secret]]:
+    """The secrets of the key, the quotes and the value, with their text."""
+    item = case.candidate
+    for text in (item.key, *(quote.text for quote in item.quotes)):
+        yield from ((text[s.start : s.end], s) for s in find_secrets(text))
+    yield from find_in_fact(item.key, item.value)
+
+
+def _kinds(case: Case) -> set[str]:
+    item = case.candidate
+    kinds = {secret.kind for _words, secret in _own(case)}
+    compact = normal_value(item.value)
+    looked_at = set()
+    for number, secret in find_in_conversation([turn.text for turn in case.turns]):
+        turn = case.turns[number]
+        words = turn.text[secret.start : secret.end]
+        in_quote = any(
+            t.id == turn.id and a < secret.end and secret.start < b
+            for t, span in case.proofs
+            for a, b in span.pieces
+        )
+        if (in_quote, secret.kind, words) in looked_at:
+            continue  # a list may say the same address a thousand times
+        looked_at.add((in_quote, secret.kind, words))
+        if in_quote or normal_value(words) in compact:
+            kinds.add(secret.kind)
+        if normal_value(words) not in compact and reveals(item.value, words):
+            kinds.add(f"part of a {secret.kind}")
+    return kinds
+
+
+def check_days(case: Case) -> None:
+    """Read the days out of the user's own words."""
+    dates.check_expiry(case)
+    dates.check_start(case)
+    ambiguity.check_past(case)
+
+
+_SAMPLE = 20_000
+"""How many characters of the session are read to tell its languages."""
+
+Check = Callable[[Case], None]
+CHECKS: tuple[Check, ...] = (
+    values.check_key,
+    quotes.check_quotes,
+    values.check_references,
+    ambiguity.check_relation,
+    values.check_value,
+    check_consent,
+    instructions.check_instructions,
+    quotes.check_repeats,
+    check_days,
+    ambiguity.check_ambiguity,
+)
+"""In this order. After a refusal the others are skipped."""
+
+
+def judge(
+    candidate: Candidate,
+    turns: Sequence[Turn],
+    known: Sequence[KnownFact],
+    *,
+    prompt_text: str,
+    injected: Collection[str],
+    zone: ZoneInfo | None = None,
+) -> Verdict:
+    """Decide about one candidate. ``prompt_text`` and ``injected`` are the instructions and memory
+    lines that models were given, which prove nothing; days are counted in ``zone`` (default UTC).
+    """
+    sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
+    languages = ambiguity.languages_in(sample, 0, len(sample))
+    case = Case(candidate, turns, known, prompt_text, injected, zone or ZoneInfo("UTC"), languages)
+    for check in CHECKS:
+        if not case.refusals:
+            check(case)
+    check_secrets(case)
+    return _verdict(case)
+
+
+def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts without slips of the tongue: of two for one key that holds one value the later
+    message wins. Where the later one waits for the user, so does the earlier."""
+    kept: list[Verdict] = []
+    latest: dict[str, Verdict] = {}
+    for verdict in sorted(verdicts, key=_said_order, reverse=True):
+        item = verdict.candidate
+        if verdict.outcome == "refuse" or item.relation == "ends" or item.many or verdict.starts:
+            kept.append(verdict)
+            continue
+        later = latest.setdefault(item.key, verdict)
+        if later is verdict or verdict.outcome == "doubt" or later.outcome == "doubt":
+            kept.append(verdict)
+        elif later.outcome != "review":
+            continue
+        elif normal_value(later.candidate.value) == normal_value(item.value):
+            # The same was said again, less certainly: the certain one stays.
+            kept = [one for one in kept if one is not later]
+            kept.append(verdict)
+            latest[item.key] = verdict
+        else:
+            reason = "something else may have been said later in the conversation"
+            kept.append(replace(verdict, outcome="review", reasons=(*verdict.reasons, reason)))
+    order = {id(verdict.candidate): place for place, verdict in enumerate(verdicts)}
+    return sorted(kept, key=lambda verdict: order[id(verdict.candidate)])
+
+
+def _said_order(verdict: Verdict) -> tuple[int, int]:
+    users = [(p.message_id, p.start) for p in verdict.spans if p.role == "user"]
+    return max(users, default=(-1, -1))
+
+
+def _verdict(case: Case) -> Verdict:
+    cited = [*case.proofs, *([case.ref] if case.ref else [])]
+    spans = tuple(
+        Proof(turn.message_id, turn.id, turn.role, a, b, turn.text[a:b])
+        for turn, span in cited
+        for a, b in span.pieces
+    )
+    if case.wordless:
+        _hide(case)
+        spans = tuple(replace(span, quote="[secret]") for span in spans)
+    remarks = [] if case.wordless else [*case.reviews, *case.signals, *case.notes]
+    reasons = dict.fromkeys((*case.refusals, *remarks))
+    return Verdict(
+        _outcome(case),
+        tuple(reasons),
+        spans,
+        case.candidate,
+        case.until,
+        case.starts,
+        tuple(dict.fromkeys(case.signals)),
+        not case.refusals and ambiguity.has_marker_nearby(case),
+        case.wordless,
+    )
+
+
+def _outcome(case: Case) -> Outcome:
+    if case.refusals:
+        return "refuse"
+    return "review" if case.reviews else "doubt" if case.signals else "accept"
+
+
+def _hide(case: Case) -> None:
+    item = case.candidate
+    shown = {quote.msg: Quote(msg=quote.msg, text="[secret]") for quote in item.quotes}
+    value = mask(item.value)
+    case.change(
+        value="[secret]" if value == item.value else value, quotes=tuple(shown.values()), cues=()
+    )

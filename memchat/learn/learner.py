@@ -1,0 +1,544 @@
+"""The END route, whole: from an ended conversation to stored facts.
+
+The turns since the last extraction and the known facts go to the model (once; a long conversation
+in windows). The gate judges each candidate, the model looks once more at the doubtful ones, all are
+embedded in one batch, and one transaction stores facts, vectors, sources, events, the session's
+mark and the finished job. Nothing is written before that transaction, and nothing of it survives a
+failure, so a session can be read again at any time. Where only the second look fails, what it was
+to decide waits in the inbox for a job of its own.
+
+The vectors of a reading's facts and of its conversation: made in one batch, stored with them.
+
+Storing what a reading refused, without words that may not be kept.
+
+Putting the proposals of a reading that wait for the user into the inbox.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.db import apps, jobs, messages, sessions, usage
+from memchat.db.apps import Context, ScopeIds
+from memchat.db.database import Database
+from memchat.db.jobs import Claim
+from memchat.errors import ConfigError, ProviderError, StoreError
+from memchat.facts import inbox, keys, lists, memories, refusals
+from memchat.facts.consolidation import ingest, queue_embedding, session_end
+from memchat.facts.fact import BLANKED, FORGOTTEN, REJECTED, Fact
+from memchat.facts.history import Cause
+from memchat.facts.refusals import NewRefusal
+from memchat.forget import purge, redaction, tombstones
+from memchat.forget.redaction import FILLER
+from memchat.language import secrets, text
+from memchat.learn import extractor, session_reading
+from memchat.learn.candidate import Candidate, ExtractionAnswer
+from memchat.learn.extractor import Extractor, Window
+from memchat.learn.judge import judge
+from memchat.learn.later_look import DeferredSecondLook
+from memchat.learn.outcomes import (
+    HIDDEN,
+    inbox_entry,
+    needing_review,
+    refusal_entry,
+    refused_verdicts,
+)
+from memchat.learn.second_look import (
+    NOT_LOOKED_AT,
+    SecondLook,
+    leave_to_person,
+    needs_second_look,
+    waits_for_second_look,
+)
+from memchat.learn.session_reading import (
+    NEAREST_FACTS,
+    SessionReading,
+    grounded_description,
+    shown_memory_lines,
+)
+from memchat.learn.verdict import KnownFact, Verdict
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel
+from memchat.search import embeddings, services, turns
+from memchat.search.embed import EmbeddingSpace
+from memchat.types import Learned, OnProgress, Progress, Scope
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+
+@dataclass(slots=True)
+class FactVectors:
+    """The vectors of one reading. Without a ``space`` there are none."""
+
+    database: Database
+    settings: Settings
+    reading: SessionReading
+    space: EmbeddingSpace | None
+    vectors: dict[str, Vectors] = field(default_factory=dict)
+    """By text hash."""
+
+    def embed(self, facts: Sequence[Fact]) -> list[Fact]:
+        """Embed the facts and the conversation; the facts with their nearest stored neighbours.
+
+        Where the service fails there are no vectors: the facts are stored all the same.
+        """
+        if self.space is None:
+            return list(facts)
+        reading, zone = self.reading, self.settings.zone
+        with self.database.read() as tx:
+            summary = reading.summary or sessions.description(tx, reading.session.id)[1]
+            said = turns.texts(
+                tx, reading.session, reading.turns, zone, summary=summary, new_facts=facts
+            )
+        try:
+            wanted = [*(fact.search_text for fact in facts), *said.every]
+            self.vectors, spent = self.space.documents(wanted)
+        except (ProviderError, ConfigError) as error:
+            log.warning("session %s: vectors follow later: %s", reading.session.id, error)
+            return list(facts)
+        if spent is not None:
+            reading.usage.append(replace(spent, purpose="embed"))
+        with self.database.read() as tx:
+            own = apps.find(tx, reading.scope).own
+            return [replace(fact, near=self._nearest(tx, own, fact)) for fact in facts]
+
+    def store(self, ctx: Context, written: Sequence[int]) -> None:
+        """Store the vectors of ``written`` memories and of the conversation, in the transaction
+        that wrote them; those that are missing are made by jobs."""
+        service_id = self.space.service_id if self.space is not None else None
+        session_id = self.reading.session.id
+        turns.write(ctx, session_id, service_id, self.vectors)
+        if service_id is None:
+            return
+        embeddings.put(ctx.tx, service_id, self.vectors.items(), ctx.now)
+        # Vectors of facts that were known already, or refused, belong to no row.
+        embeddings.remove_unused(ctx.tx, list(self.vectors))
+        # The service may have been changed meanwhile.
+        in_use = services.in_use(ctx.tx) or service_id
+        queue_embedding(ctx, [row[0] for row in embeddings.missing(ctx.tx, in_use, written)])
+
+    def _nearest(
+        self, tx: Connection, own: int | None, fact: Fact
+    ) -> tuple[tuple[int, float], ...]:
+        """The nearest memories in use; replaced values are in the index too."""
+        vector = self.vectors.get(memories.text_hash(fact.search_text))
+        if self.space is None or own is None or vector is None:
+            return ()
+        found = self.space.index.search(tx, [own], vector, 4 * NEAREST_FACTS)
+        rows = memories.by_ids(tx, [own], [i for i, _ in found])
+        return tuple((i, cosine) for i, cosine in found if rows[i].active)[:NEAREST_FACTS]
+
+
+_SHORTEST_PART = 4
+"""From how many characters on a word of a proposal is compared with parts of secrets."""
+
+
+def record(
+    ctx: Context,
+    reading: SessionReading,
+    rows: Iterable[NewRefusal],
+    *,
+    altered: Collection[int] = (),
+) -> None:
+    """Store what a session's reading refused, in the transaction that marks it read.
+
+    Of what was forgotten, or quoted from a message of ``altered``, only the reason is stored.
+    """
+    own = ctx.scope.own
+    assert own is not None
+    ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
+    written = [
+        NewRefusal(HIDDEN)
+        if _reveals_secret(row, secret_words)
+        else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
+        for row in rows
+    ]
+    session = reading.session
+    refusals.replace(ctx.tx, own, session.id, written, ctx.now, read_to=session.extracted_to)
+
+
+def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
+    """The secrets of the conversation: (message id, start, end, text)."""
+    said = [turn.content for turn in reading.turns]
+    told = [(*one.place, one.words) for one in reading.told_secrets]
+    return told + [
+        (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
+        for number, found in secrets.find_in_conversation(said)
+    ]
+
+
+def _reveals_secret(row: NewRefusal, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
+    """Whether a proposal holds a revealing part of a secret. Without the words around it such a
+    part is not recognised by itself, and the reason may repeat it."""
+    if row.key is None:
+        return False
+    words = f"{row.key} {row.value or ''}\n{row.reason}"
+    plain = text.normal_value(words)
+    for message_id, start, end, secret in secret_spans:
+        quoted = row.message_id == message_id and row.start is not None and row.end is not None
+        if quoted and (row.start or 0) < end and start < (row.end or 0):
+            return True
+        if text.normal_value(secret) in plain or secrets.reveals(words, secret):
+            return True
+        if any(piece in secret.casefold() for piece in _pieces(row.value or "")):
+            return True
+    return False
+
+
+def _pieces(value: str) -> list[str]:
+    return [piece for piece in value.casefold().split() if len(piece) >= _SHORTEST_PART]
+
+
+def _with_words_that_may_stay(
+    tx: Connection,
+    ids: Iterable[int],
+    reading: SessionReading,
+    row: NewRefusal,
+    altered: Collection[int],
+) -> NewRefusal:
+    if row.key is None:
+        return row
+    if row.message_id in altered:
+        return NewRefusal(BLANKED)
+    if row.message_id is None and any(2 * FILLER in turn.content for turn in reading.turns):
+        return NewRefusal(row.reason)  # nobody said it here, unless it is what was blanked
+    said_at, proofs = reading.turns[-1].created_at, []
+    turn = next((turn for turn in reading.turns if turn.id == row.message_id), None)
+    if turn is not None:
+        said_at = turn.created_at
+        proofs.append((turn.id, turn.content[row.start : row.end]))
+    stand = tombstones.match(tx, ids, row.key, row.value or "", proofs, said_at)
+    return NewRefusal(FORGOTTEN) if stand == "refuse" else row
+
+
+def hold_for_review(
+    ctx: Context, reading: SessionReading, altered: Collection[int]
+) -> list[NewRefusal]:
+    """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
+    quoted from a message of ``altered``, or got a no before."""
+    refused, turns = [], {turn.id: turn for turn in reading.turns}
+    own = ctx.scope.own
+    assert own is not None
+    for verdict in needing_review(reading.verdicts):
+        # It may have been forgotten since the model was asked.
+        still = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
+        if any(proof.message_id in altered for proof in verdict.spans):
+            still = replace(still, outcome="refuse", reasons=(BLANKED,))
+        if still.outcome == "review":
+            entry = inbox_entry(verdict, reading.known, turns)
+            # No model can be asked about words in which a secret was masked.
+            unchecked = NOT_LOOKED_AT in verdict.reasons and not entry.masked
+            entry = replace(entry, unchecked=unchecked)
+            if inbox.add(ctx.tx, own, entry, ctx.now) == "rejected":
+                still = replace(still, outcome="refuse", reasons=(REJECTED,))
+        if still.outcome != "review":
+            refused.append(refusal_entry(still, reading.known))
+    return refused
+
+
+log = logging.getLogger(__name__)
+
+_SUMMARY_LIMIT = 600
+WINDOWS_AT_ONCE = 4
+"""Windows of one conversation that are read before others get their turn."""
+
+
+class Learner:
+    """Reads ended sessions of one store."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        prompts: Prompts,
+        clock: Callable[[], datetime],
+        model: Callable[..., ChatModel],
+        space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
+    ) -> None:
+        """``model`` gives the model that reads, or the one whose name it is given."""
+        self._database = database
+        self._settings = settings
+        self._prompts = prompts
+        self._clock = clock
+        self._model = model
+        self._space = space
+
+    def learn(
+        self, claim: Claim, on_progress: OnProgress = lambda _: None
+    ) -> Generator[None, None, Learned]:
+        """Read what is new in the claimed session and put it into the store, with the model that
+        the claim names, if it names one.
+
+        It pauses after every ``WINDOWS_AT_ONCE`` windows for the caller to do other work.
+        Raises ProviderError or ExtractionError; then nothing was changed and it may be tried again.
+        """
+        reading, why_not = self._open(claim.target_id)
+        if reading is None:
+            return self._skip(claim, why_not)
+        model = self._model(claim.how)
+        extractor = Extractor(model, self._prompts)
+        parts, began = self._windows(reading, model), monotonic()
+        try:
+            for number, window in enumerate(parts):
+                if number and number % WINDOWS_AT_ONCE == 0:
+                    yield
+                self._extract_and_judge(extractor, reading, window)
+                self._renew(claim)
+                on_progress(Progress(number + 1, len(parts), monotonic() - began, unit="parts"))
+            self._compare_with_store(reading)
+            self._look_again(claim, reading, model, extractor)
+            facts, changes = reading.resolve(self._settings.zone)
+            vectors = FactVectors(self._database, self._settings, reading, self._space()[0])
+            facts = vectors.embed(facts)
+            learned = self._write(claim, reading, facts, vectors)
+            if learned.skipped is not None:
+                return learned
+            return replace(learned, changes=(*changes, *learned.changes))
+        except BaseException:
+            self._keep_usage(reading)
+            raise
+
+    def look_late(self, claim: Claim) -> Learned:
+        """Make the second look that proposals of the claimed session still wait for.
+
+        Raises ProviderError; then they still wait, and it may be tried again.
+        """
+        late = DeferredSecondLook(
+            self._database, self._settings, self._prompts, self._clock, self._model
+        )
+        return late.look(claim)
+
+    def _open(self, session_id: int) -> tuple[SessionReading | None, str | None]:
+        with self._database.read() as tx:
+            found = sessions.by_id(tx, session_id)
+            if found is None:
+                return None, "the session is gone"
+            session, app_id = found
+            if not apps.memory_switch(tx, Scope(session.user, session.app)).on:
+                return None, "memory is off"
+            turns = messages.of_session(tx, session_id, learnable=True)
+            first = next(
+                (i for i, m in enumerate(turns) if m.id > session.extracted_to), len(turns)
+            )
+            if not any(m.role == "user" for m in turns[first:]):
+                return None, "nothing new was said"
+            given = shown_memory_lines(tx, turns)
+            whole = messages.to_read_whole(tx, session_id)
+        reading = SessionReading(session, app_id, turns, first, injected=given)
+        reading.to_read_whole = whole
+        return reading, None
+
+    def _skip(self, claim: Claim, why_not: str | None) -> Learned:
+        with self._database.write() as tx:
+            jobs.finish(tx, claim, self._clock())
+            self._requeue_unread(tx, claim)
+        return Learned(claim.target_id, skipped=why_not)
+
+    def _windows(self, reading: SessionReading, model: ChatModel) -> list[Window]:
+        reading.shortened = {
+            turn.id
+            for turn in reading.turns[reading.first_unread :]
+            if turn.id not in reading.to_read_whole
+            and extractor.is_long(turn.content, model.window)
+        }
+        turns = [replace(turn, content=self._masked(turn.content)) for turn in reading.turns]
+        zone = self._settings.zone
+        return extractor.cut(turns, reading.first_unread, model.window, zone, reading.shortened)
+
+    def _extract_and_judge(
+        self, extractor: Extractor, reading: SessionReading, window: Window
+    ) -> None:
+        space, _ = self._space()  # the first call writes, so it must not run in a read transaction
+        reading.embed_questions(space, window)
+        with self._database.read() as tx:
+            scope = apps.find(tx, reading.scope)
+            ctx = Context(tx, scope, self._clock(), self._settings.zone)
+            shown = reading.show_facts(ctx, space, window)
+            in_use = lists.keys_in_use(tx, scope.ids)
+        free = [key for key in keys.COMMON_KEYS if key not in in_use]
+        extraction = extractor.read(window, self._sent_facts(shown), free)
+        reading.usage += extraction.usage
+        items = [item for answer in extraction.answers for item in answer.facts]
+        with self._database.read() as tx:
+            items = [reading.link_by_key(tx, item) for item in items]
+        known = {fact.id: fact for fact, _ in shown}
+        known |= {item.to: reading.known[item.to] for item in items if item.to in reading.known}
+        judged = self._judge(extractor, reading, known)
+        reading.verdicts += [judged(item) for item in items]
+        self._describe(reading, extraction.answers[0])
+
+    def _judge(
+        self, extractor: Extractor, reading: SessionReading, known: Mapping[str, KnownFact]
+    ) -> Callable[[Candidate], Verdict]:
+        """The gate over the conversation, for candidates of a reading that was shown ``known``."""
+        turns, facts = reading.gate_turns(), list(known.values())
+
+        def judged(item: Candidate) -> Verdict:
+            verdict = judge(
+                item,
+                turns,
+                facts,
+                prompt_text=extractor.instructions,
+                injected=reading.injected,
+                zone=self._settings.zone,
+            )
+            return reading.refuse_if_read_before(verdict)
+
+        return judged
+
+    def _compare_with_store(self, reading: SessionReading) -> None:
+        """Ask first where words were pasted from a note, and refuse what was forgotten."""
+        turns = {turn.id: turn for turn in reading.turns}
+        with self._database.read() as tx:
+            ids = apps.find(tx, reading.scope).ids
+            asked = [
+                session_reading.ask_first(tx, reading.app_id, v, turns) for v in reading.verdicts
+            ]
+            reading.verdicts = [reading.refuse_if_forgotten(tx, ids, v) for v in asked]
+
+    def _look_again(
+        self, claim: Claim, reading: SessionReading, model: ChatModel, extractor: Extractor
+    ) -> None:
+        """Ask the model for a second look at the verdicts that the settings name, and at title and
+        summary.
+
+        It is postponed while the conversation continues, and where the provider fails.
+        """
+        mode = "off" if model.stand_in else self._settings.verify
+        verdicts = reading.verdicts
+        asked = [n for n in reading.current_places() if needs_second_look(verdicts[n], mode)]
+        unsure = [n for n in asked if waits_for_second_look(verdicts[n])]
+        told = mode == "always" and (reading.title or reading.summary)
+        described = reading.described() if asked or told else {}
+        if (asked or described) and not self._is_over(reading):
+            reading.postpone(unsure)
+        elif asked or described:
+            self._renew(claim)
+            look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
+            judged = self._judge(extractor, reading, reading.known)
+            try:
+                reading.look_again(asked, described, look, self._settings.zone, judged)
+            except ProviderError as error:
+                log.warning("session %s: the second look failed: %s", reading.session.id, error)
+                reading.postpone(unsure)
+                reading.look_failed = True
+        left = [leave_to_person(verdict) for verdict in reading.verdicts]
+        with self._database.read() as tx:
+            ids = apps.find(tx, reading.scope).ids
+            reading.verdicts = [reading.refuse_if_taught(tx, ids, verdict) for verdict in left]
+
+    def _write(
+        self, claim: Claim, reading: SessionReading, facts: list[Fact], vectors: FactVectors
+    ) -> Learned:
+        """Store all that was read, in one transaction."""
+        session_id, now = reading.session.id, self._clock()
+        with self._database.write() as tx:
+            if not jobs.is_held(tx, claim):
+                raise StoreError("another worker has taken the reading over")
+            if not apps.memory_switch(tx, reading.scope).on:
+                jobs.finish(tx, claim, now)
+                return Learned(claim.target_id, skipped="memory was switched off meanwhile")
+            own, shared = apps.ensure(tx, reading.scope, now)
+            ctx = Context(tx, ScopeIds(own, shared), now, self._settings.zone)
+            altered = self._altered(tx, reading)
+            threshold = self._settings.merge_threshold
+            done = ingest(ctx, session_end(session_id), facts, threshold, blanked=altered)
+            refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
+            refused += hold_for_review(ctx, reading, altered)
+            record(ctx, reading, refused, altered=altered)
+            stripped = purge.strip_read_cues(tx, own, reading.stored_facts())
+            cause = Cause(now, "model", "extracted", session_id)
+            redaction.reindex(ctx, stripped, cause)
+            title, summary = self._description(tx, reading, bool(altered))
+            asked = messages.to_read_whole(tx, session_id)
+            sessions.mark_extracted(tx, session_id, reading.read_to(asked), title, summary)
+            vectors.store(ctx, done.written)
+            for spent in reading.usage:
+                usage.add(tx, own, session_id, spent, now)
+            jobs.finish(tx, claim, now)
+            self._requeue_unread(tx, claim)
+            self._queue_second_look(tx, claim, reading)
+        shortened = len(reading.shortened)
+        return Learned(claim.target_id, tuple(done.changes), title, summary, shortened=shortened)
+
+    def _is_over(self, reading: SessionReading) -> bool:
+        """Whether the conversation is complete; one that is read message by message may
+        continue."""
+        with self._database.read() as tx:
+            return not self._is_open(tx, reading)
+
+    def _is_open(self, tx: Connection, reading: SessionReading) -> bool:
+        found = sessions.by_id(tx, reading.session.id)
+        going_on = found is not None and found[0].ended_at is None
+        return going_on and self._settings.extraction == "per_message"
+
+    def _masked(self, words: str) -> str:
+        return secrets.mask(words) if self._settings.mask_before_extraction else words
+
+    def _sent_facts(self, shown: list[tuple[KnownFact, str]]) -> list[tuple[KnownFact, str]]:
+        return [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
+
+    def _describe(self, reading: SessionReading, answer: ExtractionAnswer) -> None:
+        said = [turn.content for turn in reading.turns]
+        if reading.title is None:
+            reading.title = grounded_description(answer.title, said)
+        summary = grounded_description(answer.summary, said)
+        if summary and len(reading.summary) + len(summary) < _SUMMARY_LIMIT:
+            reading.summary = f"{reading.summary} {summary}".strip()
+
+    def _altered(self, tx: Connection, reading: SessionReading) -> set[int]:
+        """The turns whose words were blanked or deleted while the model was reading them."""
+        left = messages.of_session(tx, reading.session.id, learnable=True)
+        now = {turn.id: turn.content for turn in left}
+        return {turn.id for turn in reading.turns if now.get(turn.id) != turn.content}
+
+    def _description(
+        self, tx: Connection, reading: SessionReading, altered: bool
+    ) -> tuple[str | None, str | None]:
+        title, _ = sessions.description(tx, reading.session.id)
+        if altered:
+            return title, None
+        told = reading.described()
+        return title or told.get("title"), told.get("summary")
+
+    def _renew(self, claim: Claim) -> None:
+        with self._database.write() as tx:
+            until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
+            if not jobs.renew(tx, claim, until):
+                raise StoreError("another worker has taken the reading over")
+
+    def _queue_second_look(self, tx: Connection, claim: Claim, reading: SessionReading) -> None:
+        """Queue the second look of what waits for it; later, and of the title and summary at least,
+        where the provider failed."""
+        waiting = reading.look_failed or inbox.awaiting_second_look(tx, reading.session.id)
+        if self._is_open(tx, reading) or not waiting:
+            return
+        pause = self._settings.retry_minutes[0] if reading.look_failed else 0
+        now = self._clock()
+        at = now + timedelta(minutes=pause)
+        jobs.enqueue(tx, "verify", claim.app_id, claim.target_id, now, run_at=at)
+
+    def _requeue_unread(self, tx: Connection, claim: Claim) -> None:
+        """Queue the session again where turns came meanwhile that are due for reading."""
+        found = sessions.by_id(tx, claim.target_id)
+        if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:
+            return
+        due = self._settings.extraction == "per_message" or found[0].ended_at is not None
+        if due and sessions.has_unread_messages(tx, claim.target_id):
+            jobs.enqueue(tx, "extract", claim.app_id, claim.target_id, self._clock())
+
+    def _keep_usage(self, reading: SessionReading) -> None:
+        with self._database.write() as tx:
+            if sessions.by_id(tx, reading.session.id) is None:
+                return
+            for spent in reading.usage:
+                usage.add(tx, reading.app_id, reading.session.id, spent, self._clock())

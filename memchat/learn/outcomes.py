@@ -1,0 +1,256 @@
+"""From the gate's verdicts to facts: what is stored, what waits for the user, what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from memchat.facts.fact import WITHOUT_WORDS, Fact, search_text
+from memchat.facts.inbox import NewInboxItem
+from memchat.facts.refusals import NewRefusal
+from memchat.language import secrets, sentences, text
+from memchat.learn import judge
+from memchat.learn.candidate import Candidate
+from memchat.learn.verdict import KnownFact, Proof, Verdict
+from memchat.types import Change, Memory, Message
+
+SAID_LATER = "something else was said later in the conversation"
+REPEATED = "it only repeats what is known already"
+_READ_BEFORE = "its words were read by an earlier extraction"
+HIDDEN = "it holds something that is never remembered"
+_MASKED = re.compile(r"\[[a-z][a-z -]*\]")
+"""A masked secret, as ``secrets.mask`` writes it."""
+
+
+def resolve(
+    verdicts: Sequence[Verdict],
+    turns: Mapping[int, Message],
+    known: Mapping[str, KnownFact],
+    zone: ZoneInfo,
+) -> tuple[list[Fact], list[Change]]:
+    """The facts to store, in the order said, and the changes that the other verdicts are reported
+    as. ``turns`` by message id."""
+    kept = judge.dedupe_session(_without_overtaken(verdicts))
+    changes = [_refused(v) for v in kept if v.outcome != "accept"]
+    return [to_fact(v, turns, known, zone) for v in kept if v.outcome == "accept"], changes
+
+
+def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts that wait for the user: those in review, and accepted ones that a later one puts
+    in doubt."""
+    gone = {id(verdict) for verdict in _overtaken(verdicts)}
+    judged = [v for v in verdicts if v.outcome == "review" and id(v) not in gone]
+    known = {id(verdict.candidate) for verdict in judged}
+    settled = judge.dedupe_session(_without_overtaken(verdicts))
+    doubted = [v for v in settled if v.outcome == "review" and id(v.candidate) not in known]
+    return judged + doubted
+
+
+def refused_verdicts(
+    verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]
+) -> list[NewRefusal]:
+    """The proposals that are not kept, leaving out those that another proposal keeps in the same
+    words."""
+    standing = _without_overtaken(verdicts)
+    settled = judge.dedupe_session(standing)
+    stays = {id(verdict.candidate) for verdict in settled}
+    slips = [v for v in standing if v.outcome == "accept" and id(v.candidate) not in stays]
+    slips += [v for v in _overtaken(verdicts) if v.outcome == "accept"]
+    found = [verdict for verdict in verdicts if verdict.outcome == "refuse"]
+    found += [replace(verdict, reasons=(SAID_LATER,)) for verdict in slips]
+    kept = {_words(v.candidate) for v in settled if v.outcome != "refuse"}
+    return [refusal_entry(v, known) for v in found if _words(v.candidate) not in kept]
+
+
+def _words(item: Candidate) -> tuple[str, str, bool]:
+    return item.key, text.normal_value(item.value), item.relation == "ends"
+
+
+def _overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Earlier proposals (p1, p2, …) that proposals of later windows change or end."""
+    later = [verdict.candidate for verdict in verdicts if _speaks_of_proposal(verdict)]
+    numbers = [int((item.to or "p1")[1:]) for item in later if item.relation in ("updates", "ends")]
+    return [verdicts[number - 1] for number in dict.fromkeys(numbers)]
+
+
+def _speaks_of_proposal(verdict: Verdict) -> bool:
+    return verdict.outcome == "accept" and (verdict.candidate.to or "").startswith("p")
+
+
+def _without_overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Apply what later windows said of earlier proposals (p1, p2, …), none of them stored yet."""
+    overtaken: set[int] = set()
+    kept: list[Verdict] = []
+    for verdict in verdicts:
+        item = verdict.candidate
+        if not _speaks_of_proposal(verdict):
+            kept.append(verdict)
+            continue
+        earlier = verdicts[int((item.to or "p1")[1:]) - 1]
+        if item.relation in ("updates", "ends"):
+            overtaken.add(id(earlier))
+            verdict = _in_place_of(earlier, verdict)
+        if item.relation == "same":
+            if earlier.outcome != "accept":
+                # What it repeats is not kept, so it is a fact of its own.
+                alone = item.model_copy(update={"to": None, "relation": "new"})
+                kept.append(replace(verdict, candidate=alone))
+        elif verdict.candidate.relation != "ends" or verdict.candidate.to is not None:
+            kept.append(verdict)
+    return [verdict for verdict in kept if id(verdict) not in overtaken]
+
+
+def _in_place_of(earlier: Verdict, later: Verdict) -> Verdict:
+    """The later proposal, pointing at the stored fact that the earlier one pointed at."""
+    was, item = earlier.candidate, later.candidate
+    stored = was.to is not None and was.relation in ("same", "updates", "ends")
+    relation = "ends" if item.relation == "ends" else "updates" if stored else was.relation
+    return replace(later, candidate=item.model_copy(update={"to": was.to, "relation": relation}))
+
+
+def to_fact(
+    verdict: Verdict,
+    turns: Mapping[int, Message],
+    known: Mapping[str, KnownFact],
+    zone: ZoneInfo,
+) -> Fact:
+    """An accepted verdict as a fact. ``turns`` by message id."""
+    item = verdict.candidate
+    said_at = max(turns[p.message_id].created_at for p in verdict.spans if p.role == "user")
+    quote = next(p.quote for p in verdict.spans if p.role == "user")
+    return Fact(
+        said_at=said_at,
+        search_text=search_text(item.key, item.value, said_at, zone, quote, item.cues),
+        created_by="auto",
+        proofs=tuple((p.message_id, p.start, p.quote) for p in verdict.spans),
+        detail=verdict.detail,
+        sentence=None if verdict.bare else _sentence(verdict.spans[0], turns),
+        **_proposed(verdict, known) | {"key": item.key, "value": item.value},
+    )
+
+
+def inbox_entry(
+    verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
+) -> NewInboxItem:
+    """What the inbox keeps of a verdict that waits for the user's yes.
+
+    ``turns`` by message id.
+    """
+    proof = verdict.spans[0] if verdict.spans else None
+    fields = _proposed(verdict, known)
+    quoted = proof.quote if proof else verdict.candidate.quotes[0].text
+    value, quote = secrets.mask(fields["value"]), secrets.mask(quoted)
+    masked = (value, quote) != (fields["value"], quoted)
+    return NewInboxItem(
+        reason="; ".join(verdict.reasons),
+        message_id=proof.message_id if proof else None,
+        start=proof.start if proof else None,
+        quote=quote,
+        masked=masked,
+        sentence=_sentence(proof, turns) if proof and not verdict.bare else None,
+        **fields | {"value": value},
+    )
+
+
+def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> NewRefusal:
+    """What is kept of a refused verdict: all of it, for a user who wants it anyway, or the reason
+    alone where its words may not be kept."""
+    private = [reason for reason in verdict.reasons if reason in WITHOUT_WORDS]
+    if private or verdict.wordless:
+        return NewRefusal("; ".join(private or verdict.reasons))
+    proof = next((p for p in verdict.spans if p.role == "user"), None)
+    fields = _proposed(verdict, known)
+    words = [verdict.candidate.key, fields["value"], proof.quote if proof else ""]
+    if any(_MASKED.search(part) or secrets.find_secrets(part) for part in words):
+        return NewRefusal(HIDDEN)
+    return NewRefusal(
+        reason="; ".join(_reasons(verdict, known)),
+        message_id=proof.message_id if proof else None,
+        start=proof.start if proof else None,
+        end=proof.end if proof else None,
+        **fields,
+    )
+
+
+def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any]:
+    """What is proposed, as keyword arguments for a fact, an inbox entry or a refusal."""
+    item, target = verdict.candidate, _target(verdict, known)
+    return {
+        "memory_type": item.type,
+        "key": _key(item, target),
+        "value": _value(item, target),
+        "many": item.many,
+        "relation": item.relation,
+        "target_id": _stored_id(target),
+        "expires_at": verdict.until,
+        "starts_at": verdict.starts,
+        "cues": item.cues,
+        "sensitive": "sensitive" in item.flags,
+    }
+
+
+def _reasons(verdict: Verdict, known: Mapping[str, KnownFact]) -> list[str]:
+    """The reasons as the user is told them: what was read before and is known is a repeat."""
+    same = _words(verdict.candidate)
+    if _READ_BEFORE in verdict.reasons and any(
+        (fact.key, text.normal_value(fact.value), False) == same for fact in known.values()
+    ):
+        return [REPEATED]
+    return list(verdict.reasons)
+
+
+def _target(verdict: Verdict, known: Mapping[str, KnownFact]) -> KnownFact | None:
+    return known.get(verdict.candidate.to) if verdict.candidate.to else None
+
+
+def _stored_id(target: KnownFact | None) -> int | None:
+    """The id of a known fact that is stored; None for one that this session proposed."""
+    return target.memory_id if target is not None and target.memory_id > 0 else None
+
+
+def _key(item: Candidate, target: KnownFact | None) -> str:
+    """A change of a proposal of this session has that proposal's key, by which it is found
+    later."""
+    proposed = target is not None and target.memory_id < 0
+    return target.key if target is not None and proposed else item.key
+
+
+def _value(item: Candidate, target: KnownFact | None) -> str:
+    """An end without a value gets the value of what it ends."""
+    return item.value or (target.value if target is not None else "")
+
+
+def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
+    """The sentence around a quote; None where a secret stands in it."""
+    turn = turns.get(proof.message_id)
+    if turn is None:
+        return None
+    sentence = sentences.sentence_around(turn.content, proof.start, proof.end)
+    order = list(turns.values())
+    for number, secret in secrets.find_in_conversation([one.content for one in order]):
+        beside = secret.start < sentence.end and sentence.start < secret.end
+        if order[number].id == turn.id and beside:
+            return None
+    return sentence.text
+
+
+def known_fact(short_id: str, memory: Memory) -> KnownFact:
+    """A stored memory as a fact that the model is shown."""
+    return KnownFact(
+        short_id,
+        memory.id,
+        memory.memory_type,
+        memory.key,
+        memory.value,
+        memory.many,
+        memory.starts_at,
+    )
+
+
+def _refused(verdict: Verdict) -> Change:
+    kind = "review" if verdict.outcome == "review" else "refused"
+    quotes = tuple(secrets.mask(p.quote) for p in verdict.spans)
+    return Change(kind, None, quotes, reason="; ".join(verdict.reasons))

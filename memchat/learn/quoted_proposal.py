@@ -1,0 +1,111 @@
+"""A proposal of a program with words of the person, judged over the conversation they stand in.
+
+The gate judges it as it judges a model's own. Nobody waits for a second look here: what would need
+one waits for the person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from memchat.db import messages, sessions
+from memchat.db.apps import Context
+from memchat.errors import NotFound
+from memchat.facts.fact import Fact
+from memchat.facts.inbox import NewInboxItem
+from memchat.language import text
+from memchat.learn import session_reading
+from memchat.learn.candidate import Candidate
+from memchat.learn.judge import judge
+from memchat.learn.outcomes import inbox_entry, to_fact
+from memchat.learn.second_look import NOBODY_LOOKED, waits_for_second_look
+from memchat.learn.session_reading import SessionReading, shown_memory_lines
+from memchat.learn.verdict import Outcome, Verdict
+from memchat.types import Message
+
+DAYS_UNPROVED = "its days are not proved by the quote"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedProposal:
+    """A judged proposal: what becomes of it, and in which form it is kept."""
+
+    ctx: Context
+    verdict: Verdict
+    reading: SessionReading
+
+    @classmethod
+    def read(
+        cls, ctx: Context, item: Candidate, session_id: int, instructions: str
+    ) -> QuotedProposal:
+        """Judge a proposal whose quotes stand in a conversation of the scope. ``instructions`` are
+        those of models that took part in it, which prove nothing. Raises NotFound for a
+        conversation elsewhere."""
+        found = sessions.by_id(ctx.tx, session_id)
+        if found is None or found[1] != ctx.scope.own:
+            raise NotFound(f"there is no session {session_id} here; recall gives its number")
+        turns = messages.of_session(ctx.tx, session_id, learnable=True)
+        reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(ctx.tx, turns))
+        verdict = judge(
+            _linked(ctx, reading, item),
+            reading.gate_turns(),
+            list(reading.known.values()),
+            prompt_text=instructions,
+            injected=reading.injected,
+            zone=ctx.zone,
+        )
+        by_id = {turn.id: turn for turn in turns}
+        verdict = _left_to_person(session_reading.ask_first(ctx.tx, found[1], verdict, by_id))
+        verdict = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
+        return cls(ctx, verdict, reading)
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.verdict.outcome
+
+    @property
+    def reason(self) -> str:
+        """Why it waits or was refused."""
+        return "; ".join(self.verdict.reasons)
+
+    def on_days(self, starts_at: date | None, expires_at: date | None) -> QuotedProposal:
+        """The proposal with days that the program gave, which the person has to confirm."""
+        given: dict[str, Any] = {"starts": starts_at, "until": expires_at}
+        given = {name: day for name, day in given.items() if day is not None}
+        if self.outcome == "refuse" or not given:
+            return self
+        reasons = (*self.verdict.reasons, DAYS_UNPROVED)
+        return replace(
+            self, verdict=replace(self.verdict, outcome="review", reasons=reasons, **given)
+        )
+
+    def fact(self) -> Fact:
+        """What is stored, with the person's words as its proof."""
+        return to_fact(self.verdict, self._turns, self.reading.known, self.ctx.zone)
+
+    def inbox_entry(self) -> NewInboxItem:
+        """What waits in the inbox, with the person's words."""
+        return inbox_entry(self.verdict, self.reading.known, self._turns)
+
+    @property
+    def _turns(self) -> dict[int, Message]:
+        return {turn.id: turn for turn in self.reading.turns}
+
+
+def _linked(ctx: Context, reading: SessionReading, item: Candidate) -> Candidate:
+    """The proposal with a link to the stored fact that it repeats or changes."""
+    linked = reading.link_by_key(ctx.tx, item)
+    known = reading.known.get(linked.to or "")
+    if known is None or text.normal_value(known.value) != text.normal_value(item.value):
+        return linked
+    return linked.model_copy(update={"relation": "same"})
+
+
+def _left_to_person(verdict: Verdict) -> Verdict:
+    """A verdict that waits for the person where a second look would be needed."""
+    if not waits_for_second_look(verdict):
+        return verdict
+    reasons = verdict.reasons or (NOBODY_LOOKED,)
+    return replace(verdict, outcome="review", reasons=reasons)

@@ -1,0 +1,510 @@
+"""Comparing two values: whether they mean the same, and whether words say that one ended or
+changed.
+
+Two values may share words and differ in meaning, by a number, name, person, side or time of day.
+Values that differ so are never merged, even where the model calls them the same.
+
+Whether the numbers, dates, names and words of a value were said.
+
+Key and value of a candidate in the form in which they are kept.
+
+Checks references to the assistant's words: "yes", "the second one", a bare "two weeks".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from memchat.errors import InputError
+from memchat.facts.keys import canonical, cardinality, normalise_key
+from memchat.language import lexicon
+from memchat.language.numbers import numbers
+from memchat.language.secrets import find_in_conversation, find_secrets, reveals
+from memchat.language.sentences import Span, find_span, sentence_around
+from memchat.language.text import content_words, fold, holds_word, names, normal_value, visible_text
+from memchat.learn import instructions
+from memchat.learn.verdict import Case, Turn, own_words
+
+_COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
+
+
+def _groups(kind: str) -> list[list[re.Pattern[str]]]:
+    """Groups of words of one kind, as patterns that match their beginnings."""
+    listed = (group for code in lexicon.codes() for group in lexicon.groups(code, kind))
+    return [[_beginning(word) for word in group] for group in listed]
+
+
+def _beginning(word: str) -> re.Pattern[str]:
+    short = r"(?!\w)" if len(word) < 4 and word.isalpha() else r"\w{0,3}(?!\w)"
+    spaced = not re.search("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]", word)
+    return re.compile(rf"(?<!\w){word}{short}" if spaced else word)
+
+
+_OPPOSITE_SIDES = _groups("opposites")
+_PERSONS = _groups("people")
+_RANKS = _groups("ordinals")
+
+
+def difference(one: str, other: str) -> str | None:
+    """What keeps two values apart: "number", "unit", "name", "person", "side or time" or
+    "negation"; None where they may mean the same."""
+    if numbers(one) != numbers(other) or _held(_RANKS, one) != _held(_RANKS, other):
+        return "number"
+    if _other_units(one, other):
+        return "unit"
+    if _has_unshared_name(one, other) or _has_unshared_name(other, one) or _other_order(one, other):
+        return "name"
+    if _held(_PERSONS, one) != _held(_PERSONS, other):
+        return "person"
+    a, b = fold(one).text, fold(other).text
+    if any(_are_opposites(sides, a, b) for sides in _OPPOSITE_SIDES):
+        return "side or time"
+    lacking = words_differ(one, other)
+    words, others = content_words(one), content_words(other)
+    titles = one[:1].isupper() and other[:1].isupper() and words != others
+    if len(words) == len(others) == 1 and (lacking or titles):
+        return "name"
+    if lacking and not (_has_case(one) and _has_case(other)):
+        return "name"  # without capitals another word may be a name
+    return "negation" if is_negated(one) != is_negated(other) else None
+
+
+def are_equivalent(one: str, other: str) -> bool:
+    """Whether two values have the same words in the same order, apart from endings, so that they
+    may be merged without asking."""
+    return (
+        difference(one, other) is None
+        and _small_signs(one) == _small_signs(other)
+        and all_names(one) == all_names(other)
+        and contains_words(one, other)
+        and contains_words(other, one)
+        and _in_order(one, other)
+    )
+
+
+def _small_signs(value: str) -> set[str]:
+    """Single letters and symbols, by which blood groups, sizes, C and C++ or two emoji differ. Not
+    the article in "a cat"."""
+    bare = re.sub(r"(?<!\w)a (?=\w{2})", "", fold(value).text)
+    letters = re.findall(r"(?<!\w)[^\W\d_](?!\w)", bare)
+    signs = [c for c in value if unicodedata.category(c)[0] == "S" or c in "#*%&"]
+    return {*letters, *signs}
+
+
+def words_differ(one: str, other: str) -> bool:
+    """Whether each of two values has a word that the other does not have."""
+    return not contains_words(one, other) and not contains_words(other, one)
+
+
+def contains_words(wide: str, narrow: str, *, loosely: bool = True) -> bool:
+    """Whether a value has every content word of another, at least by its stem."""
+    return normal_value(wide) == normal_value(narrow) or all(
+        holds_word(wide, word, loosely=loosely) for word in content_words(narrow)
+    )
+
+
+def is_negated(value: str) -> bool:
+    """Whether a value has a negation."""
+    return bool(lexicon.find_markers("negation", fold(value).text, ()))
+
+
+def negation_in(sentences: Sequence[str], languages: tuple[str, ...]) -> str | None:
+    """``negation`` where one of these sentences has one, for a message."""
+    said = fold(" \n".join(sentences)).text
+    return "negation" if lexicon.find_markers("negation", said, languages) else None
+
+
+def full_names(text: str) -> list[str]:
+    """Names of several words as one: "New York"."""
+    found = names(text, from_start=True)
+    runs: list[list[str]] = [[]]
+    for word in text.split():
+        bare = word.strip(".,;:()'\"!?")
+        if bare in found:
+            runs[-1].append(bare)
+        if bare not in found or bare != word:
+            runs.append([])
+    return [" ".join(run) for run in runs if run]
+
+
+def all_names(value: str) -> set[str]:
+    """Every name of a value, also its first word."""
+    return names(value, from_start=True)
+
+
+def says_it_ended(said: str, value: str, languages: tuple[str, ...]) -> bool:
+    """Whether words say that a value ended: by a word of ending, or by a negation that the value
+    does not have. Not where they add something, or name another number or name."""
+    folded = fold(said).text
+    if says_it_is_added(said) or names_another(said, value):
+        return False
+    return bool(lexicon.find_markers("over", folded, languages)) or _denied(said, value, languages)
+
+
+def says_it_changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
+    """Whether words say that something replaces a value."""
+    folded = fold(said).text
+    signs = (lexicon.find_markers(kind, folded, languages) for kind in ("change", "over"))
+    return any(signs) or _denied(said, value, languages)
+
+
+def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
+    """Whether words negate every word of a value that is not negated itself."""
+    denies = lexicon.find_markers("negation", fold(said).text, languages) and not is_negated(value)
+    return bool(denies) and all(holds_word(said, word) for word in content_words(value))
+
+
+def says_it_is_added(said: str) -> bool:
+    """Whether words say that something is added to what there is."""
+    return bool(lexicon.find_markers("added", fold(said).text, ()))
+
+
+def _has_case(value: str) -> bool:
+    return value.upper() != value.lower()
+
+
+def names_another(said: str, value: str) -> bool:
+    """Whether words name another number, or only other names, than a value. In scripts without
+    capitals any word of the value that was not said may be a name."""
+    if numbers(value) - numbers(said) and numbers(said) - numbers(value):
+        return True
+    if said.isupper():
+        return False  # in capitals names and words look alike
+    if not _has_case(value):
+        return not all(holds_word(said, word, loosely=False) for word in content_words(value))
+    mine, theirs = all_names(value), [n for n in names(said) if not _named(value, n)]
+    if not theirs or all(_named(said, name) for name in mine):
+        return False
+    # "Eastgate Bakery" is another one than "Northwind Bakery", and shares a name with it.
+    runs = (run.split() for run in full_names(said))
+    shared = any({*run} & mine and {*run} & {*theirs} for run in runs)
+    return shared or not any(_named(said, name) for name in mine)
+
+
+def _has_unshared_name(one: str, other: str) -> bool:
+    return any(not _named(other, name) for name in names(one) & all_names(one))
+
+
+def _named(value: str, name: str) -> bool:
+    """Whether a value has exactly this name: Priyanka is not Priya with an ending."""
+    wanted, folded = fold(name).text, fold(value).text
+    if not wanted.isascii() and not _has_case(name):
+        return wanted in folded
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", folded) is not None
+
+
+def _held(groups: list[list[re.Pattern[str]]], value: str) -> frozenset[int]:
+    folded = fold(value).text
+    return frozenset(
+        i for i, words in enumerate(groups) if any(word.search(folded) for word in words)
+    )
+
+
+def _are_opposites(sides: list[re.Pattern[str]], one: str, other: str) -> bool:
+    in_one = {i for i, side in enumerate(sides) if side.search(one)}
+    in_other = {i for i, side in enumerate(sides) if side.search(other)}
+    return bool(in_one and in_other and in_one != in_other)
+
+
+def _other_order(one: str, other: str) -> bool:
+    """Whether names stand in another order, unless they are a list: "Ana and Otto"."""
+    first, second = _name_order(one), _name_order(other)
+    return first != second and not (_listed(one, first) and _listed(other, second))
+
+
+def _other_units(one: str, other: str) -> bool:
+    """Whether one number has two units: hours and euros, but not cm and centimetres."""
+    units, others = dict(_COUNTED.findall(fold(one).text)), dict(_COUNTED.findall(fold(other).text))
+    return any(
+        not (holds_word(a, b) or holds_word(b, a) or _is_short_for(a, b) or _is_short_for(b, a))
+        for a, b in ((units[n], others[n]) for n in units.keys() & others.keys())
+    )
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    """Whether the letters of an abbreviation stand in a word in their order."""
+    letters = iter(long)
+    return short[0] == long[0] and all(letter in letters for letter in short)
+
+
+def _name_order(value: str) -> list[str]:
+    found = all_names(value)
+    return [word for word in re.findall(r"[\w'’.&-]+", value) if word in found]
+
+
+def _listed(value: str, order: list[str]) -> bool:
+    places = [value.find(name) for name in order]
+    between = [
+        value[a + len(name) : b] for (a, b), name in zip(pairwise(places), order, strict=False)
+    ]
+    return all(
+        re.fullmatch(r"\s*(?:,|&|\+|/|and|und|et|y|e|en|ve|и|と|和)?\s*", gap) for gap in between
+    )
+
+
+def _in_order(one: str, other: str) -> bool:
+    words, others = _ordered(one), _ordered(other)
+    return len(words) == len(others) and all(
+        holds_word(a, b) or holds_word(b, a) for a, b in zip(words, others, strict=True)
+    )
+
+
+def _ordered(value: str) -> list[str]:
+    """The content words in their order."""
+    folded = fold(value).text
+    return sorted(content_words(value), key=lambda word: (folded.find(word), word))
+
+
+VALUE_LIMIT = 280
+_MAX_KEY_WORDS = 5
+
+
+def check_key(case: Case) -> None:
+    """Normalise the key and the value. What cannot be a slot's name waits for a person."""
+    item = case.candidate
+    try:
+        key = canonical(normalise_key(item.key))
+    except InputError:
+        key = "note"
+        case.reviews.append("no name that can be used was proposed for it")
+    words = key.split("_")
+    if cardinality(key) is None and (
+        len(words) > _MAX_KEY_WORDS or instructions.is_instruction(" ".join(words), wish=False)
+    ):
+        case.reviews.append("its name says more than a name should")
+    table = cardinality(key)
+    value = visible_text(item.value)
+    if len(value) > VALUE_LIMIT:
+        case.reviews.append(f"it is longer than {VALUE_LIMIT} characters")
+    case.change(key=key, value=value, many=table == "many" if table else item.many)
+
+
+_ONE = re.compile(r"(?<!\w)(?:one|a|an|ein\w*|une?|un[oa]?|uma?|een|bir|один|одна)(?!\w)|一")
+_ORDINALS = (
+    r"first|premi\w+|erste[nrsm]?|primer\w*|prim[oa]|primeir\w|eerste|birinci\w*|ilki\w*|перв\w+|第一\S?|最初|一番目|الأول\w*|पहल\w",
+    r"second\w*|deuxième|zweite[nrsm]?|segund\w+|tweede|ikinci\w*|втор\w+|第二\S?|二番目|الثاني\w*|दूसर\w",
+    r"third|troisième|dritte[nrsm]?|tercer\w*|terz\w|terceir\w|derde|üçüncü\w*|трет\w+|第三\S?|三番目|الثالث\w*|तीसर\w",
+    r"fourth|quatrième|vierte[nrsm]?|cuart\w|quart\w|vierde|dördüncü\w*|четв\w+|第四\S?|四番目|الرابع\w*|चौथ\w",
+)
+_ORDINAL_PATTERNS = tuple(re.compile(rf"(?<!\w)(?:{words})(?!\w)") for words in _ORDINALS)
+_LAST = re.compile(
+    r"(?<!\w)(?:last|latter|letzte[nrsm]?|dernière?|últim[oa]|ultim[oa]|laatste|son(?:uncu)?\w*|последн\w+|最后\S?|最後|الأخير\w*|आखिर\w*)(?!\w)"
+)
+_NUMBERED = re.compile(r"(?<!\w)(?:number|option|nummer|numéro|opción|no\.?|#) ?(\d{1,2})(?!\w)")
+_ITEM_LINE = re.compile(r"^[ \t]*(?:[-*•·]|\(?(?:\d{1,2}|[a-z])[.)])[ \t]+(.+)$", re.MULTILINE)
+_INLINE_ITEM = re.compile(
+    r"(?:^|\s)\(?(?:\d{1,2}|[a-d])[.)]\s+(.+?)(?=[,;]?\s+\(?(?:\d{1,2}|[a-d])[.)]\s|$)", re.DOTALL
+)
+_OR = re.compile(
+    r",?\s+(?:or|oder|ou|o|of|veya|ya da|или|أو|या)\s+|还是|或者|それとも", re.IGNORECASE
+)
+_CLAUSE = re.compile(
+    r"[,;:、.!]|(?<!\w)-(?!\w)|(?<!\w)(?:but|aber|mais|pero|mas|maar|ama|но)(?!\w)"
+)
+
+
+_ENDING = re.compile("[\u3041-\u309f]+")
+
+
+def numbers_in_words(text: str) -> set[str]:
+    """The numbers of a text, with 1 for a word such as "one"."""
+    return numbers(text) | ({"1"} if _ONE.search(fold(text).text) else set())
+
+
+def asks_a_question(text: str, span: Span) -> bool:
+    """Whether the sentence around a span is a question."""
+    return "?" in fold(sentence_around(text, span.start, span.end).text).text
+
+
+def check_references(case: Case) -> None:
+    """Check the cited words of the assistant. A citation that cannot be used is dropped."""
+    ref = case.candidate.ref
+    if ref is None:
+        return
+    order = list(case.turns)
+    cited = next((t for t in order if t.id == ref.msg and t.role == "assistant"), None)
+    span = find_span(ref.span, cited.text) if cited else None
+    user = case.proofs[0][0]
+    if cited is None or span is None or order.index(cited) > order.index(user):
+        case.notes.append("the cited words are in no message of the assistant before it")
+        case.change(ref=None)
+        return
+    if any(_repeats(span.text, memory) for memory in case.injected) and not _own(case):
+        case.refusals.append("the cited words only repeat a memory that was shown")
+        return
+    between = order[order.index(cited) + 1 : order.index(user)]
+    if any(turn.role == "assistant" for turn in between):
+        case.signals.append("it may answer an older message of the assistant")
+    case.ref = (cited, span)
+    _check_pointer(case, cited, span)
+    _check_content(case, span)
+
+
+def _own(case: Case) -> bool:
+    words = content_words(case.candidate.value)
+    return bool(words) and all(holds_word(case.quoted_words(), word) for word in words)
+
+
+def _repeats(span: str, memory: str) -> bool:
+    words, shown = content_words(span) | numbers(span), content_words(memory) | numbers(memory)
+    return bool(find_span(memory, span) or find_span(span, memory)) or bool(
+        words and shown and (words <= shown or shown <= words)
+    )
+
+
+def _check_pointer(case: Case, cited: Turn, span: Span) -> None:
+    """Whether the user's words take up what is cited: they name a word of it, or the item by its
+    place in a list, or answer a question."""
+    inside = fold(case.proofs[0][1].text).text
+    offered = content_words(span.text) | content_words(case.candidate.value)
+    named = any(holds_word(inside, word) for word in offered if not _ENDING.fullmatch(word))
+    if named:
+        return
+    place = _ordinal(inside)
+    if place is not None:
+        _check_item(place, cited, span, case)
+    elif "?" not in fold(cited.text[span.start :]).text:
+        # "Yes" to a statement only agrees; "yes" to a question makes its words the user's own.
+        case.reviews.append("the assistant states it and does not ask, so a yes proves nothing")
+    else:
+        case.signals.append("it is the assistant's proposal, taken up with a few words")
+
+
+def _ordinal(clause: str) -> int | None:
+    """Which item a clause names, from 0; -1 for the last."""
+    for place, pattern in enumerate(_ORDINAL_PATTERNS):
+        if pattern.search(clause):
+            return place
+    if match := _NUMBERED.search(clause):
+        return int(match[1]) - 1
+    return -1 if _LAST.search(clause) else None
+
+
+def _check_item(place: int | None, cited: Turn, span: Span, case: Case) -> None:
+    items = options(cited.text)
+    if place is None or not items or place >= len(items):
+        case.signals.append("it is not clear which of the assistant's words are meant")
+    elif find_span(span.text, items[place]) is None and find_span(items[place], span.text) is None:
+        case.signals.append(
+            "it may be another of the assistant's suggestions than the one you named"
+        )
+
+
+def options(text: str) -> list[str]:
+    """The items that a message offers: a list, or "a, b or c"."""
+    for pattern in (_ITEM_LINE, _INLINE_ITEM):
+        items = [match[1].strip() for match in pattern.finditer(text)]
+        if len(items) >= 2:
+            return items
+    sentence = next((s for s in re.split(r"(?<=[.!?。？])\s*", text) if _OR.search(s)), "")
+    if not sentence:
+        return []
+    *head, tail = _OR.split(sentence)
+    listed = [piece.strip(" .?!") for part in head for piece in re.split("[,、，]", part)]
+    return [item for item in (*listed, tail.strip(" .?!。？")) if item]
+
+
+def _check_content(case: Case, span: Span) -> None:
+    """Check that the words of the value come from the cited span or the user."""
+    held = f"{span.text} {case.quoted_words()}"
+    extra = sorted(
+        word for word in content_words(case.candidate.value) if not holds_word(held, word)
+    )
+    if extra:
+        case.reviews.append(f"it adds words to the assistant's: {', '.join(extra)}")
+
+
+_UNSPACED = re.compile("[\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff]")
+"""Scripts where endings are in hiragana, and each other sign is a word or half of one."""
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+
+
+def check_value(case: Case) -> None:
+    """Numbers and names must stand in the quoted messages, the cited span, or the known fact that
+    is changed, else the user decides. Other words that nobody said are a signal."""
+    value = case.candidate.value
+    known = case.target.value if case.target else ""
+    held = numbers_in_words(case.own_message_words()) | numbers(known)
+    if case.ref and not asks_a_question(case.ref[0].text, case.ref[1]):
+        held |= numbers(case.cited_words())
+    glued = {n for name in names(case.cited_words(), from_start=True) for n in numbers(name)}
+    missing = sorted(numbers(value) - held - glued)  # the 3 of "PyO3" counts nothing
+    if missing:
+        case.reviews.append(f"you did not say {', '.join(missing)} there")
+    heard = (case.own_message_words(), f"{case.cited_words()} \n{known}")
+    unsaid = sorted(
+        name for name in _value_names(value) if not any(holds_word(text, name) for text in heard)
+    )
+    if unsaid:
+        case.reviews.append(f"you did not say the name {', '.join(unsaid)} there")
+    if case.candidate.relation != "ends":
+        _check_words(case, known)
+    _check_pieces(case)
+
+
+def is_supported_rewording(value: str, now: str, messages: Sequence[str], known: str) -> bool:
+    """Whether a value from a second look may replace the proposed one: made of the user's words and
+    the known fact, without secret or instruction, and with the same negation."""
+    around = " \n".join((*map(own_words, messages), known))
+    secrets = [text[s.start : s.end] for text in messages for _, s in find_in_conversation([text])]
+    return (
+        len(now) <= VALUE_LIMIT
+        and numbers(now) <= numbers(around)
+        and all(holds_word(around, word) for word in content_words(now))
+        and is_negated(now) == is_negated(value)
+        and not find_secrets(now)
+        and not any(reveals(now, words) or fold(words).text in fold(now).text for words in secrets)
+        and not instructions.reads_as_instruction(now)
+    )
+
+
+def _value_names(value: str) -> set[str]:
+    """The names in a value. Its first word counts by its capital only where it is the only word."""
+    return names(value, from_start=len(value.split()) == 1)
+
+
+def _check_words(case: Case, known: str) -> None:
+    key = case.candidate.key.replace("_", " ")
+    beside = " \n".join((case.quoted_words(), case.cited_words(), known, key))
+    # Apart: what the user said is the same for every candidate, and is folded once for all.
+    heard = (case.user_text, beside)
+    value = _UNSPACED.sub(" ", case.candidate.value)
+    words = sorted(content_words(value))
+    added = [word for word in words if not any(holds_word(text, word) for text in heard)]
+    added = [word for word in added if not any(_inflects(_bare(word), _bare(t)) for t in heard)]
+    signs = set(_HAN.findall(fold(case.candidate.value).text))
+    added += sorted(sign for sign in signs if not any(sign in fold(text).text for text in heard))
+    if added:
+        case.signals.append("it has words that you did not say")
+
+
+@lru_cache(maxsize=64)
+def _bare(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", fold(text).text)
+    return "".join(c for c in plain if unicodedata.category(c) != "Mn")
+
+
+def _inflects(word: str, spoken: str) -> bool:
+    """Whether most of a word was said: "boit" in "bois", "köpek" in "köpeğim"."""
+    size = max(3, math.ceil(0.6 * len(word)))
+    return any(word[start : start + size] in spoken for start in range(len(word) - size + 1))
+
+
+def _check_pieces(case: Case) -> None:
+    """A signal where a quote in pieces may join words that did not belong together."""
+    item = case.candidate
+    held = content_words(item.value) | numbers(item.value)
+    sentences = dict.fromkeys(case.sentences())
+    if len(sentences) > 1 and not case.ref and item.relation != "ends":
+        bare = [s for s in sentences if not any(holds_word(s, w) or w in numbers(s) for w in held)]
+        if bare:
+            case.signals.append("it joins words that were said apart")
+    for turn, span in case.proofs:
+        for left, right in zip(span.pieces, span.pieces[1:], strict=False):
+            if len(content_words(turn.text[left[1] : right[0]])) > 1:
+                case.signals.append("words in between were left out")

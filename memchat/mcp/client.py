@@ -1,0 +1,211 @@
+"""A client of other MCP servers: it starts one, or reaches one over HTTP, and calls its tools.
+
+Other MCP servers, named in ``settings.toml``: ``[mcp_servers.NAME]`` with ``command``, ``args``
+and ``env``, or with ``url`` and ``token``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+from memchat.config import files
+from memchat.config.sources import FILE
+from memchat.config.sources import MCP_SERVERS as TABLE
+from memchat.errors import ConfigError, InputError, MemChatError, NotFound, ProviderError
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+T = TypeVar("T")
+# The SDK logs whatever a server writes that is no message, word by word.
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+TIMEOUT = 60.0
+"""Seconds that a call may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """Where a server is: a command that starts it, or an address.
+
+    Raises ConfigError unless it is one of the two.
+    """
+
+    name: str
+    command: str | None = None
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if (self.command is None) == (self.url is None):
+            raise ConfigError(f"the MCP server {self.name!r} needs either a command or a url")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """A tool of a server."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool returned: its text, and its structured result where it has one."""
+
+    text: str
+    structured: Any = None
+
+
+class MCPClient:
+    """Calls the tools of one server. Each call starts the server, or connects to it, and ends it
+    again: nothing is left running."""
+
+    def __init__(self, server: McpServer, *, timeout: float = TIMEOUT) -> None:
+        self._server = server
+        self._timeout = timeout
+
+    def tools(self) -> list[ToolInfo]:
+        """The tools of the server. Raises ProviderError where it does not answer."""
+
+        async def ask(client: Client) -> list[ToolInfo]:
+            found, cursor = [], None
+            while True:
+                page = await client.list_tools(cursor=cursor)
+                found += [ToolInfo(t.name, t.description or "", t.input_schema) for t in page.tools]
+                cursor = page.next_cursor
+                if not cursor:
+                    return found
+
+        return self._run(ask)
+
+    def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> ToolAnswer:
+        """Call a tool. Raises InputError where the tool says that it failed, ProviderError where
+        the server does not answer in time or at all."""
+
+        async def ask(client: Client) -> ToolAnswer:
+            result = await client.call_tool(tool, dict(arguments or {}))
+            text = "\n".join(getattr(part, "text", "") for part in result.content)
+            if result.is_error:
+                raise InputError(f"{self._server.name}: {text.strip() or 'the tool failed'}")
+            return ToolAnswer(text, result.structured_content)
+
+        return self._run(ask)
+
+    def _run(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+        import anyio
+
+        async def limited() -> T:
+            with anyio.fail_after(self._timeout):
+                return await self._with_client(ask)
+
+        # In a thread of its own: the caller's may have an event loop, and keeps it.
+        pool = ThreadPoolExecutor(1)
+        try:
+            return pool.submit(anyio.run, limited).result()
+        except TimeoutError:
+            raise ProviderError(
+                f"the MCP server {self._server.name!r} did not answer within {self._timeout:g} s",
+                retryable=True,
+            ) from None
+        except BaseExceptionGroup as group:
+            raise self._failure(_first(group)) from group
+        except (OSError, RuntimeError, ValueError) as error:
+            raise self._failure(error) from error
+        finally:
+            pool.shutdown(wait=False)
+
+    async def _with_client(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+        from mcp import Client
+        from mcp.shared.exceptions import MCPError
+
+        # What a server writes to its standard error is its own log.
+        with open(os.devnull, "w", encoding="utf-8") as unread:
+            async with self._transport(unread) as transport:
+                try:
+                    async with Client(transport, cache=None) as client:
+                        return await ask(client)
+                except MCPError as error:
+                    raise InputError(f"{self._server.name}: {error}") from error
+
+    @asynccontextmanager
+    async def _transport(self, unread: TextIO) -> AsyncIterator[Any]:
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+        from mcp.shared._httpx_utils import create_mcp_http_client
+
+        server = self._server
+        if server.command is not None:
+            start = StdioServerParameters(
+                command=server.command, args=[*server.args], env=dict(server.env)
+            )
+            yield stdio_client(start, errlog=unread)
+            return
+        assert server.url is not None
+        headers = {"Authorization": f"Bearer {server.token}"} if server.token else {}
+        async with create_mcp_http_client(headers=headers) as http:
+            http.event_hooks = {"response": [self._check_token]}
+            yield streamable_http_client(server.url, http_client=http)
+
+    async def _check_token(self, response: Any) -> None:
+        if response.status_code in (401, 403):
+            raise ProviderError(f"the MCP server {self._server.name!r} refuses the token")
+
+    def _failure(self, error: BaseException) -> Exception:
+        from mcp.shared.exceptions import MCPError
+
+        if isinstance(error, MemChatError):
+            return error
+        said = f"cannot be reached ({type(error).__name__})"
+        if isinstance(error, MCPError | ValueError):
+            said = "does not answer as an MCP server does; see its url in settings.toml"
+        if self._server.command is not None:
+            said = "ended without an answer; run its command in a terminal to see why"
+            if isinstance(error, OSError):
+                said = f"cannot be started ({error.strerror}); see its command in settings.toml"
+        return ProviderError(f"the MCP server {self._server.name!r} {said}")
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error that is no group."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+_FIELDS = {"command": str, "args": list, "env": dict, "url": str, "token": str}
+
+
+def find(home: Path, name: str) -> McpServer:
+    """The server of a name. Raises NotFound where none is named so, ConfigError for one that
+    cannot be used."""
+    path = home / FILE
+    servers = files.read(path).get(TABLE, {})
+    found = servers.get(name) if isinstance(servers, Mapping) else None
+    if found is None:
+        raise NotFound(f"no MCP server is named {name!r}; add [{TABLE}.{name}] to {path}")
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{path}: {TABLE}.{name} is no table")
+    return McpServer(name, **_checked(path, name, found))
+
+
+def _checked(path: Path, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    for key, value in given.items():
+        kind = _FIELDS.get(key)
+        if kind is None:
+            known = ", ".join(_FIELDS)
+            raise ConfigError(f"{path}: {TABLE}.{name} has no {key!r}; it may have {known}")
+        inner = value if isinstance(value, list) else value.values() if kind is dict else ()
+        if not isinstance(value, kind) or not all(isinstance(one, str) for one in inner):
+            raise ConfigError(f"{path}: {TABLE}.{name}.{key} has the wrong form")
+    return dict(given)

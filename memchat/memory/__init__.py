@@ -1,1 +1,0 @@
-"""What is worth remembering: reading ended sessions, judging proposals, keeping the store clean."""

@@ -1,1 +1,0 @@
-"""Commands to memory in a chat: "remember …", "forget …", "what do you know about me?"."""

@@ -1,1 +1,0 @@
-"""Finding what matters now: facts, past turns, ranking, dates in questions, the prompt's block."""

@@ -1,1 +1,0 @@
-"""Questions that name days: which days, and what was said or holds on them."""

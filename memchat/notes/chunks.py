@@ -1,0 +1,182 @@
+"""Chunks: the parts of notes that are searched. Each is so many characters of its note's text from
+an offset on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, func, literal, select
+
+from memchat.db import database
+from memchat.db.schema import chunks, sources, utc_text
+from memchat.db.schema import embeddings as vectors
+from memchat.search import embeddings, keywords
+
+_c, _s = chunks.c, sources.c
+_IN = "IN (SELECT value FROM json_each(?))"
+_part = func.substr(_s.content, _c.offset + 1, _c.size)
+embedded_text = func.coalesce(_c.masked, _part)
+"""What of a chunk is embedded, beside ``sources``: a provider sees no secret."""
+_INSERT = """
+    INSERT INTO chunks (hash, source_type, source_id, pair_id, parent_id, "offset", size, position,
+        tokens, masked, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+"""
+
+
+_embedded = select(vectors.c.hash).where(
+    vectors.c.hash == _c.hash, vectors.c.service_id == bindparam("service_id")
+)
+_lacking = (
+    select(_c.hash, embedded_text)
+    .join(sources, _s.id == _c.source_id)
+    .where(_c.source_id == bindparam("note_id"), ~_embedded.exists())
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A part of a note to be stored. ``masked`` is its text without what looks like a secret, where
+    it holds any."""
+
+    offset: int
+    size: int
+    tokens: int
+    masked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteOf:
+    """The note that chunks belong to."""
+
+    id: int
+    app_id: int
+    type: str
+    title: str | None
+    content: str
+    pair_id: int | None = None
+    parent_id: int | None = None
+
+
+def replace(tx: Connection, note: NoteOf, parts: Sequence[NewChunk], now: datetime) -> list[int]:
+    """Store these as the chunks of a note; those it had before go. Returns the ids.
+
+    A chunk with the text that one had before keeps its counts, and its vector. A note keeps the
+    pair and the parent that it had where it is given neither.
+    """
+    counts = _counts(tx, note.id)
+    pair_id, parent_id = note.pair_id, note.parent_id
+    if pair_id is None and parent_id is None:
+        sql = "SELECT pair_id, parent_id FROM chunks WHERE source_id = ? LIMIT 1"
+        pair_id, parent_id = (database.rows(tx, sql, note.id) or [(None, None)])[0]
+    before = remove(tx, note)
+    ids = []
+    for position, part in enumerate(parts):
+        said = note.content[part.offset : part.offset + part.size]
+        hashed = text_hash(said if part.masked is None else part.masked)
+        values = (hashed, note.type, note.id, pair_id, parent_id, part.offset, part.size)
+        more = (position, part.tokens, part.masked, utc_text(now))
+        (row,) = database.rows(tx, _INSERT, *values, *more)
+        ids.append(int(row[0]))
+        keywords.write(tx, "chunks", ids[-1], note.app_id, keyword_text(note.title, said))
+        if hashed in counts:
+            sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE id = ?"
+            database.rows(tx, sql, *counts[hashed], ids[-1])
+    keywords.record(tx, note.app_id, "chunks", ids)
+    embeddings.remove_unused(tx, before)
+    return ids
+
+
+def remove(tx: Connection, note: NoteOf) -> list[str]:
+    """Delete the chunks of a note with their keyword rows; returns their hashes. Their vectors go
+    with ``embeddings.remove_unused``."""
+    rows = database.rows(tx, "DELETE FROM chunks WHERE source_id = ? RETURNING id, hash", note.id)
+    ids = [row[0] for row in rows]
+    keywords.remove(tx, "chunks", ids)
+    keywords.record(tx, note.app_id, "chunks", ids)
+    return [row[1] for row in rows]
+
+
+def text_hash(text: str) -> str:
+    """The key of a text's vector: equal texts are embedded once."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def keyword_text(title: str | None, content: str) -> str:
+    """The words by which a chunk is found: its own, and those of its note's title."""
+    return f"{title or ''}\n{content}"
+
+
+def keyword_texts() -> Select[Any]:
+    """A query for id, scope row and words of every chunk."""
+    words = func.coalesce(_s.title, "").concat("\n").concat(_part)
+    columns = (_c.id, _s.app_id, words.label("words"), literal(False).label("reply"))
+    return select(*columns).join(sources, _s.id == _c.source_id)
+
+
+def lacking(tx: Connection, note_id: int, service_id: int) -> dict[str, str]:
+    """The texts of a note that have no vector of a service, by hash."""
+    found = tx.execute(_lacking, {"note_id": note_id, "service_id": service_id})
+    return {row[0]: row[1] for row in found}
+
+
+def texts(tx: Connection, note_id: int) -> list[str]:
+    """The chunks of a note as they are embedded, in their order."""
+    query = select(embedded_text).join(sources, _s.id == _c.source_id)
+    return list(tx.execute(query.where(_c.source_id == note_id).order_by(_c.position)).scalars())
+
+
+def masked_texts(tx: Connection, ids: Collection[int]) -> dict[int, str]:
+    """The texts of these chunks without what looks like a secret, as they are embedded, by id."""
+    query = select(_c.id, embedded_text).join(sources, _s.id == _c.source_id)
+    return {row[0]: row[1] for row in tx.execute(query.where(_c.id.in_(ids)))}
+
+
+def places(tx: Connection, ids: Iterable[int]) -> dict[int, int]:
+    """The place of each of these chunks in its note, from 0, by id."""
+    sql = f"SELECT id, position FROM chunks WHERE id {_IN}"
+    return dict(database.rows(tx, sql, database.json_list(ids)))
+
+
+def parts(tx: Connection, note_id: int) -> list[NewChunk]:
+    """The chunks of a note as they were given to ``replace``."""
+    sql = 'SELECT "offset", size, tokens, masked FROM chunks WHERE source_id = ? ORDER BY position'
+    return [NewChunk(*row) for row in database.rows(tx, sql, note_id)]
+
+
+def record_change(tx: Connection, app_id: int, note_id: int) -> None:
+    """Note that chunks of a note have their vectors now, so that an index reads them again."""
+    rows = database.rows(tx, "SELECT id FROM chunks WHERE source_id = ?", note_id)
+    keywords.record(tx, app_id, "chunks", [row[0] for row in rows])
+
+
+def set_counts(tx: Connection, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:
+    """Store how often chunks of a note were found and read, by hash; unknown hashes are left
+    out."""
+    sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE source_id = ? AND hash = ?"
+    for hashed, (found, read) in counts.items():
+        database.rows(tx, sql, found, read, note_id, hashed)
+
+
+def count_matches(tx: Connection, ids: Iterable[int]) -> None:
+    """Count that these were among the results of a search."""
+    sql = f"UPDATE chunks SET match_count = match_count + 1 WHERE id {_IN}"
+    database.rows(tx, sql, database.json_list(ids))
+
+
+def count_reads(tx: Connection, app_ids: Sequence[int], ids: Iterable[int]) -> int:
+    """Count that these were read; how many there are in these scope rows."""
+    sql = (
+        f"UPDATE chunks SET read_count = read_count + 1 WHERE id {_IN} AND source_id IN"
+        f" (SELECT id FROM sources WHERE app_id {_IN}) RETURNING id"
+    )
+    return len(database.rows(tx, sql, database.json_list(ids), database.json_list(app_ids)))
+
+
+def _counts(tx: Connection, note_id: int) -> Mapping[str, tuple[int, int]]:
+    sql = "SELECT hash, match_count, read_count FROM chunks WHERE source_id = ?"
+    return {row[0]: (row[1], row[2]) for row in database.rows(tx, sql, note_id)}

@@ -1,0 +1,417 @@
+"""Notes: the rows of ``sources``, each a memo or document with its text.
+
+Figures about notes: how many there are, and how often their chunks were found and read.
+
+Notes that are files: their type is "file", and their external id is the path.
+
+Deleted notes that are not purged yet: the deletion can be undone.
+
+The rows of such a note are gone, so nothing lists, finds or reads it. The job that purges the note
+holds them, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from sqlalchemy import Connection
+
+from memchat.db import database, jobs
+from memchat.db.records import from_text
+from memchat.db.schema import utc_text
+from memchat.forget import tombstones
+from memchat.forget.tombstones import Mark
+from memchat.language.text import folded
+from memchat.notes import chunks
+from memchat.notes.chunks import NoteOf
+from memchat.search import embeddings, keywords, receipts
+from memchat.types import NoteCounts, NoteUse
+from memchat.types.note import ExternalId, NewNote, Note, NoteHit
+
+_IN = "IN (SELECT value FROM json_each(?))"
+_NOTE = (
+    "SELECT s.id, a.name, s.type, s.external_id, s.title, s.created_at, s.updated_at, s.profile,"
+    " {content}, s.missing, (SELECT count(*) FROM chunks c WHERE c.source_id = s.id)"
+    " FROM sources s JOIN apps a ON a.id = s.app_id"
+)
+_HIT = f"""
+    SELECT c.id, s.id, c.hash, c.source_type, s.external_id, c.pair_id, c.parent_id, c."offset",
+        c.size, c.match_count, c.read_count, s.title, s.created_at,
+        substr(s.content, c."offset" + 1, c.size)
+    FROM chunks c JOIN sources s ON s.id = c.source_id WHERE c.id {_IN}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which chunks a search may find. None leaves out a condition; both ends of a period count."""
+
+    note_ids: Sequence[int] | None = None
+    type: str | None = None
+    pair_id: int | None = None
+    parent_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether it leaves nothing out."""
+        return self == Filter()
+
+
+def put(
+    tx: Connection, app_id: int, new: NewNote, now: datetime, *, sized_for: str | None
+) -> tuple[int, bool]:
+    """Store a note, or put it in the place of the one with its type and external id; its id, and
+    whether other words were there before. Its chunks have to follow; ``sized_for`` is the embedding
+    model that reads them whole. One that was deleted is no longer known as deleted."""
+    key = json.dumps(new.external_id)
+    sql = "SELECT id, title, content FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
+    found = database.rows(tx, sql, app_id, new.type, key)
+    values: dict[str, Any] = {
+        "title": new.title,
+        "content": new.text,
+        "profile": new.profile,
+        "sized_for": sized_for,
+    }
+    if not found:
+        if new.external_id is not None:
+            tombstones.remove(tx, [app_id], [_mark(new.type, new.external_id)])
+        row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
+        return database.insert(tx, "sources", created_at=new.created_at or now, **row), False
+    note_id, *before = found[0]
+    reworded = before != [new.title, new.text]
+    if reworded:
+        values["updated_at"] = utc_text(now)
+    if new.created_at is not None:
+        values["created_at"] = utc_text(new.created_at)
+    columns = ", ".join(f"{name} = ?" for name in values)
+    database.rows(tx, f"UPDATE sources SET {columns} WHERE id = ?", *values.values(), note_id)
+    return int(note_id), reworded
+
+
+def sized_for(tx: Connection, note_id: int) -> str | None:
+    """The embedding model that is known to read each chunk of a note whole."""
+    sql = "SELECT sized_for FROM sources WHERE id = ?"
+    return next((row[0] for row in database.rows(tx, sql, note_id)), None)
+
+
+def size_for(tx: Connection, note_ids: Iterable[int], model: str | None) -> None:
+    """Note that this embedding model reads each chunk of these notes whole."""
+    sql = f"UPDATE sources SET sized_for = ? WHERE id {_IN}"
+    database.rows(tx, sql, model, database.json_list(note_ids))
+
+
+def not_sized_for(tx: Connection, model: str, limit: int) -> list[int]:
+    """The first notes of the store of which it is not known that this model reads their chunks
+    whole."""
+    sql = "SELECT id FROM sources WHERE sized_for IS NOT ? ORDER BY id LIMIT ?"
+    return [row[0] for row in database.rows(tx, sql, model, limit)]
+
+
+def lengths(tx: Connection, note_ids: Iterable[int]) -> dict[int, int]:
+    """The characters of each of these notes."""
+    sql = f"SELECT id, length(content) FROM sources WHERE id {_IN}"
+    return dict(database.rows(tx, sql, database.json_list(note_ids)))
+
+
+def mark_missing(tx: Connection, note_ids: Sequence[int], missing: bool) -> None:
+    """Note that the files of these notes are gone, or there again."""
+    sql = f"UPDATE sources SET missing = ? WHERE id {_IN}"
+    database.rows(tx, sql, int(missing), database.json_list(note_ids))
+
+
+def get(tx: Connection, app_ids: Sequence[int], note_id: int) -> Note | None:
+    """A note of these scope rows."""
+    sql = f"{_NOTE.format(content='s.content')} WHERE s.id = ? AND s.app_id {_IN}"
+    found = database.rows(tx, sql, note_id, database.json_list(app_ids))
+    return from_text(Note, found[0]) if found else None
+
+
+def by_external_id(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> Note | None:
+    """The note of this type and external id, if there is one."""
+    sql = (
+        f"{_NOTE.format(content='s.content')}"
+        " WHERE s.app_id = ? AND s.type = ? AND s.external_id = ?"
+    )
+    found = database.rows(tx, sql, app_id, type, json.dumps(external_id))
+    return from_text(Note, found[0]) if found else None
+
+
+def listed(
+    tx: Connection,
+    app_ids: Sequence[int],
+    wanted: Filter = Filter(),
+    *,
+    limit: int,
+    before: tuple[datetime, int] | None = None,
+    search: str = "",
+) -> list[Note]:
+    """Notes of this type and period without their text, the newest first; ``before`` has date and
+    id of the last one that is known, ``search`` are words that are all in its title or text."""
+    where, values = _where(app_ids, wanted)
+    if search:
+        where += " AND memchat_holds_all(?, s.title, s.content)"
+        values.append(folded(search))
+    if before is not None:
+        where += " AND (s.created_at, s.id) < (?, ?)"
+        values += [utc_text(before[0]), before[1]]
+    order = "ORDER BY s.created_at DESC, s.id DESC LIMIT ?"
+    sql = f"{_NOTE.format(content=repr(''))} {where} {order}"
+    return [from_text(Note, row) for row in database.rows(tx, sql, *values, limit)]
+
+
+def ids(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+    """The notes of these scope rows."""
+    sql = f"SELECT id FROM sources WHERE app_id {_IN} ORDER BY id"
+    return [row[0] for row in database.rows(tx, sql, database.json_list(app_ids))]
+
+
+def count(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many notes these scope rows have."""
+    sql = f"SELECT count(*) FROM sources WHERE app_id {_IN}"
+    return int(database.rows(tx, sql, database.json_list(app_ids))[0][0])
+
+
+def total(tx: Connection) -> int:
+    """How many notes the store has."""
+    return int(database.rows(tx, "SELECT count(*) FROM sources")[0][0])
+
+
+def any_in_app(tx: Connection, app_id: int) -> bool:
+    """Whether a scope row has a note."""
+    return bool(database.rows(tx, "SELECT 1 FROM sources WHERE app_id = ? LIMIT 1", app_id))
+
+
+def existing(tx: Connection, note_ids: Sequence[int]) -> set[int]:
+    """Which of these notes still exist."""
+    sql = f"SELECT id FROM sources WHERE id {_IN}"
+    return {row[0] for row in database.rows(tx, sql, database.json_list(note_ids))}
+
+
+def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:
+    """Delete a note with its chunks, keyword rows, vectors and jobs, and what receipts of chats
+    hold of it. Its words stay in the bytes of the file until the store is scrubbed. A tombstone
+    stays, of its type and external id."""
+    remove_traces(tx, note.id, take_out(tx, app_id, note, now))
+
+
+def take_out(tx: Connection, app_id: int, note: Note, now: datetime) -> list[str]:
+    """Delete the rows of a note, its chunks, keyword rows and jobs; returns the hashes of the
+    chunks. A tombstone stays, and so does what ``remove_traces`` deletes."""
+    tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
+    gone = chunks.remove(tx, of(note, app_id))
+    database.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
+    database.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
+    return gone
+
+
+def remove_traces(tx: Connection, note_id: int, hashes: Sequence[str]) -> None:
+    """Delete what is left of a deleted note: the vectors of its chunks that no other text has, and
+    what receipts and prompts of chats hold of it."""
+    remove_from_chats(tx, note_id)
+    embeddings.remove_unused(tx, hashes)
+
+
+def remove_from_chats(tx: Connection, note_id: int) -> None:
+    """Delete what receipts and prompts of chats hold of a note."""
+    receipts.remove_prompts_with_items(tx, "note", [note_id])
+    receipts.remove(tx, "note", [note_id])
+
+
+def remove_all(tx: Connection, app_id: int) -> None:
+    """Delete all notes of a scope row with their chunks, keyword rows and vectors; none leaves a
+    tombstone."""
+    sql = (
+        "DELETE FROM chunks WHERE source_id IN (SELECT id FROM sources WHERE app_id = ?)"
+        " RETURNING id, hash"
+    )
+    gone = database.rows(tx, sql, app_id)
+    keywords.remove(tx, "chunks", [row[0] for row in gone])
+    keywords.record(tx, app_id, "chunks", [row[0] for row in gone])
+    embeddings.remove_unused(tx, [row[1] for row in gone])
+    database.rows(tx, "DELETE FROM sources WHERE app_id = ?", app_id)
+
+
+def deleted_at(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> datetime | None:
+    """When the note of this type and external id was deleted; None if it was not."""
+    return next(iter(tombstones.find(tx, [app_id], [_mark(type, external_id)]).values()), None)
+
+
+def know_again(tx: Connection, app_id: int, note: Note) -> None:
+    """Know a note no longer as deleted."""
+    tombstones.remove(tx, [app_id], [_mark(note.type, note.external_id)])
+
+
+def of(note: Note, app_id: int) -> NoteOf:
+    """A note as its chunks need it."""
+    return NoteOf(note.id, app_id, note.type, note.title, note.text)
+
+
+def app_id_of(tx: Connection, note_id: int) -> int | None:
+    """The scope row of a note; None if it is gone."""
+    found = database.rows(tx, "SELECT app_id FROM sources WHERE id = ?", note_id)
+    return int(found[0][0]) if found else None
+
+
+def chunk_ids(tx: Connection, app_ids: Sequence[int], wanted: Filter) -> list[int]:
+    """The chunks of these scope rows that a filter lets through."""
+    where, values = _where(app_ids, wanted)
+    sql = f"SELECT c.id FROM sources s JOIN chunks c ON c.source_id = s.id {where}"
+    return [row[0] for row in database.rows(tx, sql, *values)]
+
+
+def hits(tx: Connection, scores: dict[int, dict[str, Any]], *, with_text: bool) -> list[NoteHit]:
+    """These chunks as search results, in the order of ``scores``, which has the parts of each."""
+    found = {row[0]: row for row in database.rows(tx, _HIT, database.json_list(scores))}
+    return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
+
+
+def _where(app_ids: Sequence[int], wanted: Filter) -> tuple[str, list[Any]]:
+    """The conditions of a filter on the notes of these scope rows, and the values in them."""
+    conditions = {
+        f"s.app_id {_IN}": database.json_list(app_ids),
+        "s.type = ?": wanted.type,
+        "c.pair_id = ?": wanted.pair_id,
+        "c.parent_id = ?": wanted.parent_id,
+        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
+        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
+        f"s.id {_IN}": None if wanted.note_ids is None else database.json_list(wanted.note_ids),
+    }
+    given = {condition: value for condition, value in conditions.items() if value is not None}
+    return f"WHERE {' AND '.join(given)}", [*given.values()]
+
+
+def _mark(type: str, external_id: ExternalId) -> Mark:
+    return "note", f"{type}\n{json.dumps(external_id)}"
+
+
+def _hit(row: Any, parts: dict[str, Any], with_text: bool) -> NoteHit:
+    scored = (parts[name] for name in ("score", "cosine", "bm25", "confident"))
+    return from_text(NoteHit, (*row[:11], *scored, *row[11:13], row[13] if with_text else None))
+
+
+_TYPES = """
+    SELECT s.type, count(DISTINCT s.id), count(c.id), coalesce(sum(c.match_count), 0),
+        coalesce(sum(c.read_count), 0)
+    FROM sources s LEFT JOIN chunks c ON c.source_id = s.id WHERE s.app_id = ?
+    GROUP BY s.type ORDER BY s.type
+"""
+_UNREAD = """
+    SELECT s.id, s.type, s.title, sum(c.match_count) AS matches, sum(c.read_count)
+    FROM sources s JOIN chunks c ON c.source_id = s.id WHERE s.app_id = ?
+    GROUP BY s.id HAVING sum(c.read_count) = 0 AND matches > 0
+    ORDER BY matches DESC, s.id LIMIT ?
+"""
+_LACKING = """
+    SELECT count(*) FROM sources s JOIN chunks c ON c.source_id = s.id WHERE s.app_id = ?
+    AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.hash = c.hash AND e.service_id = ?)
+"""
+_QUEUE = """
+    SELECT coalesce(sum(status < 0), 0), coalesce(sum(status > 0), 0) FROM jobs
+    WHERE kind = 'note' AND app_id = ?
+"""
+
+
+def by_type(tx: Connection, app_id: int) -> dict[str, NoteCounts]:
+    """The size and the use of a scope row's notes, by their type."""
+    return {row[0]: NoteCounts(*row[1:]) for row in database.rows(tx, _TYPES, app_id)}
+
+
+def unread(tx: Connection, app_id: int, limit: int) -> list[NoteUse]:
+    """The notes that were found and never read, those with the most matches first."""
+    return [NoteUse(*row) for row in database.rows(tx, _UNREAD, app_id, limit)]
+
+
+def without_vector(tx: Connection, app_id: int, service_id: int) -> int:
+    """How many chunks of a scope row have no vector of a service."""
+    return int(database.rows(tx, _LACKING, app_id, service_id)[0][0])
+
+
+def queued(tx: Connection, app_id: int) -> tuple[int, int]:
+    """How many notes of a scope row wait for their vectors, and how many failed for good."""
+    waiting, failed = database.rows(tx, _QUEUE, app_id)[0]
+    return int(waiting), int(failed)
+
+
+TYPE = "file"
+
+
+def paths_below(tx: Connection, app_id: int, folder: PurePath) -> dict[str, int]:
+    """The notes of the files below a folder, by their paths, whether the files are there or not."""
+    sql = "SELECT external_id, id FROM sources WHERE app_id = ? AND type = ?"
+    paths = ((json.loads(row[0]), row[1]) for row in database.rows(tx, sql, app_id, TYPE))
+    return {path: note_id for path, note_id in paths if folder in PurePath(str(path)).parents}
+
+
+def set_date(tx: Connection, note_id: int, at: datetime) -> None:
+    """Change when a note was written: its file was changed."""
+    database.rows(tx, "UPDATE sources SET created_at = ? WHERE id = ?", utc_text(at), note_id)
+
+
+def move(tx: Connection, note_id: int, path: str) -> None:
+    """Have a note be that of the file at another path, which has none."""
+    sql = "UPDATE sources SET external_id = ? WHERE id = ?"
+    database.rows(tx, sql, json.dumps(path), note_id)
+
+
+KIND = "delete"
+"""The kind of job that purges a deleted note."""
+
+
+def hold(tx: Connection, app_id: int, note: Note, now: datetime, *, purge_at: datetime) -> None:
+    """Delete a note, and queue its purge; until then ``restore`` undoes the deletion."""
+    held = {
+        "note": _rows(tx, "SELECT * FROM sources WHERE id = ?", note.id)[0],
+        "chunks": _rows(tx, "SELECT * FROM chunks WHERE source_id = ? ORDER BY position", note.id),
+    }
+    take_out(tx, app_id, note, now)
+    jobs.enqueue(tx, KIND, app_id, note.id, now, run_at=purge_at, how=json.dumps(held))
+
+
+def restore(tx: Connection, app_id: int, note_id: int) -> Note | None:
+    """Undo the deletion of a note of this scope row, with its chunks and their counts.
+
+    None where no deletion of it is held, or a note of its type and external id was kept since.
+    """
+    if note_id not in jobs.unfinished_targets(tx, KIND, app_id):
+        return None
+    held = json.loads(jobs.instructions(tx, KIND, note_id) or "")
+    row = held["note"]
+    if by_external_id(tx, app_id, row["type"], json.loads(row["external_id"])) is not None:
+        return None
+    database.insert(tx, "sources", **row)
+    for part in held["chunks"]:
+        database.insert(tx, "chunks", **{f'"{name}"': value for name, value in part.items()})
+        said = row["content"][part["offset"] : part["offset"] + part["size"]]
+        words = chunks.keyword_text(row["title"], said)
+        keywords.write(tx, "chunks", part["id"], app_id, words)
+    keywords.record(tx, app_id, "chunks", [part["id"] for part in held["chunks"]])
+    jobs.cancel(tx, KIND, [note_id])
+    note = get(tx, [app_id], note_id)
+    assert note is not None
+    know_again(tx, app_id, note)
+    return note
+
+
+def purge(tx: Connection, note_id: int, held: str) -> None:
+    """Delete what a deleted note left: its vectors, and what receipts of chats hold of it. ``held``
+    is what its job holds."""
+    hashes = [part["hash"] for part in json.loads(held)["chunks"]]
+    remove_traces(tx, note_id, hashes)
+
+
+def purge_all(tx: Connection, app_id: int) -> None:
+    """Purge the deleted notes of a scope row now. No deletion of them can be undone any more."""
+    for note_id in jobs.unfinished_targets(tx, KIND, app_id):
+        purge(tx, note_id, jobs.instructions(tx, KIND, note_id) or "")
+        jobs.cancel(tx, KIND, [note_id])
+
+
+def _rows(tx: Connection, sql: str, note_id: int) -> list[Mapping[str, Any]]:
+    return [dict(row) for row in tx.exec_driver_sql(sql, (note_id,)).mappings()]

@@ -1,0 +1,444 @@
+"""Keyword search with SQLite FTS5: words are stemmed and carry the id of their scope as a prefix.
+
+Because of the prefix a search reads only the rows of its scope, and how rare a word is counts
+within the scope. A row is treated as the set of its words: short texts hold most words once, and
+word counts and row lengths would cost more to read than everything else. Scripts without spaces
+between words are indexed as overlapping pairs of characters.
+
+Texts that may mention a fact and that the keyword index does not hold, or only in part.
+
+Which messages, summaries and chunks changed, so that an index reads them again. Ids only.
+
+Changes of memories are in ``events``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sqlite3
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Any, Literal
+
+from sqlalchemy import Connection, insert, select
+
+from memchat.db import database
+from memchat.db.schema import changes
+from memchat.language.text import folded
+
+Kind = Literal["memories", "messages", "sessions", "chunks"]
+Hit = tuple[int, float]
+"""A row's id and its score."""
+CONTEXT_WEIGHT = 0.44
+"""The weight of a word in a neighbouring message; in the message itself it is 1."""
+_COLUMNS: dict[Kind, tuple[str, ...]] = {
+    "memories": ("",),
+    "messages": ("text:", "context:"),
+    "sessions": ("",),
+    "chunks": ("",),
+}
+"""The columns that hold a row's own words, and for messages those of its neighbours."""
+
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+_ASIDE = re.compile(
+    "[你我您他她吗呢吧嘛的了是在有]|什么|哪[里儿]?|谁|怎么|为什么|多少|几点|(?:です|ます|ました|でした)[かね]?|どこ|いつ|だれ|なに|なぜ"
+    "|(?<=[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff])[はがをにでのともかへや]"
+)
+"""Particles and question words of Chinese and Japanese, which are not searched for."""
+_WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
+"""The Unicode categories of the characters in words; all others separate words."""
+_ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
+_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjkmnpqrtvw")
+"""Hexadecimal digits as consonants, which the stemmer leaves alone."""
+_MOST_TERMS = 48
+_DEEP_BYTES = 1_000
+
+_STOP_WORDS = """
+    a about after all also am an and any are as at be because been before being but by can could
+    did do does doing don for from had has have having he her here him his how i if in into is it
+    its just let ll me more most my no nor not now of off on once only or other our out over own re
+    s same she should so some such t than that the their them then there these they this those
+    through to too under until up us ve very was we were what when where which while who whom why
+    will with would you your
+    der die das und ist ich du wir was wie wo ein eine mein meine mir mich hat habe
+    le la les un une des et est je tu il elle nous que qui mon ma mes
+    el los las una y es yo mi mis que como
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordText:
+    """The scope and text that a keyword row has to hold, without its neighbours' words."""
+
+    app_id: int
+    text: str
+    reply: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The rows of some scopes that hold any of a query's words, and their scores.
+
+    A score is BM25 over sets of words: the sum of the rarities of the words that a row holds, as a
+    share of the sum for all words found anywhere. Words of neighbouring messages count for less.
+    """
+
+    words: Sequence[str] = ()
+    held: Mapping[int, int] = field(default_factory=dict)
+    """For each row a bit for each word it holds itself, and above these one for each that a
+    neighbour holds."""
+    scores: Mapping[int, float] = field(default_factory=dict)
+    """The score of each of these sets of bits."""
+    ranked: Sequence[tuple[float, Sequence[int]]] = ()
+    """The rows by score, the best first; rows with equal scores the newest first."""
+    known: float = 0.0
+    """The share of the query's total rarity that the words found anywhere have. A word that is
+    found nowhere is the rarest."""
+
+    def best(self, limit: int, without: Collection[int] = ()) -> list[Hit]:
+        """The ``limit`` best rows, with their scores."""
+        every = ((i, score) for score, rows in self.ranked for i in rows if i not in without)
+        return list(islice(every, limit))
+
+    def among(self, row_ids: Collection[int]) -> Matches:
+        """These rows alone, with the scores that they have among all."""
+        held = {i: bits for i, bits in self.held.items() if i in row_ids}
+        kept = ((score, [i for i in rows if i in row_ids]) for score, rows in self.ranked)
+        return replace(self, held=held, ranked=[(score, rows) for score, rows in kept if rows])
+
+    def of(self, row_ids: Iterable[int]) -> dict[int, float]:
+        """The scores of these rows; those that do not match are left out."""
+        return {i: self.scores[self.held[i]] for i in row_ids if i in self.held}
+
+    def bits_of(self, row_id: int) -> int:
+        """A bit for each word that a row or its neighbours hold, with any ending."""
+        bits = self.held.get(row_id, 0)
+        return (bits | bits >> len(self.words)) & (1 << len(self.words)) - 1
+
+    def bits(self, words: Collection[str]) -> int:
+        """The bits of these words."""
+        return sum(1 << k for k, word in enumerate(self.words) if word in words)
+
+
+def query_terms(question: str) -> list[str]:
+    """The distinct words of a query to search for, in order; stop words are left out."""
+    return _told(UNSPACED.sub(_asked, folded(question)))[:_MOST_TERMS]
+
+
+def matches(
+    tx: Connection,
+    kind: Kind,
+    app_ids: Sequence[int],
+    words: Sequence[str],
+    *,
+    replies: bool = False,
+) -> Matches:
+    """The rows of these scopes that hold any of the words, as ``query_terms`` returns them.
+
+    Of messages only the user's are searched, unless ``replies`` is set.
+    """
+    if not words or not app_ids:
+        return Matches(words)
+    names = [_scope(app_id, reply) for app_id in app_ids for reply in (False, True)[: 1 + replies]]
+    held: dict[int, int] = {}
+    count = [0] * len(words)
+    for k, word in enumerate(words):
+        any_of = " OR ".join(f'"{name}{_coded(word)}"' for name in names)
+        found = [_rows(tx, kind, f"{column}({any_of})") for column in _COLUMNS[kind]]
+        count[k] = len(set(chain.from_iterable(found)))
+        for place, rows in enumerate(found):
+            bit = 1 << k + place * len(words)
+            for i in rows:
+                held[i] = held.get(i, 0) | bit
+    rare = [math.log(1 + (len(held) - n + 0.5) / (n + 0.5)) for n in count]
+    known = sum(weight for weight, n in zip(rare, count, strict=True) if n)
+    scores = {bits: round(_score(bits, rare) / known, 9) for bits in set(held.values())}
+    by_score = defaultdict(list)
+    for i, bits in held.items():
+        by_score[scores[bits]].append(i)
+    ranked = [(s, sorted(by_score[s], reverse=True)) for s in sorted(by_score, reverse=True)]
+    return Matches(words, held, scores, ranked, known / sum(rare))
+
+
+def rows_holding_all(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]
+) -> set[int]:
+    """The ids of the rows of some scopes that hold all of these words themselves, with any
+    endings."""
+    terms = [term for word in words for term in query_terms(word)]
+    if not terms or not app_ids:
+        return set()
+    names = [_scope(app_id, reply) for app_id in app_ids for reply in (False, True)]
+    each = (" OR ".join(f'"{name}{_coded(term)}"' for name in names) for term in terms)
+    column = _COLUMNS[kind][0]
+    return set(_rows(tx, kind, " AND ".join(f"{column}({any_of})" for any_of in each)))
+
+
+def is_held_by_more(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, most: int
+) -> bool:
+    """Whether more than ``most`` rows of some scopes hold a word. Stops reading once that is
+    known."""
+    terms = query_terms(word)
+    any_of = " OR ".join(f'"{_scope(i)}{_coded(term)}"' for i in app_ids for term in terms)
+    if not any_of:
+        return False
+    found = f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? LIMIT ?"
+    return int(database.rows(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
+
+
+def stems(words: Iterable[str]) -> dict[str, str]:
+    """The stems under which the index holds these folded words, by word."""
+    listed = sorted(set(words))
+    with closing(sqlite3.connect(":memory:")) as memory:
+        memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
+        memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
+        rows = ((n, f"{_scope(0)}{_coded(word)}") for n, word in enumerate(listed))
+        memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", rows)
+        found = memory.execute("SELECT doc, term FROM stem").fetchall()
+    return {listed[n]: term.removeprefix(_scope(0)) for n, term in found}
+
+
+def _rows(tx: Connection, kind: Kind, match: str) -> list[int]:
+    # As one JSON text: building a tuple for each row takes longer than the search.
+    sql = f"SELECT json_group_array(rowid) FROM {kind}_fts WHERE {kind}_fts MATCH ?"
+    found: list[int] = json.loads(database.rows(tx, sql, match)[0][0])
+    return found
+
+
+def _score(bits: int, rare: Sequence[float]) -> float:
+    beside = bits >> len(rare)
+    total = 0.0
+    for k, weight in enumerate(rare):
+        if bits >> k & 1:
+            total += weight
+        elif beside >> k & 1:
+            total += CONTEXT_WEIGHT * weight
+    return total
+
+
+def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
+    """Index a row, or replace its keyword row."""
+    remove(tx, kind, [row_id])
+    sql = f"INSERT INTO {kind}_fts (rowid, text) VALUES (?, ?)"
+    database.rows(tx, sql, row_id, _indexed(_scope(app_id), text))
+
+
+def write_turn(
+    tx: Connection, row_id: int, app_id: int, text: str, context: str, *, reply: bool
+) -> None:
+    """Replace the keyword row of a message, with its neighbours' words as its context. Replies are
+    indexed apart, and found only by searches that ask for them."""
+    remove(tx, "messages", [row_id])
+    name = _scope(app_id, reply)
+    sql = "INSERT INTO messages_fts (rowid, text, context) VALUES (?, ?, ?)"
+    database.rows(tx, sql, row_id, _indexed(name, text), _indexed(name, context))
+
+
+def remove(tx: Connection, kind: Kind, row_ids: Iterable[int]) -> None:
+    """Delete keyword rows. Their words stay in the bytes of the file until ``scrub``."""
+    for row_id in row_ids:
+        database.rows(tx, f"DELETE FROM {kind}_fts WHERE rowid = ?", row_id)
+
+
+def scrub(tx: Connection) -> None:
+    """Rewrite the segments of the index, which is the only way to remove deleted words from
+    them."""
+    for kind in _COLUMNS:
+        # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
+        # for damaged. Record 10 describes the structure, with two bytes for each level.
+        structure = f"SELECT length(block) FROM {kind}_fts_data WHERE id = 10"
+        deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
+        command = "rebuild" if deep else "optimize"
+        tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
+
+
+def wrong_rows(tx: Connection, kind: Kind, wanted: Mapping[int, KeywordText]) -> set[int]:
+    """The ids whose keyword rows are missing, superfluous, or hold another text or scope."""
+    held = dict(database.rows(tx, f"SELECT rowid, text FROM {kind}_fts"))
+    right = {i: _indexed(_scope(w.app_id, w.reply), w.text) for i, w in wanted.items()}
+    return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
+
+
+def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:
+    """The ids of a scope's rows that are indexed with any word. Reads all rows of the kind."""
+    sql = f"SELECT rowid FROM {kind}_fts WHERE text GLOB ?"
+    return {row[0] for row in database.rows(tx, sql, f"{app_id}[qr]*")}
+
+
+def count(tx: Connection, kind: Kind) -> int:
+    """How many rows of a kind are indexed."""
+    return int(database.rows(tx, f"SELECT count(*) FROM {kind}_fts")[0][0])
+
+
+def _scope(app_id: int, reply: bool = False) -> str:
+    """The prefix of each word of a scope: digits and a letter, so that no prefix begins another."""
+    return f"{app_id}{'r' if reply else 'q'}"
+
+
+def _indexed(name: str, text: str) -> str:
+    """The words of a text as they are indexed, each with the scope's prefix ``name``."""
+    # Single characters are indexed too: searching them as prefixes of pairs, between two writes of
+    # one transaction, damages the index in SQLite 3.40.
+    paired = UNSPACED.sub(lambda run: f" {_pairs(run[0])} {' '.join(run[0])} ", folded(text))
+    return " ".join(f"{name}{_coded(word)}" for word in _told(paired))
+
+
+def _told(text: str) -> list[str]:
+    """The distinct words of a folded text but for stop words, in order."""
+    if text.isascii():
+        words = _ASCII_BREAKS.sub(" ", text)
+    else:
+        words = "".join(c if unicodedata.category(c) in _WORD_CATEGORIES else " " for c in text)
+    return list(dict.fromkeys(word for word in words.split() if word not in STOP_WORDS))
+
+
+def _coded(word: str) -> str:
+    """The word in ASCII letters and digits. Other characters are encoded, since the tokenizer would
+    change them, and so are short words, which the stemmer would change behind a prefix."""
+    return word if word.isascii() and len(word) > 2 else word.encode().hex().translate(_LETTERS)
+
+
+def _asked(run: re.Match[str]) -> str:
+    parts = [part for part in _ASIDE.split(run[0]) if part] or [run[0]]
+    return " " + " ".join(_pairs(part) or part for part in parts) + " "
+
+
+def _pairs(run: str) -> str:
+    return " ".join(run[i : i + 2] for i in range(len(run) - 1))
+
+
+_IN = "IN (SELECT value FROM json_each(?))"
+_SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id {_IN}"
+
+
+def related_app_ids(tx: Connection, app_id: int) -> list[int]:
+    """The scope rows whose texts may mention the facts of this one: itself and the user's shared
+    row; for the shared row all of the user's."""
+    sql = (
+        "SELECT a.id FROM apps here JOIN apps a ON a.user = here.user"
+        " WHERE here.id = ? AND (a.id = here.id OR here.name = '' OR a.name = '')"
+    )
+    return [row[0] for row in database.rows(tx, sql, app_id)]
+
+
+def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many messages there are in these scope rows."""
+    sql = f"SELECT count(*) {_SAID}"
+    return int(database.rows(tx, sql, database.json_list(app_ids))[0][0])
+
+
+def count_memories(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many memories there are in these scope rows."""
+    sql = f"SELECT count(*) FROM memories WHERE app_id {_IN}"
+    return int(database.rows(tx, sql, database.json_list(app_ids))[0][0])
+
+
+def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
+    """The ids of messages that are not indexed, or not completely, and may hold a word with one of
+    these beginnings: those excluded from search, copies, and long replies."""
+    like = " OR ".join("m.content LIKE ?" for _ in beginnings)
+    # LIKE folds only ASCII: a text with other characters may hold the word with an accent.
+    sql = (
+        f"SELECT m.id {_SAID}"
+        " AND (m.memory = 0 OR m.copied_from IS NOT NULL"
+        " OR (m.role != 'user' AND m.search_text IS NOT NULL))"
+        f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
+    )
+    patterns = [f"%{beginning}%" for beginning in beginnings]
+    return [row[0] for row in database.rows(tx, sql, database.json_list(app_ids), *patterns)]
+
+
+def titles_and_summaries(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, title, summary and last activity of every conversation with a title or summary."""
+    sql = (
+        f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
+        " AND (title IS NOT NULL OR summary IS NOT NULL)"
+    )
+    return database.rows(tx, sql, database.json_list(app_ids))
+
+
+def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+    """The ids of memories that search does not find, or not by all of their words: inactive ones,
+    without those being forgotten; edited ones, whose history holds their former words; and those
+    with tags."""
+    sql = (
+        f"SELECT id FROM memories WHERE app_id {_IN} AND active = 0"
+        " AND inactive_reason NOT IN ('superseded', 'forgotten')"
+        f" UNION SELECT memory_id FROM memory_events WHERE app_id {_IN} AND kind = 'edit'"
+        " UNION SELECT memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id"
+        f" WHERE m.app_id {_IN}"
+    )
+    scopes_ = database.json_list(app_ids)
+    return [row[0] for row in database.rows(tx, sql, scopes_, scopes_, scopes_)]
+
+
+def note_texts(tx: Connection, chunk_ids: Collection[int]) -> list[Any]:
+    """Id, title, text and date of the notes with these chunks, and whether each has a file."""
+    sql = (
+        "SELECT id, coalesce(title, 'Untitled'), content, created_at, type = 'file' AND NOT missing"
+        " FROM sources"
+        f" WHERE id IN (SELECT source_id FROM chunks WHERE id {_IN})"
+    )
+    return database.rows(tx, sql, database.json_list(chunk_ids))
+
+
+def inbox_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, message id, time and text of every inbox item."""
+    return _proposed(tx, "inbox", "value, quote, sentence, reason, tags", app_ids)
+
+
+def refusal_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, message id, time and text of every refusal."""
+    return _proposed(tx, "refusals", "value, reason", app_ids)
+
+
+def _proposed(tx: Connection, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
+    sql = f"SELECT id, message_id, created_at, {words} FROM {table} WHERE app_id {_IN}"
+    return [
+        (row[0], row[1], database.parse_time(row[2]), "\n".join(filter(None, row[3:])))
+        for row in database.rows(tx, sql, database.json_list(app_ids))
+    ]
+
+
+ChangeKind = Literal["messages", "sessions", "chunks"]
+
+_c = changes.c
+
+
+def record(tx: Connection, app_id: int, kind: ChangeKind, ids: Collection[int]) -> None:
+    """Note that these items were added, changed or deleted, in the same transaction."""
+    rows = [{"app_id": app_id, "kind": kind, "item_id": i} for i in ids]
+    if rows:
+        tx.execute(insert(changes), rows)
+
+
+def latest(tx: Connection, kind: ChangeKind, app_id: int) -> int:
+    """The id of the scope's newest change of this kind; 0 if there is none."""
+    sql = "SELECT max(id) FROM changes WHERE app_id = ? AND kind = ?"
+    return database.rows(tx, sql, app_id, kind)[0][0] or 0
+
+
+def since(tx: Connection, kind: ChangeKind, app_id: int, change_id: int) -> list[int]:
+    """The ids of the items of the scope that changed after ``change_id``."""
+    query = select(_c.item_id).where(_c.app_id == app_id, _c.kind == kind, _c.id > change_id)
+    return list(tx.execute(query.distinct()).scalars())
+
+
+def fingerprint(tx: Connection, change_id: int) -> str:
+    """A text that identifies this change, empty if it does not exist.
+
+    After a backup was restored another change may have the same id, but not the same fingerprint.
+    """
+    row = tx.execute(select(_c.item_id, _c.at).where(_c.id == change_id)).first()
+    return "" if row is None else f"{row.item_id}@{row.at.isoformat()}"

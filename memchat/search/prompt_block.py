@@ -1,0 +1,361 @@
+"""What a prompt is given of the memories, under a token budget.
+
+Where all facts of the scope fit their share of it, all are in it, as one list that does not depend
+on the message; what was found for the message follows. Else the best of them are chosen.
+
+Which facts a reply repeats: those were used, whether or not search found them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from memchat.config import Settings
+from memchat.db import messages, sessions
+from memchat.db.apps import Context
+from memchat.db.database import Database
+from memchat.facts import changes, history, lists, memories
+from memchat.facts.history import LearnedFact
+from memchat.facts.memories import FORGOTTEN
+from memchat.forget.redaction import spans_of
+from memchat.language import text
+from memchat.language.text import normal_value
+from memchat.prompts import Prompts
+from memchat.search import render
+from memchat.search.embed import Question
+from memchat.search.facts import ALWAYS, FactSearch, FoundFact, distinct
+from memchat.search.ranking import CANDIDATES, ScoredSearch
+from memchat.search.search import Recall, degraded_reason
+from memchat.tokens import estimate_tokens
+from memchat.types import Hit, Memory, Recalled, Scope
+
+RETURNING = 5
+"""Turns of this very conversation that come back into its prompt, at most."""
+PAST_TOKENS = 300
+"""The tokens kept for past turns; of a small budget no more than ``PAST_SHARE``."""
+PAST_SHARE = 0.3
+_FOUND_MOST = 10
+"""Facts of the list that are named as found for the message."""
+_LEAST_LINE = 4
+"""Tokens of the shortest line of a fact."""
+_WEAK = 0.5
+"""Past turns are left out below this share of the best one's score."""
+KeyValue = tuple[str, str]
+"""A fact's key and plain value: another row may have the same."""
+TurnsBeside = Callable[[Sequence[Hit]], list[Hit]]
+"""The past turns to show beside these facts, the best first."""
+
+
+@dataclass(slots=True)
+class _Filling:
+    """The tokens that are left, and the lines taken."""
+
+    left: int
+    taken: dict[tuple[str, int], Hit] = field(default_factory=dict)
+
+    def take(self, hits: Iterable[Hit], most: int | None = None) -> int:
+        """Take those that fit one after another, within ``most`` tokens; gives the tokens used.
+
+        A shorter line may fit where a longer one did not.
+        """
+        before = self.left
+        least = 0 if most is None else max(before - most, 0)
+        for hit in hits:
+            if (hit.kind, hit.id) not in self.taken and hit.tokens <= self.left - least:
+                self.taken[hit.kind, hit.id] = hit
+                self.left -= hit.tokens
+        return before - self.left
+
+    def of(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Those of these that were taken, in this order and as they were taken."""
+        return [self.taken[hit.kind, hit.id] for hit in hits if (hit.kind, hit.id) in self.taken]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBlock:
+    """The memories that a prompt is given. Reads only."""
+
+    database: Database
+    settings: Settings
+    prompts: Prompts
+    recall: Recall
+
+    def for_prompt(
+        self,
+        scope: Scope,
+        question: Question,
+        *,
+        dropped: Sequence[int] = (),
+        session_id: int | None = None,
+        first: Sequence[int] = (),
+    ) -> Recalled:
+        """What to inject for a message: facts, then earlier turns that fit.
+
+        ``dropped`` are the ids of turns of this very conversation, ``session_id``, that no longer
+        fit the window; they are shown here where the message is about them. Memories that a person
+        muted in it are left out. ``first`` are pinned facts to take before the others, where not
+        all fit. Never above the token budget.
+        """
+        seconds, keep = self.settings.embed_patience, session_id is not None
+        searching = self.recall.open_search(scope, question, seconds, turns=True, keep=keep)
+        with searching as search:
+            mute = _muted(search.context, session_id)
+            facts = FactSearch(search.context, mute)
+            private = facts.sensitive_words()
+            listed = self._every(facts, private)
+            limit = max(CANDIDATES, self.settings.top_k) + len(mute)
+            # Where not all fit, facts that are not confident fill the room, the best first.
+            least = 0 if listed is not None else self._most + len(mute)
+            ranked = distinct(_unmuted(facts.find(search, max(limit, least), least), mute))
+            found = [fact for fact in ranked if fact.confident]
+
+            def turns(shown_facts: Sequence[Hit]) -> list[Hit]:
+                known = {hit.id: hit.memory for hit in shown_facts if hit.memory is not None}
+                returning = self._returning_turns(search, dropped, mute)
+                return returning + self._past_turns(search, session_id, mute, known)
+
+            if listed is not None:
+                shown = self._trimmed(self._with_list(listed, facts.for_model(found), turns))
+            else:
+                pinned = self._pinned_first(facts, private, first)
+                others = _without_sensitive([f for f in ranked if not f.confident], private)
+                shown = self._trimmed(self._chosen(facts, pinned, found, others, turns))
+                shown = replace(shown, degraded=degraded_reason(search, turns=True))
+        given = {hit.id for hit in (*shown.hits, *shown.listed) if hit.kind == "memory"}
+        matched = tuple(fact.memory.id for fact in found if fact.memory.id in given)
+        return replace(shown, matched=matched)
+
+    def pinned(self, scope: Scope, session_id: int | None = None) -> list[Hit]:
+        """The facts among which pinning chooses, the most confirmed first; none where all facts fit
+        and nothing is chosen."""
+        with self.database.read() as tx:
+            context = self.recall.context(tx, scope)
+            facts = FactSearch(context, _muted(context, session_id))
+            private = facts.sensitive_words()
+            if self._every(facts, private) is not None:
+                return []
+            return facts.for_model(self._pinned_first(facts, private))
+
+    @property
+    def _room(self) -> int:
+        """Tokens for lines of any kind."""
+        return self.settings.budget_tokens - render.frame_tokens(self.prompts)
+
+    @property
+    def _most(self) -> int:
+        """Facts that may fit at most."""
+        return max(self._room, 0) // _LEAST_LINE
+
+    @property
+    def _share(self) -> int:
+        """Tokens for facts before past turns get theirs."""
+        return self._room - min(PAST_TOKENS, int(self.settings.budget_tokens * PAST_SHARE))
+
+    def _every(self, facts: FactSearch, private: Collection[KeyValue]) -> list[Hit] | None:
+        """Each fact by its id, or None where they do not all fit their share.
+
+        None of it depends on the message, so the prompts of a conversation begin alike.
+        """
+        left = max(self._share, 0)
+        seen = {*private}
+        lines = []
+        for memory in facts.in_force():
+            key_value = _key_value(memory)
+            if memory.sensitive or memory.id in facts.mute or key_value in seen:
+                continue
+            seen.add(key_value)
+            lines += facts.for_model([FoundFact(memory, ALWAYS, "all")])
+            left -= lines[-1].tokens
+            if left < 0:
+                return None
+        listed = sorted(lines, key=lambda hit: hit.id)
+        return listed if self._fits(Recalled(listed=tuple(listed))) else None
+
+    def _fits(self, shown: Recalled) -> bool:
+        """Whether a whole block is within the budget: the sum of the lines' estimates may be lower,
+        as each line is estimated as English or not."""
+        block = render.block(self.prompts, render.WIDEST_MARK, shown)
+        return estimate_tokens(block) <= max(self.settings.budget_tokens, 0)
+
+    def _trimmed(self, shown: Recalled) -> Recalled:
+        """Without the last lines where the whole is above the budget all the same."""
+        while shown.hits and not self._fits(shown):
+            used = shown.tokens - shown.hits[-1].tokens
+            shown = replace(shown, hits=shown.hits[:-1], dropped=shown.dropped + 1, tokens=used)
+        return shown
+
+    def _with_list(self, listed: list[Hit], found: list[Hit], turns: TurnsBeside) -> Recalled:
+        """The whole list, and after it what search found for the message."""
+        shown = _Filling(self._room - sum(hit.tokens for hit in listed))
+        lines = {hit.id: hit.text for hit in listed}
+        found = _as_listed(found, listed)[:_FOUND_MOST]
+        if found:
+            shown.left -= estimate_tokens(render.pointer([hit.id for hit in found]) + "\n")
+        past_turns = turns([*listed, *found])
+        more = [hit for hit in found if not render.is_listed(hit, lines)]
+        shown.take([*more, *past_turns])
+        there = [hit for hit in found if render.is_listed(hit, lines) or shown.of([hit])]
+        hits = (*there, *shown.of(past_turns))
+        used = self._room - shown.left
+        left_out = len(more) + len(past_turns) - len(shown.taken)
+        return Recalled(hits, dropped=left_out, tokens=used, listed=tuple(listed))
+
+    def _pinned_first(
+        self, facts: FactSearch, private: Collection[KeyValue], first: Sequence[int] = ()
+    ) -> list[FoundFact]:
+        """What a person pinned, then profile and preferences, those of ``first`` before others."""
+        place = {memory_id: n for n, memory_id in enumerate(first)}
+        pinned = distinct(_without_sensitive(_unmuted(facts.pinned(), facts.mute), private))
+        pinned.sort(key=lambda f: (not f.memory.pinned, place.get(f.memory.id, len(place))))
+        return pinned
+
+    def _chosen(
+        self,
+        facts: FactSearch,
+        pinned: Sequence[FoundFact],
+        found: Sequence[FoundFact],
+        others: Sequence[FoundFact],
+        turns: TurnsBeside,
+    ) -> Recalled:
+        """The best of more facts than fit, and past turns.
+
+        Pinned facts and the profile come first, as far as their share goes; then the best found,
+        then all others by their scores until the facts' share is full. Facts fill what past turns
+        leave.
+        """
+        matched = {fact.memory.id: fact for fact in found}
+        first = [matched.get(f.memory.id) or replace(f, channel="newest") for f in pinned]
+        lines = facts.for_model(distinct([*first, *found, *others]))
+        numbered = {line.id: line for line in lines}
+        best = [numbered[f.memory.id] for f in found if f.memory.id in numbered]
+        profile = {fact.memory.id for fact in pinned}
+        always = [replace(line, channel="pinned") for line in lines if line.id in profile]
+        among = _Filling(max(self._share, 0))
+        among.take(always, self.settings.pinned_tokens)
+        rest = [*best[: self.settings.top_k], *lines]
+        among.take(rest)
+        shown = _Filling(self._room - max(self._share, 0) + among.left, among.taken)
+        past_turns = turns([*shown.taken.values()])
+        shown.take(past_turns)
+        shown.take(always, self.settings.pinned_tokens if not among.taken else 0)
+        shown.take(rest)
+        facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
+        there = lists.count_for_prompts(facts.tx, facts.scope.ids, facts.today, facts.mute)
+        turns_in = shown.of(past_turns)
+        dropped = max(there - len(facts_in), 0) + len(past_turns) - len(turns_in)
+        hits = (*facts_in, *turns_in)
+        return Recalled(hits, dropped=dropped, tokens=self._room - shown.left)
+
+    def _past_turns(
+        self,
+        search: ScoredSearch,
+        session_id: int | None,
+        mute: Collection[int],
+        known: Mapping[int, Memory],
+    ) -> list[Hit]:
+        """Turns of earlier conversations that are more than the proof of facts shown."""
+        found = self.recall.past_turns(search, CANDIDATES, session_id)
+        return [
+            one.as_hit(self.settings.zone)
+            for one in found
+            if one.score >= _WEAK * found[0].score
+            and not (one.only_proves(known) or one.taught_any(mute))
+            and not any(fact.memory_id in mute for fact in one.facts)
+        ]
+
+    def _returning_turns(
+        self, search: ScoredSearch, dropped: Sequence[int], mute: Collection[int]
+    ) -> list[Hit]:
+        """Turns of this very conversation that no longer fit its window, by their words."""
+        tx, own = search.tx, search.context.scope.own
+        if not dropped or own is None:
+            return []
+        search = replace(search, ids=[own])
+        matches = search.matches("messages", replies=True)
+        scores = matches.of(search.passing_by_words(matches, dropped))
+        drawn = history.learned_from(tx, list(scores))
+        excluded = _excluded(search.context, drawn, mute)
+        scores = {i: score for i, score in scores.items() if i not in excluded}
+        best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]
+        turns = messages.by_ids(tx, best)
+        zone = self.settings.zone
+        hits = []
+        for i in best:
+            text = render.past_turn(turns[i], zone)
+            hits.append(
+                Hit(
+                    kind="message",
+                    id=i,
+                    text=text,
+                    score=scores[i] / scores[best[0]],
+                    cosine=None,
+                    bm25=scores[i],
+                    channel="conversation",
+                    tokens=estimate_tokens(f"- {text}\n"),
+                    said_at=turns[i].created_at,
+                    tells=tuple((f.memory_id, f.key, f.value) for f in drawn if f.message_id == i),
+                )
+            )
+        return hits
+
+
+def _excluded(context: Context, drawn: Sequence[LearnedFact], mute: Collection[int]) -> set[int]:
+    """The turns that taught a fact that is being forgotten, or one that is muted here."""
+    ids = sorted({fact.memory_id for fact in drawn})
+    now = changes.current(context.tx, context.scope.ids, ids)
+    out = {i for i, memory in now.items() if memory.id in mute}.union(mute)
+    return {f.message_id for f in drawn if f.inactive_reason == FORGOTTEN or f.memory_id in out}
+
+
+def _as_listed(found: Sequence[Hit], listed: Sequence[Hit]) -> list[Hit]:
+    """What was found, each as the line of the list with the same key and value. Those that the list
+    lacks are sensitive."""
+    there = {hit.id for hit in listed}
+    same_value = {_hit_key_value(hit): hit for hit in listed}
+    same = (hit if hit.id in there else same_value.get(_hit_key_value(hit), hit) for hit in found)
+    distinct_hits = {hit.id: hit for hit in same}
+    return list(distinct_hits.values())
+
+
+def _hit_key_value(hit: Hit) -> KeyValue:
+    assert hit.memory is not None
+    return _key_value(hit.memory)
+
+
+def _key_value(memory: Memory) -> KeyValue:
+    return memory.key, normal_value(memory.value)
+
+
+def _muted(context: Context, session_id: int | None) -> set[int]:
+    """The memories that a person muted in a conversation, and others with the same words."""
+    if session_id is None:
+        return set()
+    tx, ids = context.tx, context.scope.ids
+    mute = sessions.muted_of_session(tx, session_id)
+    for memory in memories.by_ids(tx, ids, sorted(mute)).values():
+        there = memories.values_with_key(tx, ids, memory.key)
+        normal = normal_value(memory.value)
+        mute.update(i for i, value in there if normal_value(value) == normal)
+    return mute
+
+
+def _without_sensitive(
+    facts: Sequence[FoundFact], private: Collection[KeyValue]
+) -> list[FoundFact]:
+    """The facts that may be shown for any message: neither sensitive nor with the words of one that
+    is, all of which ``private`` holds."""
+    return [fact for fact in facts if _key_value(fact.memory) not in private]
+
+
+def _unmuted(facts: Sequence[FoundFact], mute: Collection[int]) -> list[FoundFact]:
+    """Without those that a person muted here."""
+    return [fact for fact in facts if fact.memory.id not in mute]
+
+
+def echoed(hits: Iterable[Hit], reply: str) -> set[int]:
+    """The ids of facts whose whole value stands in a reply."""
+    folded = text.fold(reply).text
+    facts = [hit.memory for hit in hits if hit.memory is not None]
+    near = [fact for fact in facts if text.normal_value(fact.value) in folded]
+    return {fact.id for fact in near if spans_of({fact.value}, reply)}

@@ -1,0 +1,481 @@
+"""Changing the embedding service: its vectors are made first, beside those in use.
+
+Search goes on with the old vectors meanwhile, also for what is written now; those new rows are
+embedded before the change. Notes with chunks that the new service cannot read whole are cut anew.
+Each batch is a transaction of its own, so a killed run loses at most two batches, and the next run
+goes on from there. The change itself is one row, in a transaction that has checked that no vector
+is missing.
+
+The embedding services of a store: listing them, changing between them, removing one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from sqlalchemy import Connection
+
+from memchat import processes
+from memchat.config import Settings
+from memchat.config.keys import embedding_name
+from memchat.db import apps, messages, records, sessions
+from memchat.db.apps import WHOLE_STORE, Context
+from memchat.db.database import Database
+from memchat.errors import (
+    ConfigError,
+    InputError,
+    MemChatError,
+    NotFound,
+    ProviderError,
+    StoreError,
+)
+from memchat.providers import factory
+from memchat.search import embeddings, services, turns, unembedded, vector_index
+from memchat.search.batches import (
+    BatchSplitter,
+    EmbeddingAnswer,
+    Finished,
+    Pipeline,
+    embed_documents,
+)
+from memchat.search.embed import shortened
+from memchat.search.unembedded import KINDS, Kind, UnembeddedText
+from memchat.types import OnProgress, Progress, ServiceInfo, Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Embedder
+
+log = logging.getLogger(__name__)
+
+BATCH = 100
+PASSES = 5
+"""After so many passes over the rows, the few that are still new are left to the queue."""
+LEASE_SECONDS = 300.0
+WAITS = (1, 2, 4, 8, 16)
+"""Seconds before the next try where a provider is busy or fails; longer where it asks for that."""
+LONGEST_WAIT = 120.0
+"""Seconds; a provider that asks for more ends the run, and the next run goes on from there."""
+
+
+@dataclass(slots=True)
+class MigrationResult:
+    """What a migration to a service did."""
+
+    service: str
+    before: str | None
+    """The service that was in use when it began."""
+    embedded: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    """What the service refused, as ``memory 7``, and why."""
+    switched: bool = False
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None where a price is not known."""
+
+
+class FitsNotes(Protocol):
+    """Fits the notes of the store to the coming service."""
+
+    def run(self) -> None:
+        """Cut the notes anew whose chunks it cannot read whole."""
+        ...
+
+    def done(self, tx: Connection) -> bool:
+        """Whether it reads every chunk of the store whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationBatch:
+    """Rows without a vector that are embedded together, and their texts by hash."""
+
+    gaps: list[UnembeddedText]
+    texts: dict[str, str]
+    more: bool = True
+    alone: bool = False
+
+
+class Migration:
+    """One run of a change to the service of ``embedder``."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        embedder: Embedder,
+        service_id: int,
+        fitting: FitsNotes,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._embedder = embedder
+        self._service_id = service_id
+        self._fitting = fitting
+        self._sleep = sleep
+        self._owner = processes.new_owner()
+        self._refused: set[str] = set()
+        with database.read() as tx:
+            in_use = services.in_use(tx)
+            before = services.get(tx, in_use) if in_use not in (None, service_id) else None
+        self._done = MigrationResult(embedder.service.name, before.name if before else None)
+
+    def run(self, tell: OnProgress) -> MigrationResult:
+        """Embed what lacks a vector, again and again until nothing does, then change the service.
+
+        Raises StoreError where another process runs or cancelled it, and the service's error where
+        it refuses every text, or fails at each of several tries.
+        """
+        self._begin()
+        idle = passes = 0
+        try:
+            self._index()
+            while not self._done.switched and idle < 2:
+                before = self._done.embedded
+                self._fitting.run()
+                self._pass(tell)
+                self._questions()
+                passes += 1
+                self._switch(last_pass=passes >= PASSES)
+                idle = idle + 1 if self._done.embedded == before else 0
+        finally:
+            with self._database.write() as tx:
+                services.release_lease(tx, self._owner)
+        return self._done
+
+    def _begin(self) -> None:
+        with self._database.write() as tx:
+            held = services.lease(tx)
+            if held is not None and held[1] > self._clock() and not processes.has_ended(held[0]):
+                raise StoreError(
+                    "another memchat is making these vectors now; see memchat services list"
+                )
+            services.set_coming(tx, self._service_id)
+            services.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
+
+    def _index(self) -> None:
+        """Index the conversations that an older version read without doing so."""
+        with self._database.read() as tx:
+            found = unembedded.sessions_to_index(tx)
+        for session_id in found:
+            with self._database.write() as tx:
+                ctx = Context(tx, WHOLE_STORE, self._clock(), self._settings.zone)
+                turns.write(ctx, session_id, None, {})
+
+    def _pass(self, tell: OnProgress) -> None:
+        """One pass over everything that lacks a vector."""
+        with self._database.read() as tx:
+            total = unembedded.total(tx)
+            begun_at = total - unembedded.count(tx, self._service_id)
+        begun, done = time.monotonic(), begun_at
+        tell(Progress(done, total, 0.0, begun_at))
+        places = dict.fromkeys(KINDS, 0)
+
+        def write_and_take(finished: Finished[MigrationBatch], wanted: int) -> list[MigrationBatch]:
+            nonlocal done
+            if not finished and wanted <= 0:
+                return []
+            with self._database.write() as tx:
+                self._still_wanted(tx)
+                written = self._write(tx, [answer for _, answer in finished])
+                taken = self._take(tx, places, wanted * BATCH)
+            self._note(finished, written)
+            done += sum(len(batch.gaps) for batch, _ in finished)
+            tell(Progress(min(done, total), total, time.monotonic() - begun, begun_at))
+            return taken
+
+        splitter = BatchSplitter(partial(embed_documents, self._embedder), BATCH)
+        service = self._embedder.service
+        down = Pipeline(service, splitter, write_and_take, self._wait_to_retry).run()
+        if down is not None:
+            raise down
+
+    def _take(self, tx: Connection, places: dict[Kind, int], limit: int) -> list[MigrationBatch]:
+        """The next batches, from where the last ones ended."""
+        for kind in KINDS:
+            found = (
+                unembedded.next_after(tx, self._service_id, kind, places[kind], limit)
+                if limit
+                else []
+            )
+            if found:
+                places[kind] = found[-1].id
+                cut = (found[i : i + BATCH] for i in range(0, len(found), BATCH))
+                return [MigrationBatch(some, self._texts(tx, some)) for some in cut]
+        return []
+
+    def _texts(self, tx: Connection, found: Sequence[UnembeddedText]) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for gap in found:
+            words = gap.text
+            if gap.kind == "session":
+                session = sessions.by_id(tx, gap.id)
+                zone = self._settings.zone
+                words = turns.summary_text(session[0], gap.hash, zone) if session else None
+            if words is None:
+                self._refuse(gap, "its words are not kept as they were embedded")
+            elif gap.hash not in self._refused:
+                texts[gap.hash] = words
+        return texts
+
+    def _write(self, tx: Connection, answers: Sequence[EmbeddingAnswer]) -> int:
+        """Write the vectors; gives how many."""
+        made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
+        embeddings.put(tx, self._service_id, made.items(), self._clock())
+        embeddings.remove_unused(tx, list(made))  # of words that went meanwhile
+        return len(made)
+
+    def _note(self, finished: Finished[MigrationBatch], written: int) -> None:
+        self._done.embedded += written
+        for batch, answer in finished:
+            for usage in answer.spent:
+                self._spent(usage)
+            if answer.down is None:
+                for gap in batch.gaps:
+                    if gap.hash in answer.faults:
+                        self._refuse(gap, str(answer.faults[gap.hash]))
+
+    def _refuse(self, gap: UnembeddedText, reason: str) -> None:
+        self._refused.add(gap.hash)
+        self._done.refused[f"{gap.kind} {gap.id}"] = reason
+
+    def _wait_to_retry(self, error: MemChatError, times: int) -> bool:
+        """Wait where the service may answer later; whether that was so."""
+        if not isinstance(error, ProviderError) or not error.retryable or times >= len(WAITS):
+            return False
+        wait = max(WAITS[times], error.retry_after or 0)
+        if wait > LONGEST_WAIT:
+            return False
+        log.warning("trying again in a while: %s", error)
+        self._sleep(wait)
+        return True
+
+    def _questions(self) -> None:
+        """The query vectors of messages not read yet: their reading finds known facts by them."""
+        with self._database.read() as tx:
+            in_use = services.in_use(tx)
+            texts = {embeddings.query_hash(w): w for w in map(shortened, messages.unread_texts(tx))}
+            have = embeddings.get(tx, in_use, list(texts)) if in_use is not None else {}
+            have = {h: v for h, v in have.items() if h in texts}
+            lacking = have.keys() - embeddings.get(tx, self._service_id, list(have)).keys()
+        for hashed in sorted(lacking):
+            try:
+                vector, usage = self._embedder.embed_query(texts[hashed])
+            except (ProviderError, InputError) as error:
+                log.warning("a question has no vector: %s", error)  # words will do
+                continue
+            self._spent(usage)
+            with self._database.write() as tx:
+                self._still_wanted(tx)
+                embeddings.put(tx, self._service_id, [(hashed, vector)], self._clock())
+
+    def _switch(self, *, last_pass: bool) -> None:
+        """Change the service where no vector is missing. After the last pass the few rows that are
+        newer than it are queued instead, as they would be after the change."""
+        with self._database.write() as tx:
+            self._still_wanted(tx)
+            left = unembedded.count(tx, self._service_id)
+            if left and (not last_pass or self._refused or left > BATCH):
+                return
+            if not self._fitting.done(tx):
+                return
+            unembedded.enqueue_all(tx, self._service_id, self._clock())
+            services.use(tx, self._service_id)
+            self._done.switched = True
+
+    def _still_wanted(self, tx: Connection) -> None:
+        if services.coming(tx) != self._service_id:
+            raise StoreError(
+                "another memchat called this change off; see memchat services list, then migrate"
+            )
+        services.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
+
+    def _spent(self, usage: Usage) -> None:
+        self._done.tokens += usage.prompt_tokens
+        so_far, more = self._done.cost_usd, usage.cost_usd
+        self._done.cost_usd = None if so_far is None or more is None else so_far + more
+
+
+Fitting = Callable[["Embedder", "Embedder | None"], FitsNotes]
+"""Makes what fits the notes of the store to a coming service; given that, and the one in use."""
+REMOVED_AT_ONCE = 2_000
+"""Vectors deleted in one transaction: other writers wait no longer than for these."""
+
+
+class EmbeddingServices:
+    """The verbs on the services of one store."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        given: Embedder | None,
+        fitting: Fitting,
+    ) -> None:
+        """``given`` is an embedder that the settings cannot name."""
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._given = given
+        self._fitting = fitting
+
+    def infos(self) -> list[ServiceInfo]:
+        """Every service of the store, in the order they came."""
+        with self._database.read() as tx:
+            return services.infos(
+                tx, {i: unembedded.count(tx, i) for i in services.all_services(tx)}
+            )
+
+    def use(self, name: str, *, force: bool) -> int:
+        """Search a service's vectors from now on, in one transaction; how many texts lack one.
+
+        Raises InputError where some do and ``force`` does not say to leave these to the queue.
+        """
+        with self._database.write() as tx:
+            service_id = self._find(tx, name)
+            lacking = unembedded.count(tx, service_id)
+            if lacking and not force:
+                raise InputError(
+                    f"of {name} a vector is lacking for {lacking} of {unembedded.total(tx)} texts; "
+                    f"run memchat services migrate {name}, or add --force to leave these to the "
+                    "queue and to words"
+                )
+            if lacking:
+                unembedded.enqueue_all(tx, service_id, self._clock())
+            services.use(tx, service_id)
+        return lacking
+
+    def migrate(
+        self,
+        name: str | None,
+        *,
+        dimensions: int | None,
+        max_tokens: int | None,
+        tell: OnProgress,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> MigrationResult:
+        """Make a service's vectors beside those in use, then change to it. See ``Migration``.
+
+        Where it is in use already, nothing is done: the queue makes missing vectors.
+        """
+        embedder = self._embedder(name, dimensions, max_tokens)
+        with self._database.write() as tx:
+            service_id = services.register(tx, embedder.service, self._clock())
+            if services.in_use(tx) == service_id:
+                return MigrationResult(embedder.service.name, None, switched=True)
+            self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
+        common = (self._database, self._settings, self._clock)
+        fitting = self._fitting(embedder, self._embedder_in_use())
+        run = Migration(*common, embedder, service_id, fitting, sleep)
+        try:
+            return run.run(tell)
+        except MemChatError:
+            self._unless_begun(service_id)
+            raise
+
+    def _unless_begun(self, service_id: int) -> None:
+        """Forget a service that made no vector before it failed: a missing key begins no change."""
+        with self._database.write() as tx:
+            if services.lease(tx) is None and not embeddings.exist_for(tx, service_id):
+                services.remove(tx, service_id)
+
+    def remove(self, name: str, *, force: bool) -> int:
+        """Delete a service with its vectors; how many. What they were made of stays.
+
+        Raises InputError for the one in use, or coming, unless ``force`` says so.
+        """
+        removed = 0
+        last: str | None = ""
+        with self._database.write() as tx:
+            service_id = self._find(tx, name)
+            state = next(i.state for i in services.infos(tx, {}) if i.id == service_id)
+            if state == "in use" and not force:
+                raise InputError(
+                    f"{name} is in use; change to another with memchat services migrate, or add "
+                    "--force to search by words only until there are vectors again"
+                )
+            if state == "coming" and not force:
+                raise InputError(f"the store is changing to {name}; add --force to call that off")
+            if state == "coming":
+                services.clear_coming(tx)
+        while last is not None:
+            with self._database.write() as tx:
+                last, count = services.remove_vectors(tx, service_id, last, REMOVED_AT_ONCE)
+            removed += count
+        with self._database.write() as tx:
+            services.remove(tx, service_id)
+            self._unlink(tx, service_id)
+        return removed
+
+    def _find(self, tx: Connection, name: str) -> int:
+        """The service of this name or number."""
+        known = services.all_services(tx)
+        if name.isdecimal() and int(name) in known:
+            return int(name)
+        found = [i for i, service in known.items() if service.name == embedding_name(name)]
+        if len(found) > 1:
+            numbers = " or ".join(map(str, found))
+            raise InputError(f"{name} stands for several services; give its number: {numbers}")
+        if not found:
+            raise NotFound(f"this store knows no service {name}; see memchat services list")
+        return found[0]
+
+    def _embedder(
+        self, name: str | None, dimensions: int | None, max_tokens: int | None
+    ) -> Embedder:
+        """What makes the vectors of the named service; without a name of the one that is coming,
+        else of the one that the settings name."""
+        with self._database.read() as tx:
+            stored = services.get(tx, services.coming(tx)) if name is None else None
+            if name is not None and name.isdecimal():
+                stored = services.get(tx, self._find(tx, name))
+        given = self._given
+        if given is not None and (
+            given.service.same_space(stored)
+            if stored is not None
+            else name in (None, given.service.name)
+        ):
+            return given
+        if stored is not None:
+            found, why_not = factory.embedder_for(self._settings, stored)
+        else:
+            found, why_not = factory.embedder_or_why(self._named(name, dimensions, max_tokens))
+        if found is None:
+            raise ConfigError(f"there is nothing to change to: {why_not}")
+        return found
+
+    def _embedder_in_use(self) -> Embedder | None:
+        """What makes the vectors of the service in use; None where there is none, or it cannot be
+        asked."""
+        with self._database.read() as tx:
+            stored = services.get(tx, services.in_use(tx))
+        if stored is None:
+            return None
+        if self._given is not None and self._given.service.same_space(stored):
+            return self._given
+        return factory.embedder_for(self._settings, stored)[0]
+
+    def _named(self, name: str | None, dimensions: int | None, max_tokens: int | None) -> Settings:
+        """The settings with this model; their sizes are for the model that they name."""
+        named = embedding_name(name) if name is not None else self._settings.embed_model
+        if named != self._settings.embed_model:
+            unsaid = {"embed_dimensions": dimensions, "embed_max_tokens": max_tokens}
+            return self._settings.with_(embed_model=named, **unsaid)
+        return self._settings.with_(
+            embed_dimensions=dimensions or self._settings.embed_dimensions,
+            embed_max_tokens=max_tokens or self._settings.embed_max_tokens,
+        )
+
+    def _unlink(self, tx: Connection, service_id: int) -> None:
+        store_id = records.store_id(tx)
+        for app_id in apps.all_ids(tx):
+            vector_index.delete_files(self._settings.home, store_id, [service_id], app_id)

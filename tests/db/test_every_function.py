@@ -1,0 +1,464 @@
+"""The contract of a store: every function of it that the rest of the package calls, run once.
+
+``test_contract_coverage.py`` checks that none is missing. One more entry in
+``tests.support.rows.BACKENDS`` tests a second kind of store.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from memchat.db import apps, database, messages, records, sessions, usage
+from memchat.facts import changes, cues, history, inbox, lists, memories, refusals
+from memchat.facts.history import Cause
+from memchat.facts.inbox import NewInboxItem
+from memchat.facts.memories import NewMemory, ValuesInForce
+from memchat.facts.refusals import NewRefusal
+from memchat.forget import tombstones
+from memchat.search import (
+    embeddings,
+    keywords,
+    question_dates,
+    receipts,
+    repair,
+    services,
+    unembedded,
+)
+from memchat.search.receipts import SentPrompt
+from memchat.types import Hit, Scope, Service, Usage, Wanted
+
+NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+LATER = NOON + timedelta(hours=1)
+TODAY, NOW = NOON.date(), ValuesInForce(NOON.date())
+ANA = Scope("ana", "home")
+BY_ANA = Cause(NOON, "user", "typed")
+SERVICE, VECTOR = Service("test", "words", 4, 100), np.array([1, 0, 0, 0], np.float32)
+
+
+@pytest.fixture
+def own(tx) -> int:
+    return apps.ensure(tx, ANA, NOON)[0]
+
+
+def fact(value: str, key: str = "city", **more) -> NewMemory:
+    fields = {"memory_type": "profile", "key": key, "value": value, "many": False}
+    fields |= {"search_text": f"{key} {value}", "said_at": NOON, "created_by": "manual"}
+    return NewMemory(**{**fields, **more})
+
+
+def add(tx, own: int, value: str, **more) -> int:
+    return changes.add(tx, own, fact(value, **more), BY_ANA)
+
+
+def talk(tx, own: int, *said: str) -> tuple[int, list[int]]:
+    """A session in which the user and the assistant take turns; its id and the messages' ids."""
+    session_id = sessions.start(tx, own, "host:1:1", LATER, NOON)
+    roles = ("user", "assistant")
+    ids = [messages.add(tx, session_id, roles[n % 2], t, NOON) for n, t in enumerate(said)]
+    return session_id, ids
+
+
+def test_apps_are_made_found_switched_and_deleted(tx) -> None:
+    own, shared = apps.ensure(tx, ANA, NOON)
+    assert apps.find(tx, ANA).ids == (own, apps.ensure_shared(tx, "ana", NOON))
+    work, _ = apps.ensure(tx, Scope("ana", "work"), NOON)
+    assert apps.ids_of_user(tx, "ana") == [own, work, shared] and apps.all_ids(tx)
+    assert set(apps.other_ids(tx, own)) == {work, shared}
+    apps.set_memory(tx, own, False)
+    assert not apps.memory_switch(tx, ANA).on and apps.user_switch(tx, "ana").on
+    assert [app.memory for app in apps.of_user(tx, "ana")] == [False, True]
+    apps.remove(tx, work)
+    assert apps.other_ids(tx, own) == [shared]
+
+
+def test_memories_are_stored_read_and_identified(tx, own) -> None:
+    lisbon = add(tx, own, "Lisbon")
+    known = memories.get(tx, [own], lisbon)
+    assert known is not None and known.value == "Lisbon" and known.active and not known.many
+    assert memories.by_ids(tx, [own], [lisbon, 999]) == {lisbon: known}
+    sha1 = memories.sha1_of("profile", "city", "Lisbon")
+    assert memories.by_sha1(tx, [own], sha1) == known
+    assert memories.with_key(tx, [own], "city") == [known]
+    assert memories.values_with_key(tx, [own], "city") == [(lisbon, "Lisbon")]
+    assert memories.app_id_of(tx, lisbon) == own
+    assert memories.hash_of(tx, lisbon) == memories.text_hash("city Lisbon")
+    assert memories.holds_many(tx, [own], "city") is False
+
+
+def test_memories_change_with_their_history(tx, own) -> None:
+    lisbon, porto = add(tx, own, "Lisbon"), add(tx, own, "Porto")
+
+    def row(memory_id: int):
+        return memories.get(tx, [own], memory_id)
+
+    changes.pin(tx, lisbon, BY_ANA)
+    changes.deactivate(tx, row(lisbon), "superseded", BY_ANA, replaced_by=porto)
+    assert not row(lisbon).active and row(porto).pinned
+    changes.reactivate(tx, row(lisbon), BY_ANA)
+    changes.count_repeat(tx, row(lisbon), LATER, BY_ANA)
+    changes.set_expiry(tx, row(lisbon), TODAY, BY_ANA)
+    changes.set_start(tx, row(lisbon), TODAY, BY_ANA)
+    changes.set_columns(tx, lisbon, sensitive=1)
+    changed = row(lisbon)
+    assert (changed.seen_count, changed.expires_at, changed.starts_at) == (2, TODAY, TODAY)
+    assert changed.active and changed.sensitive
+    changes.rewrite(tx, changed, own, fact("Faro", cues=("sea", "south")), BY_ANA)
+    changes.reindex(tx, lisbon, own, "city Faro coast", BY_ANA)
+    changes.mark_embedded(tx, [lisbon], BY_ANA)
+    assert row(lisbon).value == "Faro" and row(lisbon).cues == ("sea", "south")
+    kinds = [event.kind for event in history.events_of_memory(tx, lisbon)]
+    start = ["add", "pin", "supersede", "restore", "repeat", "edit", "edit", "edit"]
+    assert kinds == [*start, "reindex", "embed"]
+    changes.remove(tx, [lisbon])
+    assert row(lisbon) is None
+
+
+def test_lists_of_memories_are_filtered_sorted_and_counted(tx, own) -> None:
+    tomorrow, yesterday = TODAY + timedelta(days=1), TODAY - timedelta(days=1)
+    city, job = add(tx, own, "Lisbon"), add(tx, own, "baker", key="job", expires_at=tomorrow)
+    gone = add(tx, own, "Rome", key="trip", memory_type="fact", expires_at=yesterday)
+    debt = add(tx, own, "none", key="debt", memory_type="fact", many=True, sensitive=True)
+
+    def found(wanted: Wanted, **more) -> list[int]:
+        listed = [m.id for m in lists.listed(tx, [own], wanted, NOW, **more)]
+        assert lists.counted(tx, [own], wanted, NOW, **more) == len(listed)
+        return listed
+
+    assert found(Wanted()) == [debt, job, city]
+    assert found(Wanted(search="bak")) == found(Wanted(status="expiring"), by=tomorrow) == [job]
+    assert found(Wanted(status="inactive")) == []
+    assert found(lists.or_over(Wanted(status="inactive"))) == [gone]
+    assert found(Wanted(status="all", sort="oldest")) == [debt, gone, job, city]
+    assert lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [debt, job, city]
+    changes.pin(tx, city, BY_ANA, on=True)
+    assert lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [city, debt, job]
+    assert [m.id for m in lists.of_ids(tx, [job, 99_999, city], NOW)] == [job, city]
+    changes.pin(tx, city, BY_ANA, on=False)
+    assert [m.id for m in lists.pinned_first(tx, [own], NOW, 9)] == [city, job]
+    assert {m.id for m in lists.each_active(tx, own)} == {city, job, gone, debt}
+    assert lists.count_active(tx, [own]) == 4
+    assert lists.count_for_prompts(tx, [own], TODAY, [city]) == 1
+    assert lists.expired_ids(tx, [own], TODAY) == [gone]
+    assert [own in ids for ids in lists.scopes_with_due_dates(tx, TODAY, "ana")] == [True]
+    assert sorted(lists.keys_in_use(tx, [own])) == ["city", "debt", "job", "trip"]
+    assert lists.single_valued_keys(tx, own, ["city", "debt"], NOW) == {"city"}
+    assert lists.sensitive_words(tx, [own], TODAY, []) == [("debt", "none")]
+    assert lists.searched_texts(tx, own)[city] == "city Lisbon"
+    assert lists.text_hashes(tx, own)[city] == memories.text_hash("city Lisbon")
+    assert lists.totals(tx) >= (4, 4)
+
+
+def test_facts_of_a_period_and_values_by_date(tx, own) -> None:
+    lisbon = add(tx, own, "Lisbon", expires_at=TODAY)
+    over = add(tx, own, "Rome", key="trip", expires_at=TODAY - timedelta(days=1))
+    talk(tx, own, "I live in Lisbon.", "Good.")
+    days = NOON - timedelta(days=1), NOON + timedelta(days=1)
+    assert question_dates.said(tx, "memories", [own], days, 9, [over]) == [lisbon]
+    assert len(question_dates.said(tx, "messages", [own], days, 9)) == 1
+    assert question_dates.ending(tx, [own], TODAY, 9) == [lisbon]
+    (due,) = memories.with_due_date(tx, [own], TODAY)
+    assert due.id == over and not memories.holds_on(due, TODAY)
+    assert [m.id for m in memories.of_key(tx, [own], "trip")] == [over]
+
+
+def test_replacements_are_followed_in_both_directions(tx, own) -> None:
+    ids = [add(tx, own, city) for city in ("Lisbon", "Porto", "Faro")]
+    for old, new in pairwise(ids):
+        row = memories.get(tx, [own], old)
+        changes.deactivate(tx, row, "superseded", BY_ANA, replaced_by=new)
+    assert changes.successors(tx, ids[0]) == ids[1:]
+    assert [m.id for m in changes.replaced_memories(tx, ids[2])] == [ids[1]]
+    past = changes.replaced_values(tx, [own], [ids[2]])[ids[2]]
+    assert {value.value for value in past} == {"Lisbon", "Porto"}
+    assert changes.whole_chains(tx, [own], [ids[0]]) == {*ids[:2]}
+    assert changes.current(tx, [own], [ids[0]])[ids[0]].id == ids[2]
+
+
+def test_hidden_memories_come_back_as_they_were(tx, own) -> None:
+    before = memories.get(tx, [own], lisbon := add(tx, own, "Lisbon"))
+    changes.hide(tx, before, own, BY_ANA)
+    assert memories.get(tx, [own], lisbon) is None
+    assert [m.id for m in changes.listed(tx, [own], sha1=before.sha1)] == [lisbon]
+    assert changes.existing(tx, [lisbon, 999]) == {lisbon}
+    changes.unhide(tx, lisbon, own, BY_ANA)
+    assert memories.get(tx, [own], lisbon) == before
+
+
+def test_events_and_changes_are_followed_and_edited(tx, own) -> None:
+    (session_id, (message_id,)), lisbon = talk(tx, own, "I live in Lisbon"), add(tx, own, "Lisbon")
+    cause = Cause(NOON, "user", "said", session_id, message_id, {"verdict": "keep"})
+    old, new = {"value": "Lisbon"}, {"value": "Porto"}
+    history.record(tx, lisbon, own, "edit", cause, history.Values(old, new))
+    (event,) = history.events_of_messages(tx, [message_id])
+    assert history.events_of_session(tx, session_id) == [event] and event.detail == {
+        "verdict": "keep"
+    }
+    assert history.value_edits(tx, [lisbon]) == {lisbon: NOON}
+    assert history.latest_event(tx, own) == event.id and history.fingerprint(tx, event.id)
+    assert history.changed_since(tx, own, event.id - 1) == [lisbon]
+    assert history.app_ids_of(tx, [lisbon]) == {own}
+    history.set_cause(tx, event.id, "undone")
+    history.set_old(tx, event.id, {"value": "Faro"})
+    last = history.events_of_memory(tx, lisbon)[-1]
+    assert (last.cause, last.old, last.new) == ("undone", {"value": "Faro"}, new)
+    history.detach_session(tx, session_id)
+    history.blank_events(tx, [lisbon])
+    last = history.events_of_memory(tx, lisbon)[-1]
+    assert (last.session_id, last.old, last.cause) == (None, None, "")
+    history.remove_app(tx, own)
+    assert history.events_of_memory(tx, lisbon) == []
+    before = keywords.latest(tx, "messages", own)
+    keywords.record(tx, own, "messages", [7])
+    assert keywords.since(tx, "messages", own, before) == [7]
+    assert keywords.fingerprint(tx, keywords.latest(tx, "messages", own))
+
+
+def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
+    session_id, _ = talk(tx, own, "I live in Lisbon", "Good")
+    assert sessions.lease(tx, session_id) == ("host:1:1", LATER)
+    assert sessions.renew(tx, session_id, "host:1:1", LATER)
+    assert sessions.hand_over(tx, session_id, "host:3:3", LATER)
+    assert sessions.lease_owners(tx) == ["host:3:3"]
+    sessions.touch(tx, session_id, LATER)
+    assert [s.id for s, *_ in sessions.open_sessions(tx, "ana")] == [session_id]
+    assert sessions.has_unread_messages(tx, session_id) and sessions.end(tx, session_id, LATER)
+    assert not sessions.hand_over(tx, session_id, "host:1:1", LATER)
+    assert [s.id for s, _ in sessions.ended_with_unread(tx, "ana")] == [session_id]
+    sessions.reopen(tx, session_id, "host:2:2", LATER, LATER)
+    sessions.mark_extracted(tx, session_id, 99_999, "Home", "She lives in Lisbon")
+    assert sessions.description(tx, session_id) == ("Home", "She lives in Lisbon")
+    assert not sessions.has_unread_messages(tx, session_id)
+    sessions.mark_unread(tx, session_id, 1)
+    assert sessions.has_unread_messages(tx, session_id)
+    sessions.set_summary_hash(tx, session_id, own, "h")
+    assert sessions.summary_hash(tx, session_id) == "h"
+    sessions.rename(tx, session_id, "Town")
+    assert sessions.titles(tx, [session_id]) == {session_id: "Town"}
+    assert [s.id for s in sessions.listed(tx, [own], 9, search="lisbon")] == [session_id]
+    found = sessions.get(tx, [own], session_id)
+    assert found.message_count == 2 and sessions.by_id(tx, session_id) == (found, own)
+    sessions.remove_summaries(tx, own)
+    sessions.set_description(tx, session_id, None, None)
+    assert sessions.app_id_of(tx, session_id) == own and sessions.any_in_app(tx, own)
+    sessions.remove(tx, session_id)
+    assert not sessions.any_in_app(tx, own)
+
+
+def test_sessions_of_other_programs_are_known_by_name_and_turns(tx, own) -> None:
+    session_id = sessions.start(tx, own, "owner", NOON, NOON)
+    turns = sessions.turn_hashes(tx, [("user", "Hello"), ("assistant", "Hi")])
+    assert len(set(turns)) == 2 and turns == sessions.turn_hashes(
+        tx, [("user", "Hello"), ("assistant", "Hi")]
+    )
+    assert sessions.external(tx, own, "chat-17") == (None, [])
+    sessions.put_external(tx, own, "chat-17", session_id, turns)
+    assert sessions.external(tx, own, "chat-17") == (session_id, turns)
+    assert sessions.ids_in_app(tx, own, [session_id, 99]) == [session_id]
+    sessions.remove(tx, session_id)
+    assert sessions.external(tx, own, "chat-17") == (None, turns)
+
+
+def test_messages_are_indexed_rewritten_and_removed(tx, own) -> None:
+    session_id, ids = talk(tx, own, "I live in Lisbon", "Good", "And I bake bread")
+    first, _, last = ids
+    assert messages.ids_of(tx, session_id) == [m.id for m in messages.of_app(tx, own)] == ids
+    assert messages.first_words(tx, [session_id], 6) == {session_id: "I live"}
+    assert messages.last_with_words(tx, [session_id], "LÍVE bon")[session_id].id == first
+    assert messages.last_with_words(tx, [session_id], "live bread") == {}
+    assert messages.to_read_whole(tx, session_id) == set()
+    messages.read_all(tx, first)
+    assert messages.to_read_whole(tx, session_id) == {first}
+    assert set(messages.unread_texts(tx)) >= {"I live in Lisbon", "And I bake bread"}
+    messages.index(tx, {first: "lives in Lisbon"}, session_id)
+    messages.record_change(tx, session_id, [first])
+    messages.rewrite(tx, session_id, {first: "I live in ██████"})
+    messages.unindex(tx, [first])
+    assert messages.by_ids(tx, [first])[first].content == "I live in ██████"
+    messages.exclude(tx, [last])
+    assert last not in {m.id for m in messages.of_session(tx, session_id, learnable=True)}
+    messages.remove(tx, [last])
+    assert messages.ids_of(tx, session_id) == ids[:2]
+
+
+def test_replies_keep_their_prompt_receipt_and_fact_list(tx, own) -> None:
+    session_id, (asked, reply) = talk(tx, own, "Where do I live?", "In Lisbon")
+    lisbon = add(tx, own, "Lisbon")
+    receipts.add(tx, reply, [hit := Hit("memory", lisbon, "city: Lisbon", 1, 1, None, "both", 4)])
+    assert receipts.of_reply(tx, reply) == [hit]
+    assert receipts.sessions_with(tx, "memory", [lisbon]) == [session_id]
+    assert receipts.items_in_any(tx, "memory", [lisbon, 999]) == {lisbon}
+    list_id = lists.add(tx, session_id, "You know:", [(lisbon, "city: Lisbon")], NOON)
+    assert lists.get(tx, list_id).lines == ((lisbon, "city: Lisbon"),)
+    assert lists.sent_to_models(tx, [lisbon]) == {lisbon}
+    assert (session_id, "In Lisbon", 0) in lists.model_texts_with(tx, lisbon)
+    receipts.add_prompt(
+        tx, reply, sent := SentPrompt("Be brief", asked, tools=True, list_id=list_id)
+    )
+    assert receipts.prompt_of_reply(tx, reply) == sent and receipts.latest_prompt(tx, own) == reply
+    assert receipts.reply_of(tx, messages.by_ids(tx, [asked])[asked]) == reply
+    receipts.remove_prompts_with_items(tx, "memory", [lisbon])
+    receipts.remove_prompts(tx, [reply])
+    assert receipts.prompt_of_reply(tx, reply).system is None
+    lists.remove_lines(tx, lisbon)
+    receipts.remove(tx, "memory", [lisbon])
+    assert lists.sent_to_models(tx, [lisbon]) == set()
+    sessions.mute(tx, session_id, lisbon, NOON)
+    assert sessions.muted_of_session(tx, session_id) == {lisbon}
+    sessions.unmute(tx, session_id, lisbon)
+    lists.add_uses(tx, matched=[lisbon], read=[])
+    assert sessions.muted_of_session(tx, session_id) == set() and lists.uses_of(tx, lisbon) == (
+        1,
+        0,
+    )
+    usage.add(tx, own, session_id, Usage("chat", "m", 5, 2, None, 0.5), NOON, message_id=reply)
+    assert len(usage.of_reply(tx, session_id, reply)) == 1
+    assert usage.totals(tx, "ana")[0].prompt_tokens == 5
+
+
+def test_evidence_proves_memories(tx, own) -> None:
+    _, (said,) = talk(tx, own, "I live in Lisbon")
+    lisbon = add(tx, own, "Lisbon")
+    history.add_evidence(tx, lisbon, [(said, 10, "Lisbon")])
+    (proof,) = history.evidence_of_memory(tx, lisbon)
+    assert proof.quote == "Lisbon" and history.evidence_of_memories(tx, [lisbon]) == {
+        lisbon: [proof]
+    }
+    assert history.messages_of(tx, lisbon) == {said}
+    assert history.proved_memories(tx, [said]) == [lisbon]
+    assert [one.value for one in history.learned_from(tx, [said])] == ["Lisbon"]
+    history.update_quotes(tx, said, "I live in ██████")
+    assert history.evidence_of_memory(tx, lisbon)[0].quote == "██████"
+
+
+def test_inbox_and_refusals_keep_what_is_not_stored(tx, own) -> None:
+    session_id, (said,) = talk(tx, own, "I may live in Lisbon")
+    words = {"memory_type": "profile", "key": "city", "value": "Lisbon", "message_id": said}
+    held = NewInboxItem("unsure", **words, cues=("town",), unchecked=True)
+    assert inbox.add(tx, own, held, NOON) is None and inbox.add(tx, own, held, NOON) == "pending"
+    (item,) = inbox.listed(tx, own, "pending")
+    assert inbox.get(tx, [own], item.id) == item and item.cues == ("town",)
+    assert inbox.awaiting_second_look(tx, session_id) == [item]
+    assert inbox.sessions_awaiting_second_look(tx, "ana") == [session_id]
+    assert inbox.facts(tx, own) == {item.id: ("city", "Lisbon")}
+    assert inbox.values_of_session(tx, session_id) == {item.id: "Lisbon"}
+    inbox.leave_to_person(tx, item.id, "still unsure")
+    assert "still unsure" in inbox.texts(tx, own)[item.id]
+    assert keywords.inbox_texts(tx, [own])[0][0] == item.id
+    inbox.decide(tx, item.id, "rejected")
+    inbox.remove(tx, [item.id])
+    inbox.add(tx, own, held, NOON)
+    inbox.remove_of_messages(tx, [said])
+    assert inbox.listed(tx, own, "pending") == []
+    refusals.replace(tx, own, session_id, [NewRefusal("a guess", **words)], NOON, read_to=0)
+    refusals.add(tx, own, session_id, [NewRefusal("a guess", key="x", value="y")], NOON)
+    one, other = refusals.listed(tx, own)
+    assert refusals.get(tx, [own], one.id) == one
+    assert set(refusals.facts(tx, own)) == set(refusals.texts(tx, own)) == {one.id, other.id}
+    assert set(refusals.texts_of(tx, session_id)) == {one.id, other.id}
+    assert len(keywords.refusal_texts(tx, [own])) == 2
+    refusals.remove_without_message(tx, session_id)
+    refusals.remove(tx, [one.id])
+    refusals.remove_of_messages(tx, [said])
+    assert refusals.listed(tx, own) == []
+
+
+def test_tombstones_cues_and_other_mentions(tx, own) -> None:
+    lisbon, mark = add(tx, own, "Lisbon", cues=("sea", "town")), ("value", "Lisbon")
+    tombstones.add(tx, own, lisbon, [mark], NOON)
+    assert tombstones.any_in(tx, own) and tombstones.find(tx, [own], [mark]) == {mark: NOON}
+    tombstones.remove(tx, [own], [mark])
+    tombstones.remove_of_memory(tx, lisbon)
+    assert not tombstones.any_in(tx, own)
+    assert cues.remove_words(tx, own, lambda every: every) == {lisbon}
+    missing = [one for one in cues.facts_without_cues(tx, TODAY) if one.id == lisbon]
+    assert cues.still_without_cues(tx, missing, TODAY) == missing
+    assert cues.set_cues(tx, missing[0], ["coast"])
+    session_id, (said,) = talk(tx, own, "Olá Lisboa")
+    sessions.set_description(tx, session_id, "Trip", None)
+    messages.exclude(tx, [said])
+    assert own in keywords.related_app_ids(tx, own)
+    assert keywords.count_messages(tx, [own]) == 1
+    assert keywords.count_memories(tx, [own]) == 1
+    assert keywords.partly_indexed(tx, [own], ["lisb"]) == [said]
+    assert keywords.titles_and_summaries(tx, [own])[0][:2] == (session_id, "Trip")
+    assert keywords.unindexed_memories(tx, [own]) == []
+
+
+def test_the_keyword_index_is_searched_and_repaired(tx, own) -> None:
+    lisbon = add(tx, own, "Lisbon")
+    words = keywords.query_terms("Where is Lisbon?")
+    assert words == [keywords.folded("Lisbon")] and "lisbon" in keywords.stems(["lisbon"])
+    assert [i for i, _ in keywords.matches(tx, "memories", [own], words).best(5)] == [lisbon]
+    assert keywords.rows_holding_all(tx, "memories", [own], ["lisbon", "city"]) == {lisbon}
+    assert keywords.is_held_by_more(tx, "memories", [own], "lisbon", 0)
+    assert keywords.ids(tx, "memories", own) == {lisbon} and keywords.count(tx, "memories") == 1
+    keywords.remove(tx, "memories", [lisbon])
+    assert repair.wrong_keyword_rows(tx, "memories") == {lisbon}
+    assert repair.repair_keywords(tx, "memories") == repair.count_keyword_rows(tx, "memories") == 1
+    keywords.write(tx, "memories", lisbon, own, "city Porto")
+    keywords.scrub(tx)
+    talk(tx, own, "I live in Lisbon")
+    assert repair.user_texts(tx) == ["I live in Lisbon"]
+
+
+def test_vectors_belong_to_a_service(tx, own) -> None:
+    lisbon, porto = add(tx, own, "Lisbon"), add(tx, own, "Porto")
+    used = services.register(tx, SERVICE, NOON)
+    services.use(tx, used)
+    assert services.in_use(tx) == services.state(tx)[0] == used and services.exists(tx, used)
+    assert services.get(tx, used) == SERVICE == services.all_services(tx)[used]
+    assert {i for i, _, _, _ in embeddings.missing(tx, used, [lisbon, porto])} == {lisbon, porto}
+    key = memories.hash_of(tx, lisbon)
+    embeddings.put(tx, used, [(key, VECTOR), (embeddings.query_hash("q"), VECTOR)], NOON)
+    assert embeddings.exist_for(tx, used) and [*embeddings.get(tx, used, [key])] == [key]
+    held = embeddings.of_memories(tx, used, own)
+    assert (held.ids, held.waiting, held.vectors.shape) == ([lisbon], [porto], (1, 4))
+    assert embeddings.embedded_ids(tx, used, own) == {lisbon}
+    assert (own, 2, 1) in embeddings.coverage(tx, used)
+    session_id, (said,) = talk(tx, own, "I live in Lisbon")
+    messages.index(tx, {said: "city Lisbon"}, session_id)
+    sessions.set_description(tx, session_id, None, "city Lisbon")
+    assert unembedded.sessions_to_index(tx) == [session_id]
+    sessions.set_summary_hash(tx, session_id, own, key)
+    assert [row[:3] for row in embeddings.of_turns(tx, used, own)] == [(said, session_id, True)]
+    assert embeddings.of_summaries(tx, used, own)[0] == [session_id]
+    assert unembedded.count(tx, used) == 1 and unembedded.total(tx) == 3
+    texts = unembedded.texts(tx, "memory", [porto])
+    assert unembedded.next_after(tx, used, "memory", 0, 9) == texts
+    unembedded.enqueue_all(tx, used, NOON)
+    assert unembedded.unfinished_jobs(tx, [porto], NOON)[porto].status == "pending"
+    assert unembedded.of_memories(tx, [lisbon])[lisbon].status == "completed"
+    assert embeddings.query_hash("q") in embeddings.unused_hashes(tx)
+    assert repair.remove_malformed_vectors(tx) == 0
+    embeddings.remove_unused(tx, [embeddings.query_hash("q")])
+    coming = services.register(tx, Service("test", "other", 4, 100), NOON)
+    services.set_coming(tx, coming)
+    services.take_lease(tx, "host:1:1", NOON, 60)
+    assert services.coming(tx) == coming and services.lease(tx)[0] == "host:1:1"
+    services.release_lease(tx, "host:1:1")
+    services.clear_coming(tx)
+    assert [info.vectors for info in services.infos(tx, {}) if info.id == used] == [1]
+    assert services.remove_vectors(tx, used, "", 9) == (key, 1)
+    services.remove(tx, used)
+    assert services.ids(tx) == [coming] and services.coming(tx) is None
+
+
+def test_figures_and_single_values(tx, own) -> None:
+    add(tx, own, "Lisbon")
+    talk(tx, own, "I live in Lisbon")
+    zone = ZoneInfo("UTC")
+    assert lists.memories_by_day(tx, [own], zone) == {TODAY: 1}
+    assert lists.messages_by_day(tx, own, zone) == {TODAY: 1}
+    assert lists.by_type(tx, [own]) == {"profile": 1}
+    assert lists.by_key(tx, [own], 5) | lists.by_state(tx, [own]) == {"city": 1, "in use": 1}
+    assert lists.most_used(tx, [own], 5) == [] and lists.never_used(tx, [own]) == 1
+    assert lists.jobs_by_status(tx, [own]) == {"waiting": 0, "done": 0, "failed": 0}
+    records.put(tx, "colour", "blue")
+    assert records.get(tx, "colour") == "blue" and records.store_id(tx) == records.store_id(tx)
+    records.remove(tx, "colour")
+    assert database.parse_time("2026-05-01T12:00:00.000000Z") == NOON

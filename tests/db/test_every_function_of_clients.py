@@ -1,0 +1,119 @@
+"""The contract of a store: the functions of programs that use it over MCP, run once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from memchat.db import apps, sessions
+from memchat.facts import clients, history, inbox, lists
+from memchat.facts.inbox import NewInboxItem
+from memchat.types import ClientWrite, MemoryOrigin
+from tests.support.rows import ANA, keep, talk
+from tests.support.store import NOON
+
+LATER = NOON + timedelta(hours=2)
+
+
+@pytest.fixture
+def own(tx) -> int:
+    return apps.ensure(tx, ANA, NOON)[0]
+
+
+def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
+    mine = clients.record_call(tx, own, "Claude", "ask", NOON)
+    assert clients.record_call(tx, own, "Claude", "trust", LATER) == mine
+    assert (clients.find(tx, own, "Claude"), clients.find(tx, own, "Other")) == (mine, None)
+    assert (clients.app_id_of(tx, mine), clients.waiting(tx, mine)) == (own, 0)
+    city = keep(tx, ANA, "Lisbon")
+    clients.record_write(tx, mine, "memory", city, NOON)
+    clients.record_write(tx, mine, "note", 7, LATER)
+    assert clients.writes(tx, mine) == [
+        ClientWrite("memory", city, NOON), ClientWrite("note", 7, LATER)
+    ]  # fmt: skip
+    assert [one.target_id for one in clients.writes(tx, mine, kind="memory")] == [city]
+    assert clients.has_write(tx, mine, "memory", city, NOON)
+    assert not clients.has_write(tx, mine, "memory", city, LATER)
+    assert [one.target_id for one in clients.writes(tx, mine, since=LATER)] == [7]
+    assert (clients.note_written_at(tx, mine, 7), clients.note_written_at(tx, mine, 8)) == (
+        LATER,
+        None,
+    )
+    clients.record_note(tx, mine, 7, NOON)
+    clients.record_note(tx, mine, 8, LATER)
+    assert [(one.target_id, one.at) for one in clients.writes(tx, mine, kind="note")] == [
+        (7, NOON), (8, LATER)
+    ]  # fmt: skip
+    (listed,) = clients.listed(tx, [own])
+    assert (listed.name, listed.mode, listed.calls, listed.memories) == ("Claude", "trust", 2, 1)
+    assert (listed.first_call_at, listed.last_call_at) == (NOON, LATER)
+    clients.record_write(tx, mine, "forget", city, LATER)
+    clients.remove_writes(tx, mine, but_notes=[8])
+    assert [(one.kind, one.target_id) for one in clients.writes(tx, mine)] == [
+        ("note", 8), ("forget", city)
+    ]  # fmt: skip
+
+
+def test_the_conversation_of_a_program_is_no_chat_of_the_person(tx, own) -> None:
+    mine = clients.record_call(tx, own, "Claude", "ask", NOON)
+    assert clients.session_of(tx, mine) is None
+    session_id, _ = talk(tx, ANA, "city: Lisbon")
+    assert [one.id for one in sessions.listed(tx, [own], 5)] == [session_id]
+    clients.set_session(tx, mine, session_id)
+    assert clients.session_of(tx, mine) == session_id
+    assert sessions.listed(tx, [own], 5) == []
+    sessions.remove(tx, session_id)
+    assert clients.session_of(tx, mine) is None
+
+
+def test_a_memory_is_traced_to_the_program_whose_words_prove_it(tx, own) -> None:
+    mine = clients.record_call(tx, own, "Claude", "trust", NOON)
+    session_id, [said] = talk(tx, ANA, "city: Lisbon")
+    stored, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
+    clients.set_session(tx, mine, session_id)
+    for memory_id in (stored, entered):
+        history.add_evidence(tx, memory_id, [(said, 0, "city")])
+    tx.exec_driver_sql("UPDATE memories SET created_by = 'mcp' WHERE id = ?", (stored,))
+    assert clients.of_memories(tx, [stored, entered]) == {stored: "Claude"}
+
+
+def test_requests_to_forget_a_memory_are_rejected_at_once(tx, own) -> None:
+    city = keep(tx, ANA, "Lisbon")
+    for relation in (inbox.FORGET, inbox.PROMOTE):
+        inbox.add(tx, own, NewInboxItem("asked", memory_id=city, relation=relation), NOON)
+    inbox.reject_requests_to_forget(tx, city)
+    assert [one.relation for one in inbox.listed(tx, own, "rejected")] == [inbox.FORGET]
+    assert [one.relation for one in inbox.listed(tx, own, "pending")] == [inbox.PROMOTE]
+
+
+def test_an_item_that_a_program_proposes_quotes_no_message(tx, own) -> None:
+    _, [said] = talk(tx, ANA, "I live in Lisbon")
+    inbox.add(tx, own, NewInboxItem("why", said, "profile", "city", "Lisbon", "Lisbon", 10), NOON)
+    (item,) = inbox.listed(tx, own, "pending")
+    assert inbox.of_message(tx, said) == item.id
+    inbox.set_reason(tx, item.id, "Claude asks to keep it")
+    (item,) = inbox.listed(tx, own, "pending")
+    assert (item.reason, item.message_id, item.quote) == ("Claude asks to keep it", None, None)
+    assert inbox.of_message(tx, said) is None
+
+
+def test_what_two_programs_asked_for_is_not_asked_by_one_alone(tx, own) -> None:
+    mine, other = (clients.record_call(tx, own, name, "ask", NOON) for name in ("A", "B"))
+    for value in ("Lisbon", "Porto"):
+        inbox.add(tx, own, NewInboxItem("why", None, "profile", "city", value), NOON)
+    first, second = (item.id for item in inbox.listed(tx, own, "pending"))
+    clients.record_write(tx, mine, "inbox", first, NOON)
+    clients.record_write(tx, mine, "inbox", second, NOON)
+    clients.record_write(tx, other, "inbox", second, NOON)
+    assert clients.asked_alone(tx, mine) == [first]
+
+
+def test_a_memory_names_the_conversation_that_it_comes_from(tx, own) -> None:
+    session_id, (message_id,) = talk(tx, ANA, "city: Lisbon")
+    said, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
+    history.add_evidence(tx, said, [(message_id, 0, "Lisbon")])
+    assert lists.of_memories(tx, own, [said, entered]) == {
+        said: MemoryOrigin(session_id),
+        entered: MemoryOrigin(),
+    }

@@ -1,0 +1,96 @@
+"""The contract of a store: what the export and import of notes call, run once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from memchat.db import apps
+from memchat.notes import chunks, rows
+from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.search import keywords, repair
+from memchat.types import NewNote, Scope
+from tests.support.notes import chunk_ids
+from tests.support.rows import ANA
+from tests.support.store import NOON
+
+LATER = NOON + timedelta(days=1)
+
+
+@pytest.fixture
+def own(tx) -> int:
+    return apps.ensure(tx, ANA, NOON)[0]
+
+
+def put(tx, own: int, external_id: int | str, text: str = "forty") -> int:
+    new = NewNote(text, external_id=external_id, created_at=NOON)
+    note_id, _ = rows.put(tx, own, new, NOON, sized_for=None)
+    chunks.replace(tx, NoteOf(note_id, own, "memo", None, text), [NewChunk(0, len(text), 1)], NOON)
+    return note_id
+
+
+def test_a_deleted_note_is_known_by_type_and_id_until_it_is_put_again(tx, own) -> None:
+    note = rows.get(tx, [own], put(tx, own, 7))
+    assert note is not None and rows.by_external_id(tx, own, "memo", 7) == note
+    rows.remove(tx, own, note, LATER)
+    assert rows.by_external_id(tx, own, "memo", 7) is None
+    assert rows.deleted_at(tx, own, "memo", 7) == LATER
+    assert rows.deleted_at(tx, own, "memo", "7") is None
+    assert rows.deleted_at(tx, own, "file", 7) is None
+    assert rows.deleted_at(tx, apps.ensure(tx, Scope("bo"), NOON)[0], "memo", 7) is None
+    put(tx, own, 7)
+    assert rows.deleted_at(tx, own, "memo", 7) is None
+
+
+def test_a_note_is_changed_and_its_file_is_missing_or_not(tx, own) -> None:
+    note_id = put(tx, own, "a.md")
+    rows.mark_missing(tx, [note_id], True)
+    found = rows.get(tx, [own], note_id)
+    assert found is not None and found.missing
+    new = NewNote("fifty", "Budget", "memo", "a.md", profile="document")
+    assert rows.put(tx, own, new, LATER, sized_for="a model") == (note_id, True)
+    found = rows.get(tx, [own], note_id)
+    assert found is not None and found.missing  # other words bring no file back
+    rows.mark_missing(tx, [note_id], False)
+    found = rows.get(tx, [own], note_id)
+    assert found is not None and not found.missing
+    assert (found.text, found.title, found.updated_at) == ("fifty", "Budget", LATER)
+
+
+def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
+    note_id = put(tx, own, 7)
+    chunks.set_counts(tx, note_id, {chunks.text_hash("forty"): (3, 2), "unknown": (9, 9)})
+    (hit,) = rows.hits(
+        tx,
+        {
+            chunk_id: {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
+            for chunk_id in chunk_ids(tx, note_id)
+        },
+        with_text=False,
+    )
+    assert (hit.match_count, hit.read_count) == (3, 2)
+
+
+def test_all_notes_of_an_app_go_with_their_chunks_and_keywords(tx, own) -> None:
+    other = apps.ensure(tx, Scope("bo"), NOON)[0]
+    for app_id, external_id in ((own, 7), (own, 8), (other, 7)):
+        put(tx, app_id, external_id)
+    rows.remove_all(tx, own)
+    assert rows.count(tx, [own]) == 0 and rows.count(tx, [other]) == 1
+    assert keywords.count(tx, "chunks") == 1
+    assert rows.deleted_at(tx, own, "memo", 7) is None
+    assert [app.notes for app in apps.of_user(tx, "bo")] == [1]
+
+
+def test_chunks_that_do_not_fit_their_note_are_found_and_strays_removed(tx, own) -> None:
+    right, wrong = put(tx, own, 7), put(tx, own, 8, "fifty")
+    assert rows.total(tx) == 2
+    assert repair.notes_with_wrong_chunks(tx) == repair.chunks_without_note(tx) == []
+    tx.exec_driver_sql("UPDATE chunks SET size = 3 WHERE source_id = ?", (wrong,))
+    assert repair.notes_with_wrong_chunks(tx) == [wrong]
+    repair.remove_chunks(tx, chunk_ids(tx, right)[:1])
+    assert repair.notes_with_wrong_chunks(tx) == [right, wrong]
+    assert keywords.count(tx, "chunks") == 1
+    rows.size_for(tx, [right], "a model")
+    assert rows.sized_for(tx, right) == "a model"

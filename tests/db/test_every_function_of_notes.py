@@ -1,0 +1,132 @@
+"""The contract of a store, part on notes: rows, chunks, figures, what fits a model."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from memchat.db import apps
+from memchat.db.database import Database
+from memchat.notes import chunks, rows
+from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.notes.rows import Filter
+from memchat.search import embeddings, keywords, question_dates
+from memchat.search import services as known
+from memchat.types import NewNote, NoteCounts, NoteUse, Service
+from tests.support.notes import chunk_ids
+from tests.support.rows import ANA, BO
+from tests.support.store import NOON
+
+TEXT = "The boat is blue. The key is under the mat."
+PARTS = [NewChunk(0, 17, 5), NewChunk(18, 25, 7, "The key is [place].")]
+
+
+def keep(tx: Connection, app_id: int, external_id: int | str = 1, text: str = TEXT) -> int:
+    new = NewNote(text, "Notes", external_id=external_id, created_at=NOON)
+    note_id, reworded = rows.put(tx, app_id, new, NOON, sized_for="some/model 256")
+    assert not reworded
+    parts = [part for part in PARTS if part.offset < len(text)]
+    chunks.replace(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts, NOON)
+    return note_id
+
+
+def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
+    with store.write() as tx:
+        own, _ = apps.ensure(tx, ANA, NOON)
+        other, _ = apps.ensure(tx, BO, NOON)
+        note_id = keep(tx, own)
+        note = rows.get(tx, [own], note_id)
+        assert note is not None and rows.by_external_id(tx, own, "memo", 1) == note
+        assert rows.get(tx, [other], note_id) is None
+        assert rows.by_external_id(tx, own, "memo", "1") is None
+        assert (note.text, note.title, note.chunks) == (TEXT, "Notes", 2)
+        assert rows.ids(tx, [own, other]) == [note_id]
+        assert (rows.count(tx, [own]), rows.count(tx, [other])) == (1, 0)
+        assert rows.app_id_of(tx, note_id) == own
+        assert rows.lengths(tx, [note_id, 99]) == {note_id: len(TEXT)}
+        (listed,) = rows.listed(tx, [own], Filter(type="memo"), limit=5)
+        assert listed.id == note_id and listed.text == ""
+        assert rows.listed(tx, [own], limit=5, before=(NOON, note_id)) == []
+        rows.mark_missing(tx, [note_id], True)
+        marked = rows.get(tx, [own], note_id)
+        assert marked is not None and marked.missing
+        later = NOON + timedelta(days=1)
+        new = NewNote("Shorter.", external_id=1, profile="document")
+        assert rows.put(tx, own, new, later, sized_for=None) == (note_id, True)
+        again = rows.get(tx, [own], note_id)
+        assert again is not None and (again.created_at, again.updated_at) == (NOON, later)
+        assert (again.title, again.profile, again.missing) == (None, "document", True)
+        rows.remove(tx, own, again, NOON)
+        assert rows.get(tx, [own], note_id) is None and rows.app_id_of(tx, note_id) is None
+        assert chunk_ids(tx, note_id) == []
+
+
+def test_what_a_model_reads_whole_is_noted(store: Database) -> None:
+    with store.write() as tx:
+        own, _ = apps.ensure(tx, ANA, NOON)
+        first, second = keep(tx, own), keep(tx, own, "two")
+        assert rows.sized_for(tx, first) == "some/model 256"
+        assert rows.not_sized_for(tx, "some/model 256", 5) == []
+        assert rows.not_sized_for(tx, "other 8", 1) == [first]
+        rows.size_for(tx, [first], "other 8")
+        assert rows.not_sized_for(tx, "other 8", 5) == [second]
+        assert rows.sized_for(tx, 99) is None
+
+
+def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Database) -> None:
+    with store.write() as tx:
+        own, _ = apps.ensure(tx, ANA, NOON)
+        note_id = keep(tx, own)
+        assert chunks.parts(tx, note_id) == PARTS
+        assert chunks.texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
+        boat, key = chunk_ids(tx, note_id)
+        assert rows.of(rows.listed(tx, [own], limit=1)[0], own).id == note_id
+        assert rows.chunk_ids(tx, [own], Filter()) == [boat, key]
+        for one in (Filter(note_ids=[note_id]), Filter(type="memo"), Filter(pair_id=3)):
+            assert rows.chunk_ids(tx, [own], one) == [boat, key]
+        for one in (Filter(note_ids=[]), Filter(type="file"), Filter(parent_id=3)):
+            assert rows.chunk_ids(tx, [own], one) == []
+        day = NOON, NOON + timedelta(days=1)
+        assert question_dates.said(tx, "chunks", [own], day, 5, []) == [key, boat]
+        parts = {"score": 1.0, "cosine": None, "bm25": 1.0, "confident": True}
+        (hit,) = rows.hits(tx, {key: parts}, with_text=True)
+        assert hit.text == "The key is under the mat." and hit.hash == chunks.text_hash(
+            "The key is [place]."
+        )
+
+
+def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
+    import numpy as np
+
+    with store.write() as tx:
+        own, _ = apps.ensure(tx, ANA, NOON)
+        note_id = keep(tx, own)
+        service = known.register(tx, Service("hash", "words", 2, 100), NOON)
+        lacking = chunks.lacking(tx, note_id, service)
+        assert sorted(lacking.values()) == ["The boat is blue.", "The key is [place]."]
+        assert rows.without_vector(tx, own, service) == 2
+        vector = np.array([1, 0], np.float32)
+        embeddings.put(tx, service, [(hashed, vector) for hashed in lacking], NOON)
+        before = keywords.latest(tx, "chunks", own)
+        chunks.record_change(tx, own, note_id)
+        assert keywords.latest(tx, "chunks", own) > before
+        assert chunks.lacking(tx, note_id, service) == {}
+        held = embeddings.of_chunks(tx, service, own)
+        assert len(held.ids) == 2 and held.waiting == [] and held.vectors.tolist() == [[1, 0]] * 2
+        assert rows.without_vector(tx, own, service) == 0
+
+
+def test_matches_and_reads_are_counted_in_their_scope(store: Database) -> None:
+    with store.write() as tx:
+        own, _ = apps.ensure(tx, ANA, NOON)
+        other, _ = apps.ensure(tx, BO, NOON)
+        note_id = keep(tx, own)
+        boat, key = chunk_ids(tx, note_id)
+        chunks.count_matches(tx, [boat, key, 99])
+        assert rows.unread(tx, own, 5) == [NoteUse(note_id, "memo", "Notes", 2, 0)]
+        assert chunks.count_reads(tx, [other], [boat]) == 0
+        assert chunks.count_reads(tx, [own], [boat, 99]) == 1
+        assert rows.unread(tx, own, 5) == []
+        assert rows.by_type(tx, own) == {"memo": NoteCounts(1, 2, 2, 1)}
+        assert rows.queued(tx, own) == (0, 0)

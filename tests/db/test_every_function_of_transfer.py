@@ -1,0 +1,71 @@
+"""The contract of a store, second part: what export, import and forgetting call, run once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from memchat.db import apps, messages, record_kinds, sessions, usage
+from memchat.facts import changes, history, inbox, memories
+from memchat.facts.inbox import NewInboxItem
+from memchat.facts.memories import sha1_of
+from memchat.search import keywords
+from memchat.types import Scope, Usage
+from tests.support.rows import ANA, BY_HAND, keep, new, talk
+from tests.support.store import NOON
+
+
+@pytest.fixture
+def own(tx) -> int:
+    return apps.ensure(tx, ANA, NOON)[0]
+
+
+def test_a_person_s_rows_are_found_and_records_become_rows_once(tx, own) -> None:
+    shared, work = apps.shared_id(tx, "ana"), apps.ensure(tx, Scope("ana", "work"), NOON)[0]
+    assert shared is not None and apps.shared_id(tx, "bo") is None
+    assert set(record_kinds.app_ids(tx, ANA, all_apps=True)) == {own, shared, work}
+    assert record_kinds.app_ids(tx, ANA, all_apps=False) == [own]
+    added = {"user": "bo", "name": "home", "created_at": NOON, "memory": True}
+    bo = record_kinds.add(tx, record_kinds.APP, added)
+    assert bo is not None and apps.find(tx, Scope("bo", "home")).own == bo
+    assert record_kinds.add(tx, record_kinds.APP, added) is None
+    assert record_kinds.is_unused(tx, record_kinds.SESSION)
+    assert not record_kinds.is_unused(tx, record_kinds.APP)
+
+
+def test_what_an_edited_memory_said_before_is_known(tx, own) -> None:
+    lisbon = keep(tx, ANA, "Lisbon")
+    memory = memories.get(tx, [own], lisbon)
+    assert memory is not None and history.former_wordings(tx, own) == []
+    changes.rewrite(tx, memory, own, new("Porto"), BY_HAND)
+    former = history.former_wordings(tx, own)
+    assert [(memory_id, old["value"]) for memory_id, old in former] == [(lisbon, "Lisbon")]
+
+
+def test_the_keywords_of_messages_are_written_anew(tx, own) -> None:
+    session_id, [said] = talk(tx, ANA, "I live in Lisbon")
+    keywords.remove(tx, "messages", [said])
+    assert keywords.rows_holding_all(tx, "messages", [own], ["lisbon"]) == set()
+    messages.write_keywords(tx, session_id, [said])
+    assert keywords.rows_holding_all(tx, "messages", [own], ["lisbon"]) == {said}
+
+
+def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:
+    lisbon = keep(tx, ANA, "Lisbon")
+    memory, sha1 = memories.get(tx, [own], lisbon), sha1_of("profile", "city", "Lisbon")
+    assert memory is not None
+    assert memories.id_of(tx, own, sha1) == (lisbon, False)
+    assert memories.id_of(tx, own, sha1_of("profile", "city", "Porto")) is None
+    assert memories.made_at(tx, [own], sha1, memory.created_at) == lisbon
+    assert memories.made_at(tx, [own], sha1, memory.created_at + timedelta(days=1)) is None
+    session_id, said = talk(tx, ANA, "I live in Lisbon")
+    assert sessions.starts(tx, own) == [(session_id, sessions.by_id(tx, session_id)[0].started_at)]
+    assert messages.ids_of(tx, session_id, learnable=True) == said
+    sessions.set_read_to(tx, session_id, said[-1])
+    assert sessions.by_id(tx, session_id)[0].extracted_to == said[-1]
+    inbox.add(tx, own, NewInboxItem("unsure", quote="I live in Lisbon", key="city"), NOON)
+    assert inbox.holds(tx, own, {"key": "city", "memory_type": None, "created_at": NOON})
+    assert not inbox.holds(tx, own, {"key": None})
+    usage.add(tx, own, session_id, Usage("chat", "a/model", 3, 2, 0.0, 0.1), NOON)
+    assert usage.of_app(tx, own, ("model", "prompt_tokens")) == {("a/model", 3)}
