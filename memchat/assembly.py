@@ -53,7 +53,8 @@ class Assembly:
         extract_model: ChatModel | None,
         embedder: Embedder | None,
     ) -> None:
-        """Raises StoreError if the folder or file cannot be used, SchemaError for a newer one."""
+        """Raises StoreError if the folder or file cannot be used, SchemaError for a file of
+        another version."""
         self.settings = settings
         self.clock = clock
         self.database = Database(settings.home)

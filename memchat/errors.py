@@ -51,7 +51,8 @@ class StoreFull(StoreError):
 
 
 class SchemaError(StoreError):
-    """The database belongs to a newer memchat, or its vectors to another embedding service."""
+    """The database belongs to another version, newer or from before the first release, or its
+    vectors to another embedding service."""
 
 
 class ProviderError(MemChatError):

@@ -19,6 +19,7 @@ from tests.support.store import NOON, WAIT, Opener
 pytest_plugins = [
     "tests.support.cli",
     "tests.support.full_disk",
+    "tests.support.later_version",
     "tests.support.minilm",
     "tests.support.terminal",
     "tests.support.ui.service",

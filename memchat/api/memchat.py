@@ -47,7 +47,8 @@ class MemChat:
         Without ``settings`` they are read from the environment and the settings file. Models given
         here are used instead of those that the settings name. ``clock`` returns the current time,
         with its zone. Raises ConfigError for settings that cannot be used, StoreError when the
-        folder or file cannot be used, SchemaError for a store of a newer memchat.
+        folder or file cannot be used, SchemaError for a store of a newer memchat, or of one from
+        before the first release.
         """
         if settings is None:
             settings = config.load()

@@ -168,8 +168,8 @@ def check(path: Path) -> str:
     """The revision of a backup that can be restored.
 
     Raises NotFound if there is no such file, InputError for a folder, SchemaError if a newer
-    memchat or another program made its tables or changed them, and StoreError if it is damaged or
-    unfinished.
+    memchat, one from before the baseline or another program made its tables or changed them, and
+    StoreError if it is damaged or unfinished.
     """
     if not path.exists():
         raise NotFound(f"there is no file {path}; memchat backup list shows the backups")

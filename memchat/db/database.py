@@ -174,7 +174,7 @@ class Database:
         """Open or create the store in ``home``, migrating an older one after a backup.
 
         Raises StoreError when the folder or file cannot be used, SchemaError for a file that a
-        newer memchat made.
+        newer memchat made, or one from before the baseline.
         """
         self.home = home
         self.path = home / FILE

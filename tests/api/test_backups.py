@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import re
 import sqlite3
 import stat
@@ -21,10 +20,9 @@ from memchat.search.vector_index import FOLDER
 from memchat.testing import ScriptedModel
 from tests.support.answers import answer
 from tests.support.kills import Victim, child_store, wait_for_the_kill
-from tests.support.paths import DATA
+from tests.support.later_version import HEAD, Become
 from tests.support.store import Opener
 
-OLDEST = DATA / "schemas" / "01-0a29257.db.xz"
 PADDING = 8_000_000
 """Bytes: more than SQLite keeps in memory before it writes to the file."""
 
@@ -148,16 +146,18 @@ def test_a_damaged_store_gives_no_backup(closed: Path) -> None:
     assert names(closed) == before
 
 
-def test_backups_of_upgrades_and_own_ones_are_listed_the_newest_first(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(lzma.decompress(OLDEST.read_bytes()))
-    with MemChat(tmp_path) as mc:
+def test_backups_of_upgrades_and_own_ones_are_listed_the_newest_first(
+    closed: Path, next_version: Become
+) -> None:
+    next_version()
+    with MemChat(closed) as mc:
         upgrade = mc.backup
         own = mc.backups.create()
-        (tmp_path / f"{FILE}.broken.bak").write_text("no database")
+        (closed / f"{FILE}.broken.bak").write_text("no database")
         broken, *found = mc.backups.list()
     assert [(backup.file, backup.schema) for backup in found] == [
         (own.file, schema.HEAD),
-        (upgrade, "0001"),
+        (upgrade, HEAD),
     ]
     assert [backup.problem for backup in found] == [None, None]
     assert broken.schema is None and "damaged or no backup" in str(broken.problem)
@@ -242,17 +242,6 @@ def test_notes_come_back_with_a_backup(open_store: Opener) -> None:
     assert ana.notes.search("budget").hits[0].note_id == note.id
 
 
-def test_a_backup_of_before_there_were_notes_is_compared_with_them(open_store: Opener) -> None:
-    mc = open_store()
-    home = mc.settings.home
-    mc.user("ana").notes.add("The marketing budget is forty.")
-    old = home / "memchat.db.0001.bak"
-    old.write_bytes(lzma.decompress(OLDEST.read_bytes()))
-    assert mc.backups.plan_restore(old).notes == 1
-    (found,) = mc.backups.list()
-    assert found.holds_forgotten is True  # it has a memory that is not here
-
-
 def test_forgetting_in_a_chat_says_that_a_backup_holds_the_words(
     closed: Path, open_store: Opener
 ) -> None:
@@ -309,11 +298,10 @@ def test_restoring_says_what_is_lost_and_replaces_everything(
 
 
 def test_a_backup_of_an_older_schema_is_upgraded_at_the_next_opening(
-    closed: Path, tmp_path: Path, open_store: Opener
+    closed: Path, later: Path, open_store: Opener, next_version: Become
 ) -> None:
-    old = tmp_path / "old.db"
-    old.write_bytes(lzma.decompress(OLDEST.read_bytes()))
-    Backups(closed).restore(old)
+    next_version()
+    Backups(closed).restore(later)
     mc = open_store()
     assert mc.backup is not None and "Lisbon" in held(mc)
 
@@ -404,15 +392,15 @@ CHANGED_TABLES = {
 }
 
 
-@pytest.mark.parametrize("oldest", [False, True], ids=["of today", "of the first schema"])
+@pytest.mark.parametrize("older", [False, True], ids=["of today", "of an older schema"])
 @pytest.mark.parametrize("what", CHANGED_TABLES)
 def test_a_file_with_other_tables_than_a_store_s_is_not_restored(
-    closed: Path, later: Path, what: str, oldest: bool
+    closed: Path, later: Path, what: str, older: bool, next_version: Become
 ) -> None:
     statements, says = CHANGED_TABLES[what]
     before = (closed / FILE).read_bytes()
-    if oldest:
-        later.write_bytes(lzma.decompress(OLDEST.read_bytes()))
+    if older:
+        next_version()
         says += "|cannot be brought up to date"
     change(later, *statements)
     with pytest.raises(SchemaError, match=f"no store as memchat makes it: .*({says})") as refused:

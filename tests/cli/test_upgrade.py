@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,17 +10,14 @@ import pytest
 
 from memchat.db.database import FILE
 from tests.support.cli import Run
-from tests.support.paths import DATA
-
-OLDEST = DATA / "schemas" / "01-0a29257.db.xz"
+from tests.support.later_version import Become
 
 
 @pytest.fixture
-def old(home: Path) -> Path:
-    """The store of the commands, as the first version made it."""
-    for path in home.glob(f"{FILE}*"):
-        path.unlink()
-    (home / FILE).write_bytes(lzma.decompress(OLDEST.read_bytes()))
+def old(home: Path, run: Run, next_version: Become) -> Path:
+    """The store of the commands, as the version before made it."""
+    assert run("memories", "add", "profile", "city", "Lisbon").code == 0
+    next_version()
     return home
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
+import hashlib
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -28,38 +31,25 @@ from memchat.facts.history import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.providers.embedders import HashEmbedder
 from memchat.types import Scope, Service, Wanted
+from tests.support import later_version
+from tests.support.later_version import AFTER_NEXT, HEAD, NEXT, SECOND, THIRD
 from tests.support.store import NOON, WAIT
 
-HEAD = schema.HEAD
 BACKUP = f"{FILE}.{HEAD}.bak"
-NEXT, AFTER_NEXT = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
-
-SECOND = f'''
-"""A step that a later version may take."""
-import sqlalchemy as sa
-from alembic import op
-
-revision = "{NEXT}"
-down_revision = "{HEAD}"
-
-
-def upgrade():
-    op.add_column("memories", sa.Column("mood", sa.String(), nullable=True))
-    op.execute("UPDATE memories SET mood = 'calm'")
-'''
-THIRD = f'''
-"""A step that goes wrong half way."""
-from alembic import op
-
-revision = "{AFTER_NEXT}"
-down_revision = "{NEXT}"
-
-
-def upgrade():
-    op.execute("DELETE FROM memories")
-    op.execute("DROP TABLE jobs")
-    op.execute("UPDATE no_such_table SET x = 1")
-'''
+LANDED = {"0100_baseline.py": "21ff89de4d908c0b"}
+LATER = """
+import sys
+from pathlib import Path
+from memchat.db import migrate, schema
+from memchat.db.database import Database
+migrate.SCRIPTS, schema.HEAD = Path({scripts!r}), {head!r}
+print("ready", flush=True)
+sys.stdin.readline()
+database = Database(Path({home!r}))
+print(database.backup)
+database.close()
+"""
+"""A process of a later version that opens the store once it is told to."""
 
 
 @pytest.fixture
@@ -70,22 +60,6 @@ def home(tmp_path: Path) -> Path:
         fact = NewMemory("profile", "city", "Lisbon", False, "city Lisbon", NOON, "manual")
         changes.add(tx, own, fact, Cause(NOON, "user"))
     return tmp_path / "store"
-
-
-@pytest.fixture
-def next_version(tmp_path: Path, monkeypatch):
-    """Makes this memchat a later one, with these steps more."""
-
-    def become(head: str, *steps: str) -> None:
-        scripts = tmp_path / "migrations"
-        shutil.copytree(migrate.SCRIPTS, scripts, ignore=shutil.ignore_patterns("__pycache__"))
-        for number, step in enumerate(steps, 3):
-            (scripts / "versions" / f"{number:04}_step.py").write_text(step)
-        monkeypatch.setattr(migrate, "SCRIPTS", scripts)
-        monkeypatch.setattr(migrate.upgrade, "__defaults__", (scripts,))
-        monkeypatch.setattr(schema, "HEAD", head)
-
-    return become
 
 
 def ask(path: Path, query: str) -> list[tuple]:
@@ -129,7 +103,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
     home: Path, next_version
 ) -> None:
     rows = ask(home / FILE, "SELECT id, key, value, sha1 FROM memories")
-    next_version(NEXT, SECOND)
+    next_version()
     Database(home).close()
     assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(schema.HEAD,)]
     assert ask(home / FILE, "SELECT id, key, value, sha1 FROM memories") == rows != []
@@ -145,7 +119,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
 
 
 def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_version) -> None:
-    next_version(NEXT, SECOND)
+    next_version()
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
@@ -157,7 +131,7 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
 def test_a_process_that_comes_second_waits_and_makes_no_backup(
     home: Path, next_version, monkeypatch
 ) -> None:
-    next_version(NEXT, SECOND)
+    next_version()
     upgrade, check = migrate.upgrade, migrate.check_known
     pool, second, came_second = ThreadPoolExecutor(1), [], threading.Event()
 
@@ -180,7 +154,7 @@ def test_a_process_that_comes_second_waits_and_makes_no_backup(
 def test_where_another_process_takes_too_long_to_upgrade_it_says_to_wait(
     home: Path, next_version, monkeypatch
 ) -> None:
-    next_version(NEXT, SECOND)
+    next_version()
     monkeypatch.setattr("memchat.db.database.BUSY_SECONDS", 0.05)
     with closing(sqlite3.connect(home / FILE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -196,7 +170,7 @@ def test_the_backup_of_an_earlier_upgrade_is_not_overwritten_by_that_of_a_restor
     restored = (home / FILE).read_bytes()
     with closing(sqlite3.connect(home / FILE)) as db, db:
         db.execute("UPDATE memories SET value = 'later'")
-    next_version(NEXT, SECOND)
+    next_version()
     Database(home).close()
     first = (home / BACKUP).read_bytes()
     for _ in range(2):
@@ -230,7 +204,7 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
 
 def test_a_backup_that_cannot_be_made_stops_the_upgrade(home: Path, next_version) -> None:
     (home / BACKUP).mkdir()
-    next_version(NEXT, SECOND)
+    next_version()
     with pytest.raises(StoreError) as error:
         Database(home)
     assert "\n" not in str(error.value) and BACKUP in str(error.value)
@@ -245,6 +219,63 @@ def test_a_store_of_a_newer_memchat_is_refused_and_left_alone(home: Path) -> Non
     with pytest.raises(SchemaError, match=r"newer memchat.*9999.*update memchat"):
         Database(home)
     assert files(home) == before
+
+
+def test_several_processes_that_open_an_older_store_at_once_upgrade_it_once(
+    home: Path, tmp_path: Path
+) -> None:
+    scripts = later_version.write_scripts(tmp_path / "migrations", SECOND)
+    code = LATER.format(scripts=str(scripts), head=NEXT, home=str(home))
+    pipe = subprocess.PIPE
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True)
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline()  # it is ready
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    backups = [process.communicate(timeout=WAIT)[0].strip() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sorted(backups) == sorted(["None", "None", str(home / BACKUP)])
+    assert sorted(files(home)) == [FILE, BACKUP]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(NEXT,)]
+    assert ask(home / FILE, "SELECT value, mood FROM memories") == [("Lisbon", "calm")]
+
+
+def test_keyword_rows_that_a_step_takes_away_are_made_anew(home: Path, next_version) -> None:
+    next_version()
+    with MemChat(settings=Settings(home=home, embed_model="none")) as mc:
+        assert "Lisbon" in mc.user("ana").search("Lisbon").hits[0].text
+
+
+def test_a_migration_of_a_release_is_never_edited() -> None:
+    """Nor is a table in code that the baseline makes, without a migration. Until the first release
+    both may be: the baseline's new hash is set here. From then on a line is only added."""
+    assert dict(made_by_each()) == LANDED
+
+
+def made_by_each() -> Iterator[tuple[str, str]]:
+    """Of each migration its file's name, and the hash of its text and of the tables after it."""
+    scripts = ScriptDirectory(str(migrate.SCRIPTS))
+    config = Config()
+    config.set_main_option("script_location", str(migrate.SCRIPTS))
+    for script in reversed([*scripts.walk_revisions()]):
+        engine = create_engine("sqlite://")
+        with engine.begin() as tx:
+            config.attributes["connection"] = tx
+            command.upgrade(config, script.revision)
+            tables = tx.exec_driver_sql(
+                "SELECT sql FROM sqlite_master WHERE name NOT LIKE '%~_fts~_%' ESCAPE '~'"
+                " AND sql IS NOT NULL ORDER BY type, name"
+            ).scalars()
+            made = " ".join(" ".join(tables).split())
+        engine.dispose()
+        path = Path(script.path)
+        digest = hashlib.sha256(path.read_bytes() + made.encode()).hexdigest()
+        yield path.name, digest[:16]
 
 
 def test_another_program_s_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -313,134 +344,3 @@ def test_a_service_that_differs_only_in_size_is_told_by_its_size(home: Path) -> 
     with MemChat(settings=settings, embedder=other) as mc, pytest.raises(SchemaError) as error:
         mc.user("ana").search("baker")
     assert "64" in str(error.value) and "768" in str(error.value)
-
-
-def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
-    tmp_path: Path, monkeypatch
-) -> None:
-    home = tmp_path / "store"
-    home.mkdir()
-    with closing(sqlite3.connect(home / FILE)) as raw, raw:
-        raw.execute("PRAGMA journal_mode=WAL")
-    engine = create_engine(f"sqlite:///{home / FILE}")
-    with engine.begin() as tx:
-        config = Config()
-        config.set_main_option("script_location", str(migrate.SCRIPTS))
-        config.attributes["connection"] = tx
-        command.upgrade(config, "0001")
-        tx.exec_driver_sql("INSERT INTO apps (user, name) VALUES ('ana', 'default')")
-        for value, active, reason in (("Porto", 1, None), ("Lisbon", 0, "superseded")):
-            tx.exec_driver_sql(
-                "INSERT INTO memories (memory_type, key, value, sha1, app_id, active,"
-                " inactive_reason, replaced_by, search_text, text_hash)"
-                " VALUES ('profile', 'city', ?, ?, 1, ?, ?, ?, ?, 'x')",
-                (value, value, active, reason, None if active else 1, f"city {value}"),
-            )
-        tx.exec_driver_sql(
-            "INSERT INTO memory_events (memory_id, app_id, kind, actor, cause)"
-            " SELECT id, app_id, 'add', 'user', '' FROM memories"
-        )
-    engine.dispose()
-    with MemChat(settings=Settings(home=home, timezone="Europe/Berlin", embed_model="none")) as mc:
-        (hit,) = mc.user("ana").search("Lisbon").hits
-        assert hit.memory.value == "Porto" and "before: Lisbon" in hit.text
-
-
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0006", "0007"])
-def test_a_store_of_any_earlier_revision_opens_with_its_rows_and_a_backup(
-    tmp_path: Path, revision: str
-) -> None:
-    home = tmp_path / "store"
-    home.mkdir()
-    with closing(sqlite3.connect(home / FILE)) as connection:
-        _make_at(home / FILE, revision)
-        connection.executescript(
-            """
-            INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default');
-            INSERT INTO memories (id, memory_type, key, value, sha1, app_id, created_by,
-                search_text, text_hash, said_at, last_seen_at, updated_at, created_at)
-            VALUES (1, 'profile', 'city', 'Lisbon', 'x', 1, 'manual', 'city Lisbon', 'y',
-                '2026-05-01T12:00:00.000000Z', '2026-05-01T12:00:00.000000Z',
-                '2026-05-01T12:00:00.000000Z', '2026-05-01T12:00:00.000000Z');
-            INSERT INTO inbox (id, app_id, reason, memory_type, key, value)
-            VALUES (1, 1, 'the model was not sure', 'fact', 'hobby', 'bees');
-            """
-        )
-        connection.commit()
-    with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
-        ana = mc.user("ana")
-        assert [(m.key, m.value, m.starts_at) for m in ana.memories.list()] == [
-            ("city", "Lisbon", None)
-        ]
-        (item,) = ana.inbox.list()
-        assert (item.relation, item.target_id, item.value) == ("new", None, "bees")
-        assert ana.inbox.accept(item.id).value == "bees"
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(schema.HEAD,)]
-    assert ask(home / f"{FILE}.{revision}.bak", "SELECT value FROM memories") == [("Lisbon",)]
-
-
-def test_an_upgrade_marks_what_is_sensitive_by_its_key_and_by_why_it_was_asked(
-    tmp_path: Path,
-) -> None:
-    home = tmp_path / "store"
-    home.mkdir()
-    _make_at(home / FILE, "0006")
-    with closing(sqlite3.connect(home / FILE)) as connection:
-        connection.execute("INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')")
-        for key in ("diet", "allergy", "medication", "asthma_medication", "debts", "religion"):
-            connection.execute(
-                "INSERT INTO memories (memory_type, key, value, sha1, app_id, search_text,"
-                " text_hash) VALUES ('fact', ?, 'x', ?, 1, 'x', 'x')",
-                (key, key),
-            )
-        for key, reason in (("knee", "it is sensitive: health, debts"), ("hobby", "not sure")):
-            connection.execute(
-                "INSERT INTO inbox (app_id, reason, memory_type, key, value)"
-                " VALUES (1, ?, 'fact', ?, 'x')",
-                (reason, key),
-            )
-        connection.commit()
-    with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
-        ana = mc.user("ana")
-        marked = {m.key for m in ana.memories.list() if m.sensitive}
-        assert marked == {"medication", "asthma_medication", "debts", "religion"}
-        knee, hobby = ana.inbox.list()
-        assert ana.inbox.accept(knee.id).sensitive
-        assert not ana.inbox.accept(hobby.id).sensitive
-
-
-def test_numbers_of_the_inbox_that_programs_were_told_before_the_upgrade_are_not_given_again(
-    tmp_path: Path,
-) -> None:
-    home = tmp_path / "store"
-    home.mkdir()
-    _make_at(home / FILE, "0015")
-    early, late = ("2026-01-01T00:00:00.000000Z", "2026-02-01T00:00:00.000000Z")
-    with closing(sqlite3.connect(home / FILE)) as db, db:
-        db.execute("INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')")
-        db.execute("INSERT INTO clients (id, app_id, name, mode) VALUES (1, 1, 'Desk', 'ask')")
-        db.execute(
-            "INSERT INTO inbox (id, app_id, reason, memory_type, key, value, created_at)"
-            " VALUES (3, 1, 'r', 'fact', 'pet', 'a dog', ?)",
-            (late,),
-        )
-        db.executemany(
-            "INSERT INTO client_writes (client_id, kind, target_id, at) VALUES (1, 'inbox', ?, ?)",
-            [(3, early), (9, late)],  # 3 was answered, and another item got its number
-        )
-    with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
-        ana = mc.user("ana")
-        assert [item.id for item in ana.inbox.list()] == [3]
-        assert [one.waiting for one in ana.clients.list()] == [0]
-        assert ana.client("Desk").remember("fact", "car", "a red van").inbox_id == 10
-
-
-def _make_at(path: Path, revision: str) -> None:
-    """A store as the version of that revision made it."""
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as tx:
-        config = Config()
-        config.set_main_option("script_location", str(migrate.SCRIPTS))
-        config.attributes["connection"] = tx
-        command.upgrade(config, revision)
-    engine.dispose()

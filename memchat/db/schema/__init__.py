@@ -1,4 +1,4 @@
-"""The tables as SQLAlchemy Core sees them. The migrations create them.
+"""The tables as SQLAlchemy Core sees them. The baseline migration creates them.
 
 A scope is one row of ``apps``: one app of a user, or, with an empty name, what the user has in
 every app. Every scoped table has its ``app_id``, so deleting an app is a cascade, and a query that
@@ -35,5 +35,6 @@ from memchat.db.schema.memories import (
 )
 from memchat.db.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0016"
-"""The revision this code reads and writes. A test compares it with the newest migration."""
+HEAD = "0100"
+"""The revision this code reads and writes. A test compares it with the newest migration. Numbers
+below 0100 are of stores from before there was one baseline."""

@@ -105,7 +105,6 @@ jobs = Table(
     CheckConstraint("typeof(status) = 'integer' AND status >= -1", name="status"),
     Index("ix_jobs_due", "kind", "run_at", sqlite_where=text("status = -1")),
     Index("ix_jobs_app_id", "app_id"),
-    sqlite_autoincrement=True,
 )
 usage = Table(
     "usage",
