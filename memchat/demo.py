@@ -264,7 +264,7 @@ def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
         ("memchat keys set gemini", "a real model (or another provider's key, or use Ollama)"),
         ("memchat doctor", "which models are in use and why, and what is wrong if something is"),
     ):
-        screen.line(f"  {command:18}{what}")
+        screen.line(f"  {command:25}{what}")
 
 
 def _short(path: Path) -> str:
