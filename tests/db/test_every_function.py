@@ -1,7 +1,6 @@
 """The contract of a store: every function of it that the rest of the package calls, run once.
 
-``test_contract_coverage.py`` checks that none is missing. One more entry in
-``tests.support.rows.BACKENDS`` tests a second kind of store.
+One more entry in ``tests.support.rows.BACKENDS`` tests a second kind of store.
 """
 
 from __future__ import annotations
