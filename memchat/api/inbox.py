@@ -53,7 +53,7 @@ class Inbox(Room):
             memory, stale = inbox_answers.forget(ctx, item, hold)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
-            self._purge(memory.id)
+            self._run_purge(memory.id)
         return memory
 
     def reject(self, item_id: int) -> InboxItem:

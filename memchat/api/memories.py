@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Unpack, cast
 from sqlalchemy import Connection
 
 from memchat.api.results import Changed, Deleted, UseCounts
-from memchat.api.room import Page, Room, check_choice, check_count, memory_cursor, memory_place
+from memchat.api.room import (
+    Page,
+    Room,
+    check_choice,
+    check_count,
+    memory_cursor,
+    memory_place,
+    no_memory,
+)
 from memchat.db import jobs
-from memchat.errors import InputError, NotFound, StoreError
+from memchat.db.apps import Context
+from memchat.errors import InputError, NotFound
 from memchat.facts import changes, history, lists, memories
 from memchat.facts import memories as tags_of
 from memchat.facts.history import Cause
@@ -81,12 +90,7 @@ class Mentions(Room):
             blank_at = now + timedelta(seconds=hold)
             mentions.queue(tx, found, home[-1], now, blank_at=blank_at)
         if not hold:
-            worker = self._assembly.parts().worker
-            if worker.run(kinds=("forget",), target_id=found.memory_id).failed:
-                raise StoreError(
-                    "these places could not be blanked yet; that is tried again, and memchat "
-                    "doctor tells how it stands"
-                )
+            self._run_purge(found.memory_id)
         return Changed(len(found.places))
 
 
@@ -242,17 +246,15 @@ class Memories(Room):
         undoes the deletion meanwhile; else it is done when this returns. ``keep_transcript`` leaves
         the words where they were written, but nothing is found in them or learnt from them again.
         What else speaks of it stays, but for the places in ``blank``, which ``Mentions.find`` gave.
-        Raises StoreError where the purge did not succeed: it stays out of sight and is tried again.
+        Raises StoreError where the store cannot be written: then nothing was changed.
         """
-        from memchat.forget import mentions, purge
-
-        how = mentions.instructions(keep_transcript, blank)
         with self._database.write() as tx:
-            memory = self._found_memory(tx, memory_id)
-            stale = purge.hide(self._context(tx), memory, hold=hold, how=how)
-            self._assembly.drop_vectors(tx, stale)
-        if not hold:
-            self._purge(memory_id)
+            ctx = self._context(tx)
+            memory = memories.get(tx, ctx.scope.ids, memory_id)
+            if memory is None:
+                raise no_memory(memory_id)
+            self._forget(ctx, [memory], keep_transcript, hold, blank)
+        self._scrub(hold)
         return Deleted(1)
 
     def delete_many(
@@ -268,22 +270,47 @@ class Memories(Room):
 
         ``progress`` is called after each transaction.
         """
-        from memchat.forget import mentions, purge
-
-        count, how = 0, mentions.instructions(keep_transcript, blank)
+        count = 0
         for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
-                found = memories.by_ids(tx, self._ids(tx).ids, batch)
-                ctx, stale = self._context(tx), set[int]()
-                for memory in found.values():
-                    # One purge of them blanks what all of them are spoken of in.
-                    own = blank is None or memory.id == blank.memory_id
-                    stale |= purge.hide(ctx, memory, hold=hold, how=how if own else None)
-                self._assembly.drop_vectors(tx, stale)
+                ctx = self._context(tx)
+                found = memories.by_ids(tx, ctx.scope.ids, batch)
+                self._forget(ctx, [*found.values()], keep_transcript, hold, blank)
                 count += len(found)
-        if not hold:
-            self._assembly.parts().worker.run(user=self._scope.user, kinds=("forget",))
+        self._scrub(hold)
         return Deleted(count)
+
+    def _forget(
+        self,
+        ctx: Context,
+        chosen: Sequence[Memory],
+        keep_transcript: bool,
+        hold: float,
+        blank: Elsewhere | None,
+    ) -> None:
+        """Forget memories in one transaction, with what is blanked for one of them."""
+        from memchat.forget import mentions, purge
+
+        how, stale = mentions.instructions(keep_transcript, blank), set[int]()
+        # What all of them are spoken of in is blanked with one of them.
+        about = [one for one in chosen if blank is not None and one.id == blank.memory_id]
+        for memory in chosen if hold else ():
+            with_it = blank is None or memory in about
+            stale |= purge.hide(ctx, memory, hold=hold, how=how if with_it else None)
+        if not hold:
+            homes = memories.homes_of(ctx.tx, [one.id for one in about]) if about else {}
+            stale |= purge.forget(ctx, chosen, keep_transcript=keep_transcript)
+            for app_id, _ in homes.values():
+                places = mentions.MentionsToBlank.load(how)
+                stale |= mentions.blank(ctx, app_id, places) if places else set()
+        self._assembly.drop_vectors(ctx.tx, stale)
+
+    def _scrub(self, hold: float) -> None:
+        """Remove the bytes of what was forgotten, if it is not held."""
+        from memchat.forget import purge
+
+        if not hold:
+            purge.scrub(self._database, ask=False)
 
     def restore(self, memory_id: int) -> Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.

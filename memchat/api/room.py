@@ -22,6 +22,11 @@ from memchat.facts import lists, memories
 from memchat.types import Memory, Message, Note, Scope, Session
 
 
+def no_memory(memory_id: int) -> NotFound:
+    """What to raise for a memory that is not in the scope."""
+    return NotFound(f"there is no memory {memory_id} here; see memchat memories list")
+
+
 class Room:
     """Verbs on one kind of thing, within one scope; what belongs to another scope is not found."""
 
@@ -47,7 +52,7 @@ class Room:
     def _found_memory(self, tx: Connection, memory_id: int) -> Memory:
         memory = memories.get(tx, self._ids(tx).ids, memory_id)
         if memory is None:
-            raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
+            raise no_memory(memory_id)
         return memory
 
     def _found_session(self, tx: Connection, session_id: int) -> Session:
@@ -64,13 +69,13 @@ class Room:
         self._found_session(tx, message.session_id)
         return message
 
-    def _purge(self, memory_id: int) -> None:
-        """Purge a hidden memory at once. Raises StoreError where that did not succeed."""
+    def _run_purge(self, memory_id: int) -> None:
+        """Do what is queued for a deleted memory. Raises StoreError where that did not succeed."""
         worker = self._assembly.parts().worker
         if worker.run(kinds=("forget",), target_id=memory_id).failed:
             raise StoreError(
-                f"memory {memory_id} is out of sight, but its words could not be removed yet; "
-                "that is tried again, and memchat doctor tells how it stands"
+                f"what speaks of memory {memory_id} is out of sight, but its words could not be "
+                "removed yet; that is tried again, and memchat doctor tells how it stands"
             )
 
 

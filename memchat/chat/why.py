@@ -133,10 +133,9 @@ class Explaining:
     def _held(self) -> set[tuple[str, int]]:
         """The lines that a queued purge will remove, by kind and id."""
         held: set[tuple[str, int]] = set()
-        for memory in self._hidden():
-            shown = redaction.shown_together(self.tx, memory.id)
-            held |= {("memory", i) for i in shown}
-            held |= {("message", i) for i in purge.turns_that_may_mention(self.tx, memory.id)}
+        for traces in redaction.traces_of(self.tx, self._hidden()):
+            held |= {("memory", i) for i in traces.shown(self.tx)}
+            held |= {("message", i) for i in purge.turns_that_may_mention(self.tx, traces)}
         return held
 
     def _hidden(self) -> list[Memory]:

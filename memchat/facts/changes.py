@@ -317,23 +317,20 @@ class ReplacedValue:
     until: datetime | date
 
 
-def successors(tx: Connection, memory_id: int) -> list[int]:
+def successors(tx: Connection, memory: Memory) -> list[int]:
     """The ids of the memories that replaced this one, one after another."""
     found: list[int] = []
-    query = select(_m.replaced_by)
-    next_id = tx.execute(query.where(_m.id == memory_id)).scalar()
+    query, next_id = select(_m.replaced_by), memory.replaced_by
     while next_id is not None and next_id not in found:
         found.append(next_id)
         next_id = tx.execute(query.where(_m.id == next_id)).scalar()
     return found
 
 
-def replaced_memories(tx: Connection, memory_id: int) -> list[Memory]:
-    """The inactive memories that this one replaced."""
-    return [
-        memory_of_text(row)
-        for row in database.rows(tx, f"{SELECT} WHERE m.replaced_by = ?", memory_id)
-    ]
+def replaced_memories(tx: Connection, *memory_ids: int) -> list[Memory]:
+    """The inactive memories that these replaced."""
+    sql = f"{SELECT} WHERE m.replaced_by IN (SELECT value FROM json_each(?))"
+    return [memory_of_text(row) for row in database.rows(tx, sql, database.json_list(memory_ids))]
 
 
 def replaced_values(

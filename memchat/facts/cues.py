@@ -125,24 +125,21 @@ def remove_words(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set
     ``unwanted`` is given all cues and returns those to remove. Returns the ids of the memories that
     lost a cue; their search text has to be written again.
     """
-    found = {
-        table: database.rows(
-            tx,
-            f"SELECT t.id, t.cues FROM apps here JOIN apps a ON a.user = here.user"
-            f" JOIN {table} t ON t.app_id = a.id WHERE here.id = ? AND t.cues != ''",
-            app_id,
-        )
+    scopes = database.json_list(keywords.related_app_ids(tx, app_id))
+    every = " UNION ALL ".join(
+        f"SELECT '{table}', id, cues FROM {table}"
+        " WHERE app_id IN (SELECT value FROM json_each(?1)) AND cues != ''"
         for table in _TABLES
-    }
-    gone = unwanted({cue for rows in found.values() for _, cues in rows for cue in cues.split()})
+    )
+    found = database.rows(tx, every, scopes)
+    gone = unwanted({cue for _, _, cues in found for cue in cues.split()})
     changed = set()
-    for table, rows in found.items():
-        for row_id, cues in rows:
-            left = " ".join(cue for cue in cues.split() if cue not in gone)
-            if left != cues:
-                database.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
-                if table == "memories":
-                    changed.add(int(row_id))
+    for table, row_id, cues in found:
+        left = " ".join(cue for cue in cues.split() if cue not in gone)
+        if left != cues:
+            database.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
+            if table == "memories":
+                changed.add(int(row_id))
     return changed
 
 

@@ -80,11 +80,20 @@ def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None
 
 def events_of_memory(tx: Connection, memory_id: int) -> list[Event]:
     """The memory's events, oldest first."""
+    return events_of_memories(tx, [memory_id]).get(memory_id, [])
+
+
+def events_of_memories(tx: Connection, memory_ids: Iterable[int]) -> dict[int, list[Event]]:
+    """The events of each of these memories, the oldest first."""
     sql = (
         "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old,"
-        " new, detail FROM memory_events WHERE memory_id = ? ORDER BY id"
+        " new, detail FROM memory_events WHERE memory_id IN (SELECT value FROM json_each(?))"
+        " ORDER BY id"
     )
-    return [from_text(Event, row) for row in database.rows(tx, sql, memory_id)]
+    found: dict[int, list[Event]] = {}
+    for row in database.rows(tx, sql, database.json_list(memory_ids)):
+        found.setdefault(row[1], []).append(from_text(Event, row))
+    return found
 
 
 def events_of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
@@ -236,7 +245,7 @@ def evidence_of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
     return evidence_of_memories(tx, [memory_id]).get(memory_id, [])
 
 
-def evidence_of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, list[Evidence]]:
+def evidence_of_memories(tx: Connection, memory_ids: Iterable[int]) -> dict[int, list[Evidence]]:
     """The evidence of each of these memories, the oldest first."""
     found: dict[int, list[Evidence]] = {}
     for row in database.rows(tx, _OF_MEMORIES, database.json_list(memory_ids)):

@@ -533,13 +533,11 @@ def take_back(
 
 def _remove_added(ctx: Context, added: Sequence[int], cause: Cause) -> set[int]:
     tx = ctx.tx
-    homes = {
-        memory_id: facts_memories.app_id_of(tx, memory_id)
-        for memory_id in facts_memories.by_ids(tx, ctx.scope.ids, added)
-    }
-    hashes = [facts_memories.hash_of(tx, memory_id) for memory_id in homes]
-    for memory_id in homes:
-        redaction.drop_receipt_lines(tx, redaction.shown_together(tx, memory_id))
+    there = facts_memories.by_ids(tx, ctx.scope.ids, added)
+    every = redaction.traces_of(tx, there.values())
+    homes = {traces.memory.id: traces.app_id for traces in every}
+    hashes = [traces.text_hash for traces in every]
+    redaction.drop_receipt_lines(tx, every)
     jobs.cancel(tx, "embed", list(homes))
     changes.remove(tx, list(homes))
     embeddings.remove_unused(tx, hashes)

@@ -495,11 +495,11 @@ def sent_to_models(tx: Connection, memory_ids: Collection[int]) -> set[int]:
     return {row[0] for row in database.rows(tx, _SENT_ANYWHERE, database.json_list(memory_ids))}
 
 
-def remove_lines(tx: Connection, memory_id: int) -> None:
-    """Remove a memory's lines from all lists, and the openings and hashes of those lists."""
-    held = select(_l.list_id).where(_l.memory_id == memory_id)
+def remove_lines(tx: Connection, memory_ids: Collection[int]) -> None:
+    """Remove memories' lines from all lists, and the openings and hashes of those lists."""
+    held = select(_l.list_id).where(_l.memory_id.in_(memory_ids))
     tx.execute(update(fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))
-    tx.execute(delete(fact_list_lines).where(_l.memory_id == memory_id))
+    tx.execute(delete(fact_list_lines).where(_l.memory_id.in_(memory_ids)))
 
 
 def add_uses(tx: Connection, *, matched: Collection[int], read: Collection[int]) -> None:

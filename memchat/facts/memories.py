@@ -98,6 +98,12 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     return {row[0]: memory_of_text(row) for row in rows}
 
 
+def homes_of(tx: Connection, ids: Iterable[int]) -> dict[int, tuple[int, str]]:
+    """The scope row and the hash of the search text of existing memories, by id."""
+    sql = "SELECT id, app_id, text_hash FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+    return {row[0]: row[1:] for row in database.rows(tx, sql, database.json_list(ids))}
+
+
 def app_id_of(tx: Connection, memory_id: int) -> int:
     """The scope row of an existing memory."""
     return int(database.rows(tx, "SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])

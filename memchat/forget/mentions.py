@@ -199,6 +199,12 @@ def _blanked(content: str, identifying: IdentifyingWords) -> str:
     return redaction.blank(content, identifying.spans({0: content}).get(0, ()))
 
 
+def _all_lines(traces: redaction.Traces) -> str:
+    """A memory in all the wordings that it ever had, and its tags."""
+    lines = sorted(f"{key.replace('_', ' ')}: {value}" for key, value in traces.facts)
+    return "\n".join([*lines, *traces.memory.tags])
+
+
 _AROUND = 60
 """Characters on each side of a word that are shown with it."""
 
@@ -208,8 +214,8 @@ def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
     first."""
     gone = purge.with_merged(tx, chosen)
     occurrences = redaction.Occurrences()
-    for memory in gone.values():
-        redaction.collect_occurrences(tx, memory, memories.app_id_of(tx, memory.id), occurrences)
+    for traces in redaction.traces_of(tx, gone.values()):
+        redaction.collect_occurrences(tx, traces, occurrences)
     app_ids = sorted(
         {i for app_id in occurrences.scopes for i in keywords.related_app_ids(tx, app_id)}
     )
@@ -269,7 +275,10 @@ class _Search:
         for group in self.identifying.groups:
             ids |= keywords.rows_holding_all(self.tx, "memories", self.app_ids, group)
         there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
-        said = {memory.id: self._lines(memory) for memory in there.values()}
+        said = {
+            traces.memory.id: _all_lines(traces)
+            for traces in redaction.traces_of(self.tx, there.values())
+        }
         for memory_id, spans in self.identifying.spans(said).items():
             shown = _excerpt(said[memory_id], spans)
             yield Place("memory", memory_id, None, there[memory_id].said_at, shown)
@@ -287,12 +296,6 @@ class _Search:
             if note_id in texts:
                 shown += f": {_excerpt(content, texts[note_id])}"
             yield Place("note", note_id, None, database.parse_time(at), shown, has_file=bool(file))
-
-    def _lines(self, memory: Memory) -> str:
-        """A memory in all the wordings that it ever had, and its tags."""
-        facts = redaction.all_wordings(memory, history.events_of_memory(self.tx, memory.id))
-        lines = sorted(f"{key.replace('_', ' ')}: {value}" for key, value in facts)
-        return "\n".join([*lines, *memory.tags])
 
     def _proposals(
         self, kind: PlaceKind, rows: Sequence[tuple[int, int | None, datetime, str]]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -49,14 +49,12 @@ def hide(ctx: Context, memory: Memory, *, hold: float | None, how: str | None = 
     """
     tx, now = ctx.tx, ctx.now
     gone = with_merged(tx, [memory])
-    for one in gone.values():
-        if one.inactive_reason == FORGOTTEN:
-            continue  # it was deleted by itself, and has a purge of its own
-        app_id = memories.app_id_of(tx, one.id)
-        facts = redaction.all_wordings(one, history.events_of_memory(tx, one.id))
-        tombstones.add(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
-        changes.hide(tx, one, app_id, Cause(now, "user"))
-        _drop_proposals(tx, app_id, facts)
+    # One that was deleted by itself has a purge of its own.
+    there = [one for one in gone.values() if one.inactive_reason != FORGOTTEN]
+    for traces in redaction.traces_of(tx, there):
+        _add_tombstones(tx, traces, now)
+        changes.hide(tx, traces.memory, traces.app_id, Cause(now, "user"))
+        _drop_proposals(tx, traces.app_id, traces.facts)
     if hold is not None:
         queue_purge(ctx, memory, hold, how)
     return history.app_ids_of(tx, list(gone))
@@ -108,46 +106,42 @@ def forget(
         return set()
     ids = list(gone)
     stale = history.app_ids_of(tx, ids)
-    homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
-    hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
+    every = redaction.traces_of(tx, gone.values())
     occurrences = redaction.Occurrences()
-    for memory in gone.values():
+    for traces in every:
         if tombstone:
+            hidden = traces.memory.inactive_reason == FORGOTTEN
             # What was said between hiding and purging counts as said after it was forgotten.
-            when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
-            facts = redaction.all_wordings(memory, history.events_of_memory(tx, memory.id))
-            tombstones.add(
-                tx, homes[memory.id], memory.id, _tombstone_marks(tx, memory.id, facts), when
-            )
-        redaction.collect_occurrences(tx, memory, homes[memory.id], occurrences)
-        redaction.drop_receipt_lines(tx, redaction.shown_together(tx, memory.id))
+            _add_tombstones(tx, traces, traces.memory.updated_at if hidden else now)
+        redaction.collect_occurrences(tx, traces, occurrences)
+    redaction.drop_receipt_lines(tx, every)
     jobs.cancel(tx, "embed", ids)
     changes.remove(tx, ids)
     reworded: set[int] = set()
     if tombstone:
-        for app_id, every in occurrences.scopes.items():
-            _drop_proposals(tx, app_id, every)
-            reworded |= strip_cues(tx, app_id, every)
+        for app_id, facts in occurrences.scopes.items():
+            _drop_proposals(tx, app_id, facts)
+            reworded |= strip_cues(tx, app_id, facts)
     rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
-    # The search text of a turn holds the facts that were learned from it.
-    turns.rewrite(ctx, occurrences.values)
-    stale.update(sessions.app_id_of(tx, session_id) for session_id in occurrences.values)
-    touched = reworded.union(history.proved_memories(tx, rewritten))
-    embeddings.remove_unused(tx, hashes)
+    if occurrences.values:
+        # The search text of a turn holds the facts that were learned from it.
+        turns.rewrite(ctx, occurrences.values)
+        stale.update(sessions.app_id_of(tx, session_id) for session_id in occurrences.values)
+    touched = reworded.union(history.proved_memories(tx, rewritten) if rewritten else ())
+    embeddings.remove_unused(tx, [traces.text_hash for traces in every])
     history.blank_events(tx, ids)
     cause = Cause(now, "user")
-    for memory_id, app_id in homes.items():
-        history.record(tx, memory_id, app_id, "forget", cause)
+    for traces in every:
+        history.record(tx, traces.memory.id, traces.app_id, "forget", cause)
     request_scrub(tx)
     unquoted = rewritten if keep_transcript else ()
     return stale | redaction.reindex(ctx, touched, cause, without=unquoted)
 
 
-def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
+def turns_that_may_mention(tx: Connection, traces: redaction.Traces) -> set[int]:
     """The turns whose receipt lines may hold words of this memory, or a title that mentions it."""
-    proofs = history.evidence_of_memory(tx, memory_id)
-    titled = sessions.titles(tx, [proof.session_id for proof in proofs])
-    turns = {proof.message_id for proof in proofs}
+    titled = sessions.titles(tx, [proof.session_id for proof in traces.proofs])
+    turns = {proof.message_id for proof in traces.proofs}
     for session_id in (i for i, title in titled.items() if title is not None):
         turns.update(messages.ids_of(tx, session_id))
     return turns
@@ -201,7 +195,10 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     many memories it had, and the scope rows whose saved vector index must be dropped."""
     tx = ctx.tx
     rows = lists.text_hashes(tx, app_id)
-    facts, shown = _contents_of_app(tx, app_id, rows)
+    there = [*memories.by_ids(tx, [app_id], list(rows)).values(), *changes.listed(tx, [app_id])]
+    every = redaction.traces_of(tx, there)
+    facts = {fact for traces in every for fact in traces.facts}
+    shown = [traces.shown(tx) for traces in every]
     others = apps.other_ids(tx, app_id)
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
@@ -210,10 +207,9 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     notes_rows.purge_all(tx, app_id)
     apps.remove(tx, app_id)
     # Only what other apps hold is left now.
-    left = lists.sent_to_models(tx, {i for every in shown for i in every})
-    for every in shown:
-        if not left.isdisjoint(every):
-            redaction.drop_receipt_lines(tx, every)
+    left = lists.sent_to_models(tx, {i for ids in shown for i in ids})
+    given = [traces for traces, ids in zip(every, shown, strict=True) if not left.isdisjoint(ids)]
+    redaction.drop_receipt_lines(tx, given)
     if others:
         touched |= strip_cues(tx, others[0], facts)
     history.remove_app(tx, app_id)
@@ -222,28 +218,18 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     return len(rows), {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
 
 
-def _contents_of_app(
-    tx: Connection, app_id: int, ids: Collection[int]
-) -> tuple[set[tuple[str, str]], list[list[int]]]:
-    """The keys and values of an app's memories, now and before, and for each memory those whose
-    lines may hold its words."""
-    there = [
-        *memories.by_ids(tx, [app_id], list(ids)).values(),
-        *changes.listed(tx, [app_id]),
-    ]
-    facts: set[tuple[str, str]] = set()
-    for memory in there:
-        facts |= redaction.all_wordings(memory, history.events_of_memory(tx, memory.id))
-    return facts, [redaction.shown_together(tx, memory.id) for memory in there]
+def scrub(database: Database, *, ask: bool = True) -> bool:
+    """Remove deleted words from the bytes of the file. False while a reader still prevents that.
 
-
-def scrub(database: Database) -> bool:
-    """Remove deleted words from the bytes of the file. False while a reader still prevents that."""
-    with database.read() as tx:
-        pending = records.get(tx, SCRUB_PENDING)
-    if pending is None:
-        return True
+    Without ``ask`` the caller knows that there are such words, so that no reading transaction has
+    to find out.
+    """
+    if ask:
+        with database.read() as tx:
+            if records.get(tx, SCRUB_PENDING) is None:
+                return True
     with database.write() as tx:
+        pending = records.get(tx, SCRUB_PENDING)
         keywords.scrub(tx)
     if not database.truncate_wal():
         return False
@@ -263,25 +249,27 @@ def request_scrub(tx: Connection) -> None:
 def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
     """These memories and those merged into them, by id."""
     gone: dict[int, Memory] = {}
-    todo = list(chosen)
+    todo = {memory.id: memory for memory in chosen}
     while todo:
-        memory = todo.pop()
-        if memory.id not in gone:
-            gone[memory.id] = memory
-            replaced = changes.replaced_memories(tx, memory.id)
-            todo += [other for other in replaced if other.inactive_reason in ("merged", FORGOTTEN)]
+        gone |= todo
+        replaced = changes.replaced_memories(tx, *todo)
+        todo = {
+            other.id: other
+            for other in replaced
+            if other.inactive_reason in ("merged", FORGOTTEN) and other.id not in gone
+        }
     return gone
 
 
-def _tombstone_marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
-    """The marks by which a fact, in all these wordings, is recognised when it comes again."""
+def _add_tombstones(tx: Connection, traces: redaction.Traces, when: datetime) -> None:
+    """Store the marks by which a fact, in all its wordings, is recognised when it comes again."""
     marks: set[Mark] = set()
-    proofs = [p for p in history.evidence_of_memory(tx, memory_id) if p.role == "user"]
-    for key, value in facts:
+    for key, value in traces.facts:
         marks |= tombstones.fact_marks(key, value)
-        for proof in proofs:
-            marks |= tombstones.proof_marks(key, proof.quote, proof.message_id)
-    return marks
+        for proof in traces.proofs:
+            if proof.role == "user":
+                marks |= tombstones.proof_marks(key, proof.quote, proof.message_id)
+    tombstones.add(tx, traces.app_id, traces.memory.id, marks, when)
 
 
 def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, str]]) -> None:

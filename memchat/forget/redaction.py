@@ -21,7 +21,7 @@ from memchat.language import numbers, text
 from memchat.language import sentences as stored_quotes
 from memchat.search import embeddings, receipts
 from memchat.search.embed import shortened
-from memchat.types import Event, Memory, Message
+from memchat.types import Event, Evidence, Memory, Message
 
 FILLER = "·"
 SHORTEST_ECHO = 3
@@ -44,39 +44,59 @@ class Occurrences:
     """Scope row → keys and values now and before."""
 
 
-def all_wordings(memory: Memory, past: Sequence[Event]) -> set[tuple[str, str]]:
-    """(key, value) in all the wordings that a memory ever had."""
-    states = [state for event in past for state in (event.old, event.new) if state]
-    return {(s["key"], s["value"]) for s in states if "value" in s} | {(memory.key, memory.value)}
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """A memory with what its rows say of it, read before anything of it is changed."""
+
+    memory: Memory
+    app_id: int
+    text_hash: str
+    events: Sequence[Event]
+    proofs: Sequence[Evidence]
+
+    @property
+    def facts(self) -> set[tuple[str, str]]:
+        """(key, value) in all the wordings that the memory ever had."""
+        states = [state for event in self.events for state in (event.old, event.new) if state]
+        said = {(state["key"], state["value"]) for state in states if "value" in state}
+        return said | {(self.memory.key, self.memory.value)}
+
+    def shown(self, tx: Connection) -> list[int]:
+        """The memories whose lines may hold words of this one, itself first: a replaced value is
+        shown with the values that replaced it."""
+        related = [event.related_id for event in self.events if event.related_id is not None]
+        return [self.memory.id, *related, *changes.successors(tx, self.memory)]
 
 
-def shown_together(tx: Connection, memory_id: int) -> list[int]:
-    """The memories whose lines may hold words of this one, itself first: a replaced value is shown
-    with the values that replaced it."""
-    past = history.events_of_memory(tx, memory_id)
-    related = [event.related_id for event in past if event.related_id is not None]
-    return [memory_id, *related, *changes.successors(tx, memory_id)]
+def traces_of(tx: Connection, chosen: Iterable[Memory]) -> list[Traces]:
+    """What is stored of each of these memories."""
+    there = {memory.id: memory for memory in chosen}
+    homes = memories.homes_of(tx, there)
+    events = history.events_of_memories(tx, there)
+    proofs = history.evidence_of_memories(tx, there)
+    return [
+        Traces(memory, *homes[i], events.get(i, []), proofs.get(i, []))
+        for i, memory in there.items()
+    ]
 
 
-def collect_occurrences(
-    tx: Connection, memory: Memory, app_id: int, occurrences: Occurrences
-) -> None:
+def collect_occurrences(tx: Connection, traces: Traces, occurrences: Occurrences) -> None:
     """Add where the words of a memory stand to ``occurrences``."""
-    proofs = history.evidence_of_memory(tx, memory.id)
-    facts = all_wordings(memory, history.events_of_memory(tx, memory.id))
+    memory, facts = traces.memory, traces.facts
     # However short a value is, a line "key: value" of memchat reveals it.
     values = searched_wordings(facts)
-    occurrences.scopes[app_id] |= facts
+    occurrences.scopes[traces.app_id] |= facts
     said: list[int] = []
-    for proof in proofs:
+    for proof in traces.proofs:
         # A copy has the same words in the same places.
         for message_id, session_id in sessions.same_message(tx, proof.message_id):
             occurrences.spans[message_id].add((proof.start, proof.start + len(proof.quote)))
             occurrences.quotes[session_id].add(proof.quote)
             occurrences.values[session_id] |= values
             said.append(message_id)
-    session_ids = {*receipts.sessions_with(tx, "memory", shown_together(tx, memory.id))}
-    session_ids.update(receipts.sessions_with(tx, "message", said))
+    session_ids = {*receipts.sessions_with(tx, "memory", traces.shown(tx))}
+    if said:
+        session_ids.update(receipts.sessions_with(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
     bare = {value for _, value in facts}
     words = [[word] for value in bare for word in meaningful_words(value)]
@@ -100,12 +120,13 @@ def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
     return any(all(word in low for word in words) for words in pieces)
 
 
-def drop_receipt_lines(tx: Connection, shown: Sequence[int]) -> None:
-    """Remove a memory's lines from every receipt and list, and the prompts that had them. ``shown``
-    are the memories whose lines may hold its words, itself first."""
+def drop_receipt_lines(tx: Connection, every: Iterable[Traces]) -> None:
+    """Remove the lines of memories from all receipts and lists, and the prompts that had them."""
+    traces = list(every)
+    shown = sorted({i for each in traces for i in each.shown(tx)})
     receipts.remove_prompts_with_items(tx, "memory", shown)
     receipts.remove(tx, "memory", shown)
-    lists.remove_lines(tx, shown[0])
+    lists.remove_lines(tx, [each.memory.id for each in traces])
 
 
 def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:

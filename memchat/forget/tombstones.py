@@ -13,14 +13,16 @@ them.
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, func, literal, select, true
+from sqlalchemy.dialects.sqlite import insert
 
 from memchat.db import database, records
-from memchat.db.schema import tombstones, utc_text
+from memchat.db.schema import UtcTime, tombstones
 from memchat.language import numbers, text
 
 Mark = tuple[str, str]
@@ -33,14 +35,19 @@ def add(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now:
 
     ``memory_id`` is 0 for what never was a memory.
     """
-    key, at = records.hash_key(tx), utc_text(now)
-    database.run_many(
-        tx,
-        "INSERT INTO tombstones (app_id, memory_id, kind, hash, created_at)"
-        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (app_id, memory_id, kind, hash)"
-        " DO UPDATE SET created_at = excluded.created_at",
-        [(app_id, memory_id, kind, _hash(key, text), at) for kind, text in sorted(set(marks))],
-    )
+    key = records.hash_key(tx)
+    hashes = [(kind, _hash(key, text)) for kind, text in sorted(set(marks))]
+    each = func.json_each(json.dumps(hashes)).table_valued("value").c.value
+    values = select(
+        literal(app_id),
+        literal(memory_id),
+        func.json_extract(each, "$[0]"),
+        func.json_extract(each, "$[1]"),
+        literal(now, UtcTime),
+    ).where(true())  # without a condition SQLite takes ON CONFLICT for one of a join
+    same = [_t.app_id, _t.memory_id, _t.kind, _t.hash]
+    rows = insert(tombstones).from_select([*same, _t.created_at], values)
+    tx.execute(rows.on_conflict_do_update(same, set_={"created_at": rows.excluded.created_at}))
 
 
 def remove_of_memory(tx: Connection, memory_id: int) -> None:

@@ -170,7 +170,8 @@ def test_replacements_are_followed_in_both_directions(tx, own) -> None:
     for old, new in pairwise(ids):
         row = memories.get(tx, [own], old)
         changes.deactivate(tx, row, "superseded", BY_ANA, replaced_by=new)
-    assert changes.successors(tx, ids[0]) == ids[1:]
+    first = memories.get(tx, [own], ids[0])
+    assert first is not None and changes.successors(tx, first) == ids[1:]
     assert [m.id for m in changes.replaced_memories(tx, ids[2])] == [ids[1]]
     past = changes.replaced_values(tx, [own], [ids[2]])[ids[2]]
     assert {value.value for value in past} == {"Lisbon", "Porto"}
@@ -303,7 +304,7 @@ def test_replies_keep_their_prompt_receipt_and_fact_list(tx, own) -> None:
     receipts.remove_prompts_with_items(tx, "memory", [lisbon])
     receipts.remove_prompts(tx, [reply])
     assert receipts.prompt_of_reply(tx, reply).system is None
-    lists.remove_lines(tx, lisbon)
+    lists.remove_lines(tx, [lisbon])
     receipts.remove(tx, "memory", [lisbon])
     assert lists.sent_to_models(tx, [lisbon]) == set()
     sessions.mute(tx, session_id, lisbon, NOON)

@@ -98,7 +98,6 @@ def test_a_delete_leaves_an_event_without_words(mc) -> None:
         kept = tx.exec_driver_sql("SELECT kind, old, new FROM memory_events").all()
     assert [tuple(row) for row in kept] == [
         ("add", None, None),
-        ("hide", None, None),
         ("forget", None, None),
     ]
 
