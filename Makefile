@@ -1,5 +1,6 @@
 # make         sets everything up and shows what memchat does    make chat, make ui   talk to it (ARGS="--user ana")
-# make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
+# make test    sets up what is missing and runs the quick tests (ARGS="-m slow": the slow ones)
+# make lint    style, types and the import contract
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
 # make bench-beside  how long a search takes while another process writes
 # make bench-switch  a store of 150,000 facts changes its embedding service while others search it
@@ -46,9 +47,10 @@ chat: $(READY)
 ui: $(READY)
 	@$(BIN)/memchat ui $(ARGS)
 
-# One thread a test process: pytest already uses every core.
+# One thread a test process: pytest already uses every core. The last -m counts. With byte code
+# kept, each test file is compiled once, not by each process.
 test: $(COMPILED)
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow' $(ARGS)
 
 bench-crash: $(READY)
 	@$(BIN)/python -m benchmarks.crash $(ARGS)

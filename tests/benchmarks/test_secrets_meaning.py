@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.answers import Answers
 from benchmarks.lifecycle import meaning
 from tests.support.answers import answer, fact
@@ -99,6 +101,7 @@ def test_the_conversations_are_as_many_and_as_mixed_as_they_claim() -> None:
         assert row["secret"] is None or row["secret"] in own, row["id"]
 
 
+@pytest.mark.slow
 def test_hardly_a_secret_by_its_meaning_is_stored_and_hardly_a_look_alike_is_held() -> None:
     stored, titles, _, held, _ = meaning.measure()
     assert stored.met and titles.met, (stored, titles)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+import signal
 import sys
+from pathlib import Path
 
 import pytest
 
 from memchat.providers import litellm_setup
+from tests.support.forks import MEMCHAT, Piped
 from tests.support.terminal import TALK, WAIT, Env, slow_model, unreachable
 
 if sys.platform == "win32":
@@ -194,18 +196,10 @@ def test_a_killed_chat_loses_nothing(env: Env) -> None:
             "OPENAI_BASE_URL": address,
             "OPENAI_API_KEY": "sk-none",
         }
-        chat = subprocess.Popen(
-            [sys.executable, "-m", "memchat", "chat"],
-            env=slow,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        assert chat.stdin is not None
-        chat.stdin.write(b"I live in Lisbon.\n")
+        chat = Piped(MEMCHAT, ["chat"], env=slow, cwd=Path(env["MEMCHAT_HOME"]))
+        chat.stdin.write("I live in Lisbon.\n")
         chat.stdin.flush()
         assert asked.wait(WAIT)
-        chat.kill()
-        chat.wait()
-        chat.stdin.close()
+        chat.send_signal(signal.SIGKILL)
+        chat.communicate(WAIT)
     assert [m["content"] for m in env.messages() if m["role"] == "user"] == ["I live in Lisbon."]

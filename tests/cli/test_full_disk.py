@@ -25,6 +25,7 @@ from memchat.errors import StoreError, StoreFull
 from memchat.providers import litellm_setup
 from tests.support.cli import Done, Run, commands
 from tests.support.full_disk import Tiny
+from tests.support.slow import slow_but
 from tests.support.store import Opener
 
 ANA = {"user": "ana", "app": "default"}
@@ -129,7 +130,7 @@ def test_every_command_is_walked_here() -> None:
     assert {name for name, _ in commands()} == WRITERS.keys() | READERS.keys() | OTHERS
 
 
-@pytest.mark.parametrize("left", ROOM)
+@pytest.mark.parametrize("left", slow_but((0,), ROOM))
 def test_every_command_names_a_full_disk_and_loses_nothing(
     tiny: Tiny, told: Run, tmp_path: Path, left: int
 ) -> None:

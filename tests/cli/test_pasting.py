@@ -68,6 +68,7 @@ def test_a_paste_that_the_terminal_does_not_mark_is_one_message(env: Env) -> Non
     assert said(env) == ["One.\n\nThree.", "After two empty lines."]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_paste_in_tmux_is_one_message_and_the_shell_runs_none_of_it(
     env: Env, tmp_path: Path

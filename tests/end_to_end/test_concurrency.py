@@ -86,6 +86,7 @@ def together(home: Path, body: str, count: int = 2) -> list:
     return [json.loads(out or "null") for out, _ in ended]
 
 
+@pytest.mark.slow
 def test_two_processes_that_read_then_write_300_times_each_lose_nothing(store: Database) -> None:
     with store.write() as tx:
         records.put(tx, "count", "0")
@@ -120,6 +121,7 @@ for n in range(20):
         assert apps.find(tx, ANA).ids == ()
 
 
+@pytest.mark.slow
 def test_the_same_facts_said_to_two_processes_are_kept_once_and_counted(tmp_path: Path) -> None:
     together(
         tmp_path / "store",
@@ -141,6 +143,7 @@ with MemChat(settings=Settings(home=home)) as mc:
         assert (kinds.count("add"), kinds.count("repeat")) == (10, 70)
 
 
+@pytest.mark.slow
 def test_four_processes_may_open_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
     together(
         tmp_path / "store",
@@ -183,6 +186,7 @@ print(json.dumps(mine))
     assert sorted(one + two) == list(range(1, 121))
 
 
+@pytest.mark.slow
 def test_a_search_in_one_process_never_sees_half_of_another_s_change(store: Database) -> None:
     """The writer moves one fact from row to row; whoever reads sees exactly one active."""
     writer, *readers = together(

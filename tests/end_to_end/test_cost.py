@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks import extraction_cost as cost
+from tests.support.slow import slow_but
 
 
-@pytest.mark.parametrize("count", cost.SIZES)
+@pytest.mark.parametrize("count", slow_but((50,), cost.SIZES))
 def test_a_session_end_costs_one_reading_one_look_and_one_batch_within_its_characters(
     tmp_path: Path, count: int
 ) -> None:

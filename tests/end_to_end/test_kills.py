@@ -24,6 +24,7 @@ SAID = "My city is Lisbon. It is warm here."
 LISBON = answer(fact("My city is Lisbon", "city", "Lisbon"))
 
 
+@pytest.mark.slow
 def test_25_kills_among_busy_processes_lose_nothing_and_hide_nothing_that_is_new(
     tmp_path: Path,
 ) -> None:

@@ -51,6 +51,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
+@pytest.mark.slow
 def test_notes_stored_before_the_kill_are_all_there_and_none_is_embedded_twice(
     home: Path, open_store: Opener
 ) -> None:

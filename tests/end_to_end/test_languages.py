@@ -16,6 +16,7 @@ from memchat.language.sentences import find_span
 from memchat.language.text import normal_value
 from memchat.testing import same_answer
 from tests.support.answers import answer, fact
+from tests.support.slow import slow_but
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def nfc(text: str) -> str:
 
 
 FORMS: dict[str, Callable[[str], str]] = {"NFD": nfd, "capitals": str.upper, "full width": wide}
-each_language = pytest.mark.parametrize("language", LANGUAGES)
+QUICK = ("Vietnamese", "Japanese", "Arabic", "Turkish")
+each_language = pytest.mark.parametrize("language", slow_but(QUICK, LANGUAGES))
 each_form = pytest.mark.parametrize("form", FORMS)
 
 

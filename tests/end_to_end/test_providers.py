@@ -139,6 +139,7 @@ FAULTS: dict[str, list[Step]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_provider_that_fails_at_the_reading_loses_nothing_and_costs_few_calls(
     mc: MemChat, server: WireServer, clock: FakeClock, name: str

@@ -109,6 +109,7 @@ def test_a_local_endpoint_may_read_what_another_provider_s_model_talked(
 # Reading a conversation
 
 
+@pytest.mark.slow
 def test_a_conversation_beyond_32_000_tokens_is_read_from_end_to_end(open_store: Opener) -> None:
     def reader(messages: Sequence[Any]) -> str:
         data = json.loads(messages[1].content.partition("\n")[2].rpartition("\n")[0])
@@ -247,6 +248,7 @@ def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
     assert "at most 60 characters" in asked
 
 
+@pytest.mark.slow
 def test_nothing_sensitive_is_ever_saved_whatever_the_model_proposes(open_store: Opener) -> None:
     extract = ScriptedModel()
     mc = open_store(extract_model=extract, embedder=None, embed_model="none")

@@ -344,6 +344,7 @@ SAYINGS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @for_all(SAYINGS, st.lists(st.booleans(), min_size=7, max_size=7))
 def test_whatever_is_said_when_one_value_is_in_force_and_it_is_the_right_one(

@@ -216,6 +216,7 @@ PLACES = ("Lisbon", "Porto", "Faro")
 HOBBIES = ("keep bees", "paint", "row")
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -333,6 +334,7 @@ def told(mc: MemChat, said: Said, day: int) -> int:
     return session_id
 
 
+@pytest.mark.slow
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

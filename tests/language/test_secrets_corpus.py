@@ -96,6 +96,7 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
     assert len({row["lang"] for row in rows}) >= 8
 
 
+@pytest.mark.slow
 def test_no_secret_is_readable_anywhere_but_in_the_transcript() -> None:
     outcomes = secrets.run(secrets.corpus())
     assert {one.row["id"]: one.places for one in outcomes if one.places} == {}
@@ -116,6 +117,7 @@ def test_what_another_line_says_is_no_secret_that_was_stored() -> None:
     assert [one.places for one in secrets.run([secret, bus])] == [(), ()]
 
 
+@pytest.mark.slow
 def test_few_secrets_of_lines_that_no_rule_was_made_for_are_stored() -> None:
     held_out = secrets.run(secrets.corpus(secrets.HELD_OUT))
     secret = [one for one in held_out if not one.harmless]

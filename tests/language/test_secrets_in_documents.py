@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memchat.language import secrets
 
 KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
 SENTENCE = "The parcel went to the shelf in the hall, and nobody was at home. "
 
 
+@pytest.mark.slow
 def test_a_long_text_gives_what_it_gives_in_one_piece_wherever_a_window_ends() -> None:
     window, margin = secrets._WINDOW, secrets.MARGIN
     text = SENTENCE * (3 * window // len(SENTENCE))

@@ -9,6 +9,7 @@ from benchmarks.lifecycle.loop import Growth
 from tests.support.answers import answer, fact
 
 
+@pytest.mark.slow
 def test_fifty_sessions_about_what_is_remembered_add_nothing(tmp_path) -> None:
     assert loop.run(tmp_path) == Growth(active=0, inbox=0, repeats=0)
 

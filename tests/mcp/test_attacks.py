@@ -114,6 +114,7 @@ def test_what_a_note_says_comes_back_as_data_between_quotes(mc, ana) -> None:
     assert len(marks) == 1
 
 
+@pytest.mark.slow
 def test_a_thousand_mixed_calls_of_two_people_never_meet(mc) -> None:
     people = {name: mc.user(name) for name in ("ana", "bob")}
     chance = random.Random(7)

@@ -391,6 +391,7 @@ def test_a_message_without_a_word_gets_its_reply(open_store, message: str) -> No
     assert reply.shown.degraded is None, "nothing was chosen by words"
 
 
+@pytest.mark.slow
 def test_ten_thousand_memories_stay_within_the_budget(open_store) -> None:
     mc = open_store()
     insert(

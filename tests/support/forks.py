@@ -32,6 +32,7 @@ import memchat
 import ui
 from memchat.providers import litellm_setup
 from tests.support.paths import ROOT
+from tests.support.ui import scan
 
 MEMCHAT = "import sys; from memchat.cli import main; sys.exit(main(sys.argv[1:]))"
 _PIECE = 1 << 16
@@ -243,6 +244,7 @@ def _import_everything() -> None:
     for name in ("loops.auto", "protocols.http.auto", "protocols.websockets.auto", "lifespan.on"):
         importlib.import_module(f"uvicorn.{name}")
     litellm_setup.register_stand_in()
+    scan.scan_once()
 
 
 if __name__ == "__main__":

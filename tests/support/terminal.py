@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -20,17 +19,11 @@ import pytest
 
 from memchat.cli import main
 from tests.support import empty_store
+from tests.support.cli import Done
 from tests.support.forks import MEMCHAT, Forked
 
 WAIT = 120.0
 TALK = "I live in Lisbon.\nI am vegetarian.\n"
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
 
 
 class Env(dict[str, str]):

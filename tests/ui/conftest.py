@@ -12,6 +12,7 @@ import pytest
 from memchat import MemChat
 from memchat.providers import litellm_setup
 from tests.support import empty_store
+from tests.support.ui import scan
 from tests.support.ui.browser import chromium
 from tests.support.ui.tab import forget_desk
 from ui import components
@@ -23,6 +24,7 @@ def _warm() -> None:
     """Load litellm before any test: a desk does so in a thread, and the warnings of that import are
     silenced in a way that a test which ends meanwhile undoes."""
     litellm_setup.litellm()
+    scan.scan_once()
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ import pytest
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
+from tests.support.slow import slow_but
 from tests.support.ui.browser import (
     WAIT,
     Server,
@@ -121,6 +122,7 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
         assert rows(tmp_path, "SELECT value FROM memories WHERE key = 'city' AND active")
 
 
+@pytest.mark.slow
 def test_a_memory_is_marked_sensitive_and_the_mark_taken_off(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         with MemChat(tmp_path / "store") as mc:
@@ -183,6 +185,7 @@ def test_a_reply_that_its_provider_did_not_end_is_said_to_be_cut(
         ]
 
 
+@pytest.mark.slow
 def test_a_reply_goes_on_while_its_tab_reloads_or_looks_elsewhere(
     browser: Any, tmp_path: Path
 ) -> None:
@@ -204,6 +207,7 @@ def test_a_reply_goes_on_while_its_tab_reloads_or_looks_elsewhere(
 # --- how a conversation ends
 
 
+@pytest.mark.slow
 def test_a_closed_tab_ends_its_conversation_once(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path, grace=2.0) as server:
         page = opened(browser.new_page(), server.url)
@@ -218,6 +222,7 @@ def test_a_closed_tab_ends_its_conversation_once(browser: Any, tmp_path: Path) -
         assert rows(tmp_path, "SELECT count(*) FROM jobs WHERE kind = 'extract'") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_reload_does_not_end_the_conversation(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path, grace=12.0) as server:
         page = opened(browser.new_page(), server.url)
@@ -230,6 +235,7 @@ def test_a_reload_does_not_end_the_conversation(browser: Any, tmp_path: Path) ->
         assert rows(tmp_path, "SELECT ended_at FROM sessions") == [(None,)]
 
 
+@pytest.mark.slow
 def test_a_server_killed_in_mid_answer_loses_no_word_of_the_persons(
     browser: Any, tmp_path: Path
 ) -> None:
@@ -251,6 +257,7 @@ def test_a_server_killed_in_mid_answer_loses_no_word_of_the_persons(
 # --- whose it is
 
 
+@pytest.mark.slow
 def test_two_people_over_one_store_never_see_each_other(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path) as anas, Server(tmp_path, user="bob") as bobs:
         page = opened(browser.new_page(), anas.url)
@@ -262,6 +269,7 @@ def test_two_people_over_one_store_never_see_each_other(browser: Any, tmp_path: 
             other.close()
 
 
+@pytest.mark.slow
 def test_an_incognito_chat_leaves_no_byte(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         page = opened(browser.new_page(), server.url)
@@ -327,18 +335,26 @@ def look(browser: Any, seeded: Server) -> Callable[[str, int], Look]:
     return at
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [
+        pytest.param("light", 1280, marks=pytest.mark.slow),
+        pytest.param("dark", 1280, marks=pytest.mark.slow),
+        ("dark", 390),
+    ],
+)
 def test_axe_finds_nothing_serious_on_any_page(
     look: Callable[[str, int], Look], theme: str, width: int
 ) -> None:
     assert look(theme, width).findings == []
 
 
-@pytest.mark.parametrize("width", [NARROWEST, 390, 1280])
+@pytest.mark.parametrize("width", slow_but((390,), [NARROWEST, 390, 1280]))
 def test_no_page_scrolls_sideways(look: Callable[[str, int], Look], width: int) -> None:
     assert look("dark", width).too_wide == []
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_from_elsewhere(
     look: Callable[[str, int], Look], seeded: Server
 ) -> None:
@@ -367,6 +383,7 @@ def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
         assert not [url for url in asked if "leak" in url]
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_sidebar_folds_when_a_chat_was_chosen_in_it(
     browser: Any, tmp_path: Path
 ) -> None:
@@ -383,6 +400,7 @@ def test_on_a_phone_the_sidebar_folds_when_a_chat_was_chosen_in_it(
         context.close()
 
 
+@pytest.mark.slow
 def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         page = opened(browser.new_page(), server.url)
@@ -413,6 +431,7 @@ def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> 
         page.get_by_text("learnt in chat").wait_for()
 
 
+@pytest.mark.slow
 def test_one_polite_region_speaks_at_the_turns_of_a_reply(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         page = opened(browser.new_page(), server.url)
@@ -426,6 +445,7 @@ def test_one_polite_region_speaks_at_the_turns_of_a_reply(browser: Any, tmp_path
 # --- how much it holds
 
 
+@pytest.mark.slow
 def test_a_conversation_of_a_thousand_messages_opens_at_its_end(
     browser: Any, tmp_path: Path
 ) -> None:
@@ -452,6 +472,7 @@ def test_a_conversation_of_a_thousand_messages_opens_at_its_end(
         page.get_by_text("Turn 470", exact=True).wait_for()
 
 
+@pytest.mark.slow
 def test_ten_thousand_memories_are_searched_and_paged(browser: Any, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "store", embed_model="none")
     with MemChat(settings=settings) as mc:

@@ -58,6 +58,7 @@ def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
     assert all(FULL in error.value for error in at.error)
 
 
+@pytest.mark.slow
 def test_a_note_that_cannot_be_kept_says_so_and_its_words_stay_in_the_form(
     mc: MemChat,
     tiny: Tiny,

@@ -35,6 +35,7 @@ def server(tmp_path_factory) -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.slow
 def test_all_are_rejected_by_two_clicks_and_are_back_after_a_third(
     server: Server, browser: Any
 ) -> None:

@@ -32,6 +32,7 @@ def page(home: Path) -> Iterator[Any]:
         yield opened(browser.new_page(), server.url)
 
 
+@pytest.mark.slow
 def test_a_paste_of_1_mb_is_drawn_short_and_its_reading_is_chosen(home: Path, page: Any) -> None:
     box = page.get_by_test_id("stChatInputTextArea")
     box.evaluate(PASTE, long_text(1_000_000))

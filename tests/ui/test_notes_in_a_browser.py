@@ -75,6 +75,7 @@ def ask(page: Any, question: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
+@pytest.mark.slow
 def test_what_is_found_opens_lit_and_in_sight_and_back_leads_to_the_results(
     page: Any, server: Server
 ) -> None:
@@ -111,6 +112,7 @@ def test_what_is_found_opens_lit_and_in_sight_and_back_leads_to_the_results(
     becomes(page, SEEN)
 
 
+@pytest.mark.slow
 def test_what_is_written_stays_over_other_pages_and_a_reload_until_it_is_kept_or_left(
     page: Any, server: Server
 ) -> None:
@@ -165,6 +167,7 @@ def test_the_keyboard_goes_to_the_undo_of_a_deleted_note_and_to_the_note_it_brin
     becomes(page, "document.activeElement.textContent.trim()", "Gravel")
 
 
+@pytest.mark.slow
 def test_of_a_draft_it_is_said_that_the_note_was_changed_since(
     page: Any, browser: Any, server: Server
 ) -> None:
@@ -213,6 +216,7 @@ def test_several_files_are_uploaded_and_the_bad_one_is_named(page: Any, server: 
     page.get_by_text("blank.txt was not kept").wait_for(state="detached")
 
 
+@pytest.mark.slow
 def test_an_answer_streams_is_stopped_and_names_sources_that_open(
     page: Any, server: Server, model: OpenAIServer
 ) -> None:

@@ -73,6 +73,7 @@ def holds(found: Any, script: str) -> None:
         found.page.wait_for_timeout(50)
 
 
+@pytest.mark.slow
 def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
     page: Any, server: Server
 ) -> None:
@@ -90,6 +91,7 @@ def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
     page.get_by_text("Turn 998", exact=True).wait_for()
 
 
+@pytest.mark.slow
 def test_a_button_leads_down_and_sending_scrolls_to_the_new_turn(page: Any, server: Server) -> None:
     opened(page, server.url + "?c=1")
     down = page.get_by_role("button", name="To the latest message")
@@ -109,6 +111,7 @@ def test_a_button_leads_down_and_sending_scrolls_to_the_new_turn(page: Any, serv
     holds(new, SEEN)
 
 
+@pytest.mark.slow
 def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
     page: Any, server: Server
 ) -> None:
@@ -134,6 +137,7 @@ def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
     assert page.get_by_text("No memory is used").count() == 0
 
 
+@pytest.mark.slow
 def test_words_that_could_not_be_sent_are_kept_over_a_reload(page: Any, server: Server) -> None:
     with opened_store(server.home) as mc:
         ana = mc.user("ana", app="default")
@@ -152,6 +156,7 @@ def test_words_that_could_not_be_sent_are_kept_over_a_reload(page: Any, server: 
     becomes(page, "sessionStorage.getItem('memchat drafts').includes('curlew')", False)
 
 
+@pytest.mark.slow
 def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server) -> None:
     opened(page, server.url)
     chats = page.get_by_test_id("stSidebar")
@@ -186,6 +191,7 @@ def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server
     heading.get_by_text("What is a heron?").wait_for()
 
 
+@pytest.mark.slow
 def test_each_page_keeps_its_space_over_a_reload_and_back_leads_to_it(
     page: Any, server: Server
 ) -> None:
@@ -229,6 +235,7 @@ def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, serv
     becomes(page, WRITTEN, "and a crane")
 
 
+@pytest.mark.slow
 def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server: Server) -> None:
     opened(page, server.url + "?c=1")
     page.get_by_text("Turn 990", exact=True).wait_for()
@@ -248,6 +255,7 @@ def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server
     page.get_by_text("Turn 998", exact=True).wait_for()
 
 
+@pytest.mark.slow
 def test_new_words_are_sent_by_ctrl_enter_and_the_keyboard_goes_on_to_the_message_box(
     page: Any, server: Server
 ) -> None:
@@ -265,6 +273,7 @@ def test_new_words_are_sent_by_ctrl_enter_and_the_keyboard_goes_on_to_the_messag
     becomes(page, "document.activeElement.dataset.testid", "stChatInputTextArea")
 
 
+@pytest.mark.slow
 def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
     page.get_by_role("button", name="Edit: island number 24").focus()

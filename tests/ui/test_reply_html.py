@@ -105,6 +105,7 @@ def check(words: str) -> None:
         assert {name for name, _ in drawn.attributes} <= MATH_ATTRIBUTES
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example("\\\\![a](b)")

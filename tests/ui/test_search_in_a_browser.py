@@ -45,6 +45,7 @@ def row(page: Any, words: str) -> Any:
     return page.locator("[class*=st-key-row-]").filter(has_text=words)
 
 
+@pytest.mark.slow
 def test_memories_are_found_while_one_types_and_the_caret_stays(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
     row(page, "roses").wait_for()
@@ -81,6 +82,7 @@ def test_a_chat_is_found_while_one_types_and_a_click_leads_to_the_message(
     page.get_by_text("No chat has “zebra”").wait_for()
 
 
+@pytest.mark.slow
 def test_keys_lead_to_the_boxes_and_do_nothing_in_them(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
     # Set last, when all of the page is there.
@@ -112,6 +114,7 @@ def test_keys_lead_to_the_boxes_and_do_nothing_in_them(page: Any, server: Server
     becomes(page, CARET, ["snm", 3])
 
 
+@pytest.mark.slow
 def test_on_a_narrow_screen_the_key_unfolds_the_sidebar(browser: Any, server: Server) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     opened(page, server.url)

@@ -24,6 +24,7 @@ KEY = "only-for-this-test"
 DRAFTED = "JSON.stringify({...sessionStorage}).includes('zanzibarquark')"
 
 
+@pytest.mark.slow
 def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "store", embed_model="none")
     with MemChat(settings=settings) as mc:

@@ -35,6 +35,7 @@ def through(outcomes: list[Outcome], kinds: set[str] | None = None) -> dict[str,
     }
 
 
+@pytest.mark.slow
 def test_what_code_can_know_lets_no_attack_through_whatever_a_model_says(tmp_path: Path) -> None:
     """With a second look that says of everything that it holds: code stands alone."""
     outcomes = attacks.run(empty_store.place(tmp_path), attacks.corpus())

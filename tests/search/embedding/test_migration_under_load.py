@@ -137,6 +137,7 @@ def _letters(number: int) -> str:
 # The figure, smaller
 
 
+@pytest.mark.slow
 def test_readers_in_other_processes_find_everything_while_the_service_changes(
     tmp_path: Path,
 ) -> None:
