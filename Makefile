@@ -5,7 +5,7 @@
 # make bench-beside  how long a search takes while another process writes
 # make bench-switch  a store of 150,000 facts changes its embedding service while others search it
 # make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
-# make bench-learn  what the checks and the second look let stand, right and wrong (ARGS="--judges holds,not --signals")
+# make bench-learn  what the checks and the second look let stand, right and wrong (ARGS="--judges holds,not --reasons")
 # make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-answers  and what a model makes of it
 # make bench-speed  how fast, beside other stores (ARGS="--sizes 10k/100")
 # make bench-notes  how fast many memos are indexed, and what a kill -9 costs (ARGS="--memos 2000")

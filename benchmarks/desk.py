@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -95,24 +95,16 @@ def at_desk(
     zone: str,
     embedder: Embedder | None,
     use: Callable[[Desk], None],
-    verify: str | None = None,
 ) -> None:
     """Open a store of its own for one person, and let ``use`` work with it."""
     with tempfile.TemporaryDirectory(prefix="memchat-evaluated-") as home:
         clock, chat = FakeClock(at), ScriptedModel(name="as written")
-        settings = with_verify(Settings(home=Path(home) / "store", timezone=zone), verify)
+        settings = Settings(home=Path(home) / "store", timezone=zone)
         with MemChat(
             settings=settings, chat_model=chat, extract_model=answers, embedder=embedder,
             clock=clock,
         ) as mc:  # fmt: skip
             use(Desk(mc, clock, chat, answers))
-
-
-def with_verify(settings: Settings, verify: str | None) -> Settings:
-    """The settings with a choice of when the second look is asked, where there is that choice."""
-    if verify is None or "verify" not in {one.name for one in fields(settings)}:
-        return settings
-    return settings.with_(verify=verify)
 
 
 def _sentence(fact: Mapping[str, Any]) -> str:

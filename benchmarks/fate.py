@@ -74,8 +74,7 @@ class Aftermath:
                 for row in self.rows
                 if row.id in self.before
             )
-        wanted = normal_value(proposal["value"])
-        return any(normal_value(row.value) == wanted for row in self._of_key(proposal))
+        return any(_equal(row.value, proposal["value"]) for row in self._of_key(proposal))
 
     def _is_reworded(self, proposal: Mapping[str, Any], rivals: Sequence[str]) -> bool:
         new = [row.value for row in self._of_key(proposal) if row.id not in self.before]
@@ -156,4 +155,6 @@ def _rests_on(change: Change, proposal: Mapping[str, Any]) -> bool:
 
 
 def _equal(one: str | None, other: str) -> bool:
-    return normal_value(one or "") == normal_value(other)
+    """The same words; the first may have those of an end that could not be read behind them."""
+    kept, wanted = normal_value(one or ""), normal_value(other)
+    return kept == wanted or (one or "").startswith(f"{other} (")

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from memchat.types import ChatMessage as ChatMessage
     from memchat.types import Client as Client
     from memchat.types import ClientWrite as ClientWrite
-    from memchat.types import CuePlan as CuePlan
     from memchat.types import Elsewhere as Elsewhere
     from memchat.types import EmbeddingState as EmbeddingState
     from memchat.types import Event as Event
@@ -147,7 +146,7 @@ _HOMES = {
     "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.db.jobs": "DeadHolder",
     "memchat.types": (
-        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientWrite CuePlan Elsewhere "
+        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientWrite Elsewhere "
         "EmbeddingState Event Evidence ExternalId Finding Given Hit Imported InboxItem "
         "Insights Job Learned LongMessage Memory MemoryChanges MemoryOrigin MemorySwitch "
         "Message NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded "

@@ -116,8 +116,8 @@ unmute=sessions.unmute
 OLD_OF_STORE = """\
 redo=chat.redo jobs=mc.jobs.list count_jobs=mc.jobs.count work_is_due=mc.jobs.due
 gone_holders=mc.jobs.dead_holders run_jobs=mc.jobs.run work=mc.jobs.work stop_work=mc.jobs.stop
-embed_pending=mc.jobs.embed backfill=mc.jobs.backfill cue_plan=mc.jobs.cue_plan
-backfill_cues=mc.jobs.backfill_cues retry_jobs=mc.jobs.retry clear_jobs=mc.jobs.clear
+embed_pending=mc.jobs.embed backfill=mc.jobs.backfill
+retry_jobs=mc.jobs.retry clear_jobs=mc.jobs.clear
 services=mc.services.list embedding_plugins=mc.services.plugins use_service=mc.services.use
 migrate=mc.services.migrate fetch_model=mc.services.fetch remove_service=mc.services.remove
 foreign_addresses=mc.address_notices doctor=mc.doctor repair=mc.repair warm=mc.warm close=mc.close

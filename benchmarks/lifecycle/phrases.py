@@ -128,9 +128,9 @@ def is_right(row: dict[str, Any], when: Instant) -> bool:
     if expect == "refuse":
         return given.outcome == "refuse" and given.until is None and bool(given.reasons)
     if expect == "review":
-        return given.outcome in ("doubt", "review") and given.until is None and bool(given.reasons)
+        return given.outcome != "refuse" and given.until is None
     last = None if expect is None else expected(expect, when.day)
-    return given.outcome in ("accept", "doubt") and given.until == last
+    return given.outcome == "accept" and given.until == last
 
 
 def measure() -> list[Figure]:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.second_look [--only everyday,wrong,texts,attacks,heldout] [--file FILE]
         [--judges holds,not,… | --model M | --recorded FILE | --ask FOLDER | --answers FOLDER]
-        [--verify auto|always|off] [--record FILE] [--signals] [--list] [--json FILE]
+        [--record FILE] [--reasons] [--list] [--json FILE]
 
 Honest and wrong proposals of a conversation go in one answer of the extraction model, in an order
 shuffled by a fixed seed. By hand: ``--ask`` writes a file for each second look and answers none; a
@@ -21,7 +21,6 @@ from typing import Any
 
 from benchmarks import answers as recorded
 from benchmarks.answers import Answers
-from benchmarks.desk import with_verify
 from benchmarks.lifecycle import attacks
 from benchmarks.lifecycle.stage import real_embedder
 from benchmarks.second_look import table
@@ -54,7 +53,7 @@ def main(argv: Sequence[str] | None = None, embedder: Embedder | None = None) ->
         report: dict[str, dict[str, Any]] = {}
         for name, lines in corpora.items():
             for judge in judges:
-                played = play(lines, judge, embedder or real_embedder(), args.verify)
+                played = play(lines, judge, embedder or real_embedder())
                 seen += played.results if judge is judges[0] else []
                 kept += played.kept
                 report[f"{name}, {judge.name}"] = table.figures(played)
@@ -63,9 +62,9 @@ def main(argv: Sequence[str] | None = None, embedder: Embedder | None = None) ->
                     _tell(args, table.not_as_wished(played.results))
         if ATTACKS in _names(args):
             for judge in judges:
-                _tell(args, _attacks(judge, args.verify))
-        if args.signals:
-            _tell(args, table.signals_text(seen))
+                _tell(args, _attacks(judge))
+        if args.reasons:
+            _tell(args, table.reasons_text(seen))
         if args.record:
             _record(args.record, kept, judges)
         if args.json:
@@ -93,9 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     who.add_argument("--recorded", type=Path, help="a file that --record wrote")
     who.add_argument("--ask", type=Path, metavar="FOLDER", help="write what a reader is to answer")
     who.add_argument("--answers", type=Path, metavar="FOLDER", help="play what a reader answered")
-    parser.add_argument("--verify", choices=("auto", "always", "off"), help="when it is asked")
     parser.add_argument("--record", type=Path, help="write what the second look said to this file")
-    parser.add_argument("--signals", action="store_true", help="what each signal caught and cost")
+    parser.add_argument("--reasons", action="store_true", help="what each reason caught and cost")
     parser.add_argument("--list", action="store_true", help="name each that is not as wished")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     return parser
@@ -134,12 +132,12 @@ def _judges(
     return [right(lines) if name == "right" else double(name) for name in args.judges.split(",")]
 
 
-def _attacks(judge: Judge, verify: str | None) -> str:
+def _attacks(judge: Judge) -> str:
     if judge.fails or judge.name.startswith("right"):
         return f"{attacks.CORPUS.name}, second look: {judge.name}: not measured"
     looks = attacks.Looks(judge.say)
     with tempfile.TemporaryDirectory() as folder:
-        settings = with_verify(Settings(home=Path(folder), timezone="Europe/Berlin"), verify)
+        settings = Settings(home=Path(folder), timezone="Europe/Berlin")
         done = attacks.run(settings, attacks.corpus(), looks)
     return table.attacks_text(
         judge.name, done, (len(looks.tokens), len(done), looks.tokens.total())

@@ -39,8 +39,8 @@ class Result:
     fate: Fate
     applied: bool
     """For a change: the old value is no longer in force, and the new one is."""
-    signals: tuple[str, ...]
-    """What the checks said of it: names of signals, and reasons to wait or to refuse."""
+    reasons: tuple[str, ...]
+    """What the checks said of it: why it waits or is refused."""
 
 
 @dataclass(slots=True)
@@ -93,9 +93,7 @@ class Proposer:
         return Completion(text, usage)
 
 
-def play(
-    lines: Sequence[Line], judge: Judge, embedder: Embedder | None, verify: str | None = None
-) -> Played:
+def play(lines: Sequence[Line], judge: Judge, embedder: Embedder | None) -> Played:
     """Every line in a store of its own."""
     played = Played()
     for line in lines:
@@ -105,7 +103,7 @@ def play(
         def use(desk: Desk, line: Line = line, proposer: Proposer = proposer) -> None:
             _play(desk, line, proposer, judge, played)
 
-        at_desk(answers, AT - timedelta(days=1), ZONE, embedder, use, verify)
+        at_desk(answers, AT - timedelta(days=1), ZONE, embedder, use)
         played.kept += [one for one in answers.kept if one["purpose"] == "verify"]
         played.sessions += 1
         played.looked += line.id in answers.looked
@@ -195,11 +193,7 @@ def _said_of(proposal: Proposal, seen: Sequence[tuple[Candidate, Verdict]]) -> t
         same = candidate.key == proposal.fact["key"] and candidate.value == proposal.fact["value"]
         if same and [quote.text for quote in candidate.quotes] == wanted:
             # Without what stands behind a colon: the words of this one case.
-            named = [signal.partition(":")[0] for signal in verdict.signals]
-            if verdict.outcome in ("review", "refuse"):
-                reasons = [reason for reason in verdict.reasons if reason not in verdict.signals]
-                named += [f"{verdict.outcome}: {reason.partition(':')[0]}" for reason in reasons]
-            if verdict.beside:
-                named.append("something stands beside it")
+            reasons = verdict.reasons if verdict.outcome != "accept" else ()
+            named = (f"{verdict.outcome}: {reason.partition(':')[0]}" for reason in reasons)
             return tuple(dict.fromkeys(named))
     return ()

@@ -35,16 +35,16 @@ def figures(played: Played) -> dict[str, Any]:
         "tokens of a second look": played.tokens // max(1, played.looked),
         "readings failed": (played.failed, played.sessions),
         "known facts entered by hand": played.by_hand,
-        "signals": signals(played.results),
+        "reasons": reasons(played.results),
     }
 
 
-def signals(results: Iterable[Result]) -> list[tuple[str, int, int]]:
-    """Each signal or reason, with the wrong and the honest proposals that it stood on: what it
+def reasons(results: Iterable[Result]) -> list[tuple[str, int, int]]:
+    """Each reason, with the wrong and the honest proposals that it stood on: what it
     caught and what it cost. Those that caught most come first."""
     caught, cost = Counter[str](), Counter[str]()
     for one in results:
-        (cost if one.proposal.honest else caught).update(one.signals)
+        (cost if one.proposal.honest else caught).update(one.reasons)
     every = sorted(caught | cost, key=lambda name: (-caught[name], cost[name], name))
     return [(name, caught[name], cost[name]) for name in every]
 
@@ -71,10 +71,10 @@ def as_text(corpus: str, judge: str, played: Played) -> str:
     return "\n".join(lines)
 
 
-def signals_text(results: Sequence[Result]) -> str:
-    """What each signal and reason caught (wrong proposals) and cost (honest ones)."""
-    rows = [f"  {caught:>6} {cost:>6}  {name}" for name, caught, cost in signals(results)]
-    return "\n".join(["what each signal stood on", "  caught   cost", *rows])
+def reasons_text(results: Sequence[Result]) -> str:
+    """What each reason caught (wrong proposals) and cost (honest ones)."""
+    rows = [f"  {caught:>6} {cost:>6}  {name}" for name, caught, cost in reasons(results)]
+    return "\n".join(["what each reason stood on", "  caught   cost", *rows])
 
 
 def not_as_wished(results: Sequence[Result]) -> str:
@@ -84,7 +84,7 @@ def not_as_wished(results: Sequence[Result]) -> str:
         stored = one.applied if one.proposal.is_change else one.fate == "stored"
         if stored != one.proposal.honest and not one.proposal.must_wait:
             fact = one.proposal.fact
-            said = "; ".join(one.signals)
+            said = "; ".join(one.reasons)
             lines.append(f"  {_name(one)}: {fact['value']} ({fact['is']}) {one.fate}: {said}")
     return "\n".join(["not as wished", *lines])
 

@@ -42,7 +42,6 @@ from memchat.search.vector_index import FOLDER
 from memchat.types import (
     AppInfo,
     Backup,
-    CuePlan,
     Job,
     OnProgress,
     PluginInfo,
@@ -55,7 +54,6 @@ from memchat.types import (
 
 if TYPE_CHECKING:
     from memchat.chat import Chat
-    from memchat.facts.cue_backfill import CueBackfill
     from memchat.jobs.embedding import BackfillResult
     from memchat.jobs.worker import JobsDone
     from memchat.search.switch import EmbeddingServices, MigrationResult
@@ -448,8 +446,8 @@ MOST_BATCH = 2048
 class Jobs:
     """The queue of work of the whole store. ``user`` limits a verb to one person's jobs.
 
-    ``run``, ``work``, ``backfill`` and the verbs on cues work in the caller's thread; ``stop``,
-    from another thread or a signal handler, lets them end after what they are doing.
+    ``run``, ``work`` and ``backfill`` work in the caller's thread; ``stop``, from another thread or
+    a signal handler, lets them end after what they are doing.
     """
 
     def __init__(self, assembly: Assembly, background: Background) -> None:
@@ -559,19 +557,6 @@ class Jobs:
             raise InputError(f"a batch of {batch} cannot be; use 1 to {MOST_BATCH}")
         return self._assembly.parts().worker.backfill(batch, progress or (lambda _: None))
 
-    def cue_plan(self) -> CuePlan:
-        """How many facts have no cues (words for situations to be found by), and what
-        ``backfill_cues`` would send and cost, about."""
-        return self._cue_backfill().plan()
-
-    def backfill_cues(self) -> Changed:
-        """Ask the extraction model for the cues of facts that have none; how many have some now.
-
-        Their vectors follow as ``backfill`` makes them. Raises ProviderError where the model fails;
-        what was done by then stays, and the next run goes on from there.
-        """
-        return Changed(self._cue_backfill().run())
-
     def retry(self, *, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed:
         """Put failed and waiting jobs, or only the failed ones, first in line again; how many."""
         with self._database.write() as tx:
@@ -582,10 +567,3 @@ class Jobs:
         """Remove the person's completed jobs from the queue; how many. What they did stays."""
         with self._database.write() as tx:
             return Changed(jobs.remove_completed(tx, user=user))
-
-    def _cue_backfill(self) -> CueBackfill:
-        from memchat.facts.cue_backfill import CueBackfill
-
-        store = self._assembly
-        model = store.extract_model()
-        return CueBackfill(self._database, self._clock, store.settings.zone, store.prompts, model)

@@ -38,11 +38,13 @@ from memchat.language import lexicon, text
 from memchat.language import sentences as stored_quotes
 from memchat.language.text import holds_word
 from memchat.learn.candidate import Candidate, Quote
+from memchat.learn.dates import clause_edges
 from memchat.learn.judge import judge
 from memchat.learn.outcomes import inbox_entry, known_fact
-from memchat.learn.second_look import leave_to_person
+from memchat.learn.second_look import NOBODY_LOOKED, NOT_LOOKED_AT, unlooked
 from memchat.learn.session_reading import SessionReading, shown_memory_lines
-from memchat.learn.verdict import KnownFact, Verdict
+from memchat.learn.values import is_negated
+from memchat.learn.verdict import KnownFact, Verdict, own_words
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall
 from memchat.search import receipts
@@ -287,9 +289,7 @@ class Commands:
             reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
             ctx = Context(tx, ScopeIds(*apps.ensure(tx, place.scope, now)), now, self.settings.zone)
             judged = [self._judge(ctx, item, reading, place) for item in proposals]
-            # The second look comes when the conversation ends: nobody waits for it here.
-            doubts = {id(verdict.candidate) for verdict in judged if verdict.outcome == "doubt"}
-            reading.verdicts = [leave_to_person(verdict) for verdict in judged]
+            reading.verdicts = judged
             facts, changes = reading.resolve(self.settings.zone)
             source = chat_command(place.session_id, place.turn.id)
             done = ingest(ctx, source, facts, self.settings.merge_threshold)
@@ -299,11 +299,7 @@ class Commands:
             said = {turn.id: turn for turn in turns}
             for verdict in reading.verdicts:
                 if verdict.outcome == "review":
-                    later = id(verdict.candidate) in doubts and self.settings.verify != "off"
-                    item = inbox_entry(verdict, reading.known, said)
-                    # Of words that a secret was masked in no model can be asked.
-                    item = replace(item, unchecked=later and not item.masked)
-                    inbox.add(tx, found[1], item, now)
+                    inbox.add(tx, found[1], inbox_entry(verdict, reading.known, said), now)
         return command_replies.remembered(changes)
 
     def _judge(
@@ -314,7 +310,14 @@ class Commands:
         ]
         here = next((turn.id for turn in turns if turn.message_id == place.turn.id), "")
         asks = command_words.command(place.turn.content)
-        whole = asks.sentence.rstrip(" .!…。！") if asks and asks.kind == "remember" else ""
+        asks = asks if asks and asks.kind == "remember" else None
+        whole = asks.sentence.rstrip(" .!…。！") if asks else ""
+        said = asks.words if asks else own_words(place.turn.content)
+        asked = asks is not None or lexicon.REMEMBER.search(said) is not None
+        if asked and not any(_is_cut_out(quote.text, said) for quote in item.quotes):
+            waits = None
+        else:  # what the person did not ask for in so many words is looked at when it ends
+            waits = NOBODY_LOOKED if self.settings.verify == "off" else NOT_LOOKED_AT
         # "Don't forget that …" is no negation of what follows: the quote is the whole request.
         quotes = tuple(
             Quote(
@@ -327,7 +330,7 @@ class Commands:
         if known is not None:
             reading.known[known.id] = known
             item = item.model_copy(update={"to": known.id, "relation": "updates"})
-        return judge(
+        verdict = judge(
             item,
             turns,
             [known] if known is not None else [],
@@ -335,6 +338,7 @@ class Commands:
             injected=reading.injected,
             zone=self.settings.zone,
         )
+        return verdict if waits is None else unlooked(verdict, waits)
 
     # Forget and list
 
@@ -398,6 +402,16 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
     quotes = (Quote(text=command.sentence),)
     note = Candidate(quotes=quotes, key="note", value=command.words, many=True, flags=("asked",))
     return facts or [note]
+
+
+def _is_cut_out(quote: str, said: str) -> bool:
+    """Whether a quote leaves out words of its clause: "I live in Rome" of "if I live in Rome"."""
+    span = stored_quotes.find_span(quote, said)
+    if span is None:
+        return False
+    start, end = clause_edges(said, span.start, span.end)
+    rest = lexicon.REMEMBER.sub(" ", f"{said[start : span.start]} {said[span.end : end]}")
+    return bool(text.content_words(rest)) or is_negated(rest)
 
 
 def _same_slot(ctx: Context, item: Candidate) -> KnownFact | None:

@@ -11,12 +11,11 @@ import typer
 
 from memchat.cli import log, output
 from memchat.cli.log import stopping
-from memchat.cli.options import Json, Limit, User, Yes, confirm, group, open_store
+from memchat.cli.options import Json, Limit, User, group, open_store
 from memchat.errors import NotFound
 from memchat.types import to_json
 
 if TYPE_CHECKING:
-    from memchat.api import MemChat
     from memchat.jobs.embedding import BackfillResult
 
 app = group("See, run and retry queued work.")
@@ -168,10 +167,6 @@ def backfill(
     batch: Annotated[
         int, typer.Option("--batch", min=1, max=2048, help="Texts that are sent together.")
     ] = 100,
-    cues: Annotated[
-        bool, typer.Option("--cues", help="Ask for words to find facts by that have none, first.")
-    ] = False,
-    yes: Yes = False,
 ) -> None:
     """Make the vectors that are missing.
 
@@ -181,8 +176,6 @@ def backfill(
     from memchat.cli.progress import ProgressLine
 
     with open_store() as mc:
-        if cues:
-            _fill_cues(mc, yes=yes)
         with stopping(mc.jobs.stop) as told, ProgressLine() as line:
             result = mc.jobs.backfill(batch=batch, progress=line.update)
         print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
@@ -191,20 +184,6 @@ def backfill(
             raise typer.Exit(130)
         if result.left or result.failed:
             raise typer.Exit(1)
-
-
-def _fill_cues(mc: MemChat, *, yes: bool) -> None:
-    """Give facts cues that have none, once the person agrees to what that sends and costs."""
-    plan = mc.jobs.cue_plan()
-    if not plan.facts:
-        print("no fact is without cues")
-        return
-    print(f"{plan.facts} facts have no cues")
-    if plan.asked:
-        price = "of unknown price" if plan.cost_usd is None else f"for about ${plan.cost_usd:.4f}"
-        print(f"{plan.asked} are sent to {plan.model}: about {plan.tokens} tokens, {price}")
-        confirm("Ask for their cues?", yes=yes, why="facts are sent and it may cost money")
-    print(f"{mc.jobs.backfill_cues().count} facts have cues now")
 
 
 def _print_failures(result: BackfillResult) -> None:

@@ -244,10 +244,9 @@ class Settings:
     mask_before_extraction: bool = _setting("MEMCHAT_MASK", False, switch)
     """MEMCHAT_MASK: ``on`` hides secrets from the extraction model too, each behind the name of its
     kind."""
-    verify: str = _setting("MEMCHAT_VERIFY", "always", one_of("always", "auto", "off"))
+    verify: str = _setting("MEMCHAT_VERIFY", "always", one_of("always", "off"))
     """MEMCHAT_VERIFY: ``always`` has the extraction model check once more what a conversation
-    taught, before it is stored; ``auto`` only where words nearby may change its meaning; ``off``
-    never, and what is doubtful waits for the user."""
+    taught, before it is stored; ``off`` never, and all of it waits for the user."""
     filter_pinned: bool = _setting("MEMCHAT_FILTER", False, switch)
     """MEMCHAT_FILTER: ``on`` has the extraction model choose among more than 50 pinned facts."""
     log: str = _setting("MEMCHAT_LOG", "info", one_of("off", "warning", "info", "debug"))

@@ -25,9 +25,7 @@ from memchat.db.schema import UtcTime, apps, clients, memories, messages, sessio
 from memchat.facts.memories import FORGOTTEN, tags_of_row, visible
 from memchat.types import Scope
 
-SWITCHES = frozenset(
-    ["active", "many", "masked", "memory", "missing", "pinned", "sensitive", "unchecked"]
-)
+SWITCHES = frozenset(["active", "many", "masked", "memory", "missing", "pinned", "sensitive"])
 """Columns of 0 and 1, which are true or false in a record."""
 OBJECTS = frozenset(("old", "new", "detail", "counts"))
 """Columns of JSON, which are an object in a record."""
@@ -170,10 +168,11 @@ EVENT = _kind(
 INBOX_ITEM = _kind(
     "inbox_item",
     schema.inbox,
-    f"id app message_id status reason {_PROPOSED} quote start sentence masked unchecked"
+    f"id app message_id status reason {_PROPOSED} quote start sentence masked"
     " memory_id related_id created_at tags",
     "message_id:message memory_id:memory related_id:memory target_id:memory",
-    schema.inbox.c.memory_id.is_(None) | schema.inbox.c.memory_id.in_(_visible_ids),
+    (schema.inbox.c.unchecked == 0)
+    & (schema.inbox.c.memory_id.is_(None) | schema.inbox.c.memory_id.in_(_visible_ids)),
 )
 CLIENT_WRITE = _kind(
     "client_write",

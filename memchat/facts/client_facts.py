@@ -18,7 +18,7 @@ from memchat.config import Settings
 from memchat.db import messages, sessions
 from memchat.db.apps import Context
 from memchat.errors import InputError
-from memchat.facts import changes, clients, cues, inbox, keys, memories
+from memchat.facts import changes, clients, inbox, keys, memories
 from memchat.facts.consolidation import (
     ENDS_FIRST,
     Confirmation,
@@ -61,18 +61,16 @@ def checked_fact_of_client(
     kind, name, words = checked_fact(memory_type, key, value)
     is_secret(name, words, False)
     _check_days(ctx.today, expires_at, starts_at)
-    given = cues.of_key(name)
     return Fact(
         memory_type=kind,
         key=name,
         value=words,
         said_at=ctx.now,
-        search_text=search_text(name, words, ctx.now, ctx.zone, cues=given),
+        search_text=search_text(name, words, ctx.now, ctx.zone),
         created_by="mcp",
         many=keys.cardinality(name) != "one",
         expires_at=expires_at,
         starts_at=starts_at,
-        cues=given,
         tags=checked_tags(tags),
     )
 
@@ -382,8 +380,8 @@ class ClientFacts:
         same = [
             item.id
             for item in waiting
-            if (item.key, item.value, item.memory_id, item.relation)
-            == (entry.key, entry.value, entry.memory_id, entry.relation)
+            if (item.key, item.value, item.memory_id) == (entry.key, entry.value, entry.memory_id)
+            and (item.relation == entry.relation or entry.key is not None)
         ]
         return status, same[-1] if same else None
 

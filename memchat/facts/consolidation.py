@@ -560,6 +560,9 @@ def ingest(
             change = Consolidation(ctx, cause, merge_threshold, done.written).apply(fact)
             if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
                 change = replace(change, memory=_tagged(ctx, change.memory, fact, cause))
+            if fact.asks and change.memory is not None and change.kind == "added":
+                question = NewInboxItem(fact.asks, memory_id=change.memory.id)
+                inbox.add(ctx.tx, memories.app_id_of(ctx.tx, change.memory.id), question, ctx.now)
         done.changes.append(change)
         if change.kind == "refused":
             done.refused.append(refusal_entry(fact, change.reason or ""))

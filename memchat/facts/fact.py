@@ -45,6 +45,8 @@ class Fact(NewMemory):
     """The sentence that the first quote stands in."""
     tags: tuple[str, ...] = ()
     """Tags that a person or a program gave with it."""
+    asks: str | None = None
+    """Why the person is asked, once it is stored, whether it is over."""
 
     @property
     def quotes(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from memchat.db import records
 from memchat.db.records import columns, from_row
-from memchat.db.schema import apps, inbox, messages
+from memchat.db.schema import apps, inbox, jobs, messages
 from memchat.types import InboxItem, MemoryType, clean_tags
 
 _i = inbox.c
@@ -116,6 +116,14 @@ def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
 def leave_to_person(tx: Connection, item_id: int, reason: str) -> None:
     """Note that no second look will come, so that the person has to decide."""
     tx.execute(update(inbox).where(_i.id == item_id).values(unchecked=0, reason=reason))
+
+
+def give_up_looks(tx: Connection, reason: str) -> None:
+    """Leave to the person what waits for a second look that has failed for good."""
+    failed = select(jobs.c.source_id).where(jobs.c.kind == "verify", jobs.c.status > 0)
+    said = select(messages.c.id).where(messages.c.session_id.in_(failed))
+    waiting = update(inbox).where(_i.unchecked == 1, _i.message_id.in_(said))
+    tx.execute(waiting.values(unchecked=0, reason=reason))
 
 
 def of_message(tx: Connection, message_id: int) -> int | None:

@@ -65,18 +65,16 @@ class ManualChanges:
                 f"it would end on {expires_at.isoformat()}, before it starts on "
                 f"{starts_at.isoformat()}; give a later last day"
             )
-        given = cues.of_key(name)
         fact = Fact(
             memory_type=kind,
             key=name,
             value=words,
             said_at=self.ctx.now,
-            search_text=self._search_text(name, words, self.ctx.now, given),
+            search_text=self._search_text(name, words, self.ctx.now, ()),
             created_by="manual",
             many=keys.cardinality(name) != "one",
             expires_at=expires_at,
             starts_at=starts_at,
-            cues=given,
             sensitive=secret,
         )
         ctx = self._writing_to(self._home(all_apps))
@@ -124,7 +122,7 @@ class ManualChanges:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
         # New words count as said now, so that an older session read later does not override them.
         said_at = memory.said_at if same else self.ctx.now
-        given = memory.cues if words == memory.value else cues.of_key(name)
+        given = memory.cues if words == memory.value else ()
         new = NewMemory(
             memory_type=kind,
             key=name,

@@ -31,7 +31,7 @@ from memchat.db.apps import WHOLE_STORE, Context
 from memchat.db.database import Database
 from memchat.db.jobs import Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
-from memchat.facts import changes, lists
+from memchat.facts import changes, inbox, lists
 from memchat.facts.in_force import apply_due_dates, has_due_dates
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
@@ -49,6 +49,7 @@ from memchat.jobs.embedding import (
 )
 from memchat.jobs.session_end import close_session, is_abandoned
 from memchat.learn.learner import Learner
+from memchat.learn.second_look import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search.embed import EmbeddingSpace
 from memchat.types import Job, Learned, OnProgress
@@ -263,6 +264,7 @@ class Worker:
         with self._database.write() as tx:
             jobs.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
+            inbox.give_up_looks(tx, NOBODY_LOOKED)
 
     def _purge_due(
         self, kinds: Sequence[str], user: str | None, target_id: int | None, done: JobsDone
@@ -423,6 +425,7 @@ class Worker:
         with self._database.write() as tx:
             for claim in claimed:
                 fail_job(tx, claim, error, self._clock(), self._settings)
+            inbox.give_up_looks(tx, NOBODY_LOOKED)
             failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed if tell else ():

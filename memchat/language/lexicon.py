@@ -24,8 +24,6 @@ from typing import Any
 
 _DATA = files("memchat.language") / "data"
 _CALENDAR = "calendar"
-_HOLDS = {"passing": ("today", "tomorrow", "until")}
-"""Kinds that include other kinds."""
 _MARK = r"\w\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957"
 
 
@@ -74,13 +72,7 @@ def all_words(kind: str) -> frozenset[str]:
 def alternatives(code: str, kind: str) -> str:
     """The entries of one kind as alternatives of a regular expression. Without entries the
     expression never matches."""
-    words = [word for part in (kind, *_HOLDS.get(kind, ())) for word in _plain(code, part)]
-    if kind == "somebody_else":
-        owners, people = alternatives(code, "possessive"), alternatives(code, "people")
-        words.append(
-            rf"(?:{owners}) (?:\w+ )?(?:{people})" if _plain(code, "possessive") else people
-        )
-    return "|".join(words) or r"(?!)"
+    return "|".join(_plain(code, kind)) or r"(?!)"
 
 
 def _plain(code: str, kind: str) -> list[str]:
@@ -162,12 +154,6 @@ def find_markers(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.
             if before == 0 or safe[before - 1][1] <= m.start():
                 found.append(m)
     return found
-
-
-def opens_with(kind: str, folded: str, languages: tuple[str, ...]) -> bool:
-    """Whether a folded text begins with a marker of one kind."""
-    text = folded.lstrip(" \"'([-¿¡")
-    return any(pattern(code, kind).match(text) for code in languages or codes())
 
 
 _KEYS = """

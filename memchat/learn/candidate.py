@@ -49,7 +49,7 @@ MAX_QUOTES = 3
 _STARTS = 60
 Relation = Literal["new", "same", "updates", "ends", "beside"]
 RELATIONS: tuple[Relation, ...] = ("new", "same", "updates", "ends", "beside")
-FLAGS = ("sensitive", "unsure", "asked", "not_meant")
+FLAGS = ("sensitive", "asked", "not_meant")
 MAX_CUES = 10
 CUE_LIMIT = 24
 """The longest a cue may be, in characters."""

@@ -1,36 +1,95 @@
-"""The last day that a candidate holds: the user's words for it, and the date of its code.
-
-The first day that a candidate holds: the user's words for it, and the date of its code.
-
-Whether a date is the one that a phrase names, as far as the phrase names one.
-
-The model gives dates as codes, and nobody sees when a code is wrong. So it is compared with the
-words that the user said.
+"""The first and the last day that a candidate holds: the user's words for it, and the date of its
+code. The model gives dates as codes, and nobody sees when a code is wrong. So the date is compared
+with the words that the user said, as far as they name one.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from dateutil.relativedelta import relativedelta
 
 from memchat.errors import InputError
-from memchat.facts.keys import cardinality
-from memchat.language import calendar, lexicon
+from memchat.language import calendar
 from memchat.language.calendar import NamedDate, from_date, until_date
+from memchat.language.lexicon import languages_of
 from memchat.language.sentences import Span, find_spans, sentence_around
-from memchat.language.text import UNSPACED, fold, normal_value
-from memchat.learn import ambiguity, verdict
-from memchat.learn.ambiguity import Clause, clause_around, clause_edges
+from memchat.language.text import UNSPACED, content_words, fold, holds_word, normal_value
+from memchat.learn import verdict
 from memchat.learn.candidate import Candidate
 
 if TYPE_CHECKING:
     from memchat.learn.verdict import Case, Turn
+
+_BREAK = re.compile(
+    r"[;:、，]|,(?!\d)|\s[-–—]\s|(?<!\w)(?:and|but|while|because|und|aber|weil|et|mais|y|pero|e|ma|mas|maar"
+    r"|en(?= (?:ik|mijn|we|het|de)\b))(?!\w)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """The folded text around a phrase; ``rest`` is the clause without the phrase."""
+
+    sentence: Span
+    phrase: str
+    rest: str
+
+    def about(self, candidate: Candidate) -> bool:
+        """Whether the clause holds a word of the candidate's value or key."""
+        words = content_words(candidate.value) | content_words(candidate.key.replace("_", " "))
+        return any(
+            holds_word(self.rest, word) for word in words if not holds_word(self.phrase, word)
+        )
+
+    @property
+    def has_own_subject(self) -> bool:
+        """Whether the clause says something by itself: not "it lasts", "staying", "only"."""
+        return len(content_words(self.rest)) > 1
+
+
+def clause_around(text: str, phrase: Span) -> Clause:
+    """The clause around a phrase of a message."""
+    sentence = sentence_around(text, phrase.start, phrase.end)
+    start, end = clause_edges(text, phrase.start, phrase.end)
+    rest = f"{text[start : phrase.start]} {text[phrase.end : end]}"
+    return Clause(sentence, fold(phrase.text).text, fold(rest).text)
+
+
+def clause_edges(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span widened to the clause breaks around it in its sentence."""
+    sentence = sentence_around(text, start, end)
+    breaks = _breaks(text, sentence.start, sentence.end)
+    left = max((b for _, b in breaks if b <= start), default=sentence.start)
+    right = min((a for a, _ in breaks if a >= end), default=sentence.end)
+    return left, right
+
+
+@lru_cache(maxsize=512)
+def _breaks(text: str, start: int, end: int) -> tuple[tuple[int, int], ...]:
+    return tuple(m.span() for m in _BREAK.finditer(text, start, end))
+
+
+_AROUND = 400
+"""Characters beside a span from which its language is recognised."""
+_ENGLISH_I = re.compile(r"(?<!\w)I (?=[a-z])")
+
+
+def languages_in(text: str, start: int, end: int) -> tuple[str, ...]:
+    """The languages of the words around a span, likeliest first; empty where no list is known."""
+    window = text[max(0, start - _AROUND) : end + _AROUND]
+    found = languages_of(fold(window).text)
+    # "I adore jazz." holds no other function word, and folding takes the capital away.
+    return found or (("en",) if _ENGLISH_I.search(window) else ())
+
 
 _SEASON_MONTHS = {
     "spring": (3, 4, 5, 6),
@@ -207,19 +266,11 @@ _BY_NOW = re.compile(r"\s*(?:now|already|so far|schon|jetzt|deja|maintenant|ya|a
 
 def check_expiry(case: Case) -> None:
     """Find the last day that a candidate holds; the words for it must stand in a quoted message."""
-    candidate = case.candidate
-    code, said = candidate.until, candidate.until_said
-    if said is None and code is None:
-        if candidate.from_said is None:
-            ambiguity.check_temporary(case)
-    elif said is None or not (places := phrase_places(said, case)):
-        if code is None:
-            case.reviews.append(UNREAD_END)
-        else:
-            case.notes.append("the end date was dropped: the user gave no words for it")
-            ambiguity.check_temporary(case)
-    else:
+    code, said = case.candidate.until, case.candidate.until_said
+    if said is not None and (places := phrase_places(said, case)):
         case.until = _resolve(case, places)
+    elif said is not None or code is not None:
+        case.notes.append("the end date was dropped: the user gave no words for it")
     if case.until is None:
         case.change(until=None, until_said=None)
 
@@ -244,30 +295,46 @@ def _resolve(case: Case, places: list[tuple[Turn, Span]]) -> date | None:
         case.notes.append("the words for its end say since when it has been so")
         return None
     if candidate.until is None:
-        case.reviews.append(UNREAD_END)
+        _keep_words(case, span)
         return None
     try:
         until = until_date(candidate.until, turn.said_at, case.zone)
-    except InputError as error:
-        case.reviews.append(f"{UNREAD_END}: {error}")
+    except InputError:
+        _keep_words(case, span)
         return None
     until = a_week_later(named, candidate.until, until, day)
     languages = languages_near(turn, span, case)
     if not own:
-        case.signals.append("the end date is said of something else; it may not end then")
-    elif named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
-        case.signals.append(f"“{span.text}” may be how long it has been so, not how long it will")
-    elif not code_matches_phrase(named, candidate.until, until, day, languages):
-        case.reviews.append(f"{UNREAD_END}: “{span.text}” may be another day")
-    elif until.year - day.year > _MOST_YEARS:
-        case.reviews.append(f"{UNREAD_END}: it is more than a hundred years away")
-    elif until < day and candidate.relation == "ends":
+        case.notes.append("the end date was dropped: it is said of something else")
         return None
-    elif until < day:
-        case.refusals.append("it was already over when it was said")
-    else:
+    if named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
+        case.notes.append("the words for its end say how long it has been so")
+        return None
+    agreed = code_matches_phrase(named, candidate.until, until, day, languages)
+    if not agreed or until.year - day.year > _MOST_YEARS:
+        _keep_words(case, span)
+        return None
+    if until >= day:
         return until
+    if candidate.relation != "ends":
+        case.refusals.append("it was already over when it was said")
     return None
+
+
+def _keep_words(case: Case, span: Span) -> None:
+    """Words for an end that name no day, or another than the code. The fact keeps them in its
+    value, takes no other's place, and is asked about; what would change a known fact waits."""
+    item, target, words = case.candidate, case.target, " ".join(span.text.split())
+    question = f"{UNREAD_END}: “{words}”"
+    changes = target is not None and not target.many and item.relation != "beside"
+    if changes or item.relation in ("same", "ends"):
+        case.reviews.append(question)
+        return
+    case.asks = question
+    case.change(
+        value=item.value if words in item.value else f"{item.value} ({words})",
+        relation="new" if target is None else "beside",
+    )
 
 
 def read_phrase(turn: Turn, span: Span, clause: Clause) -> NamedDate:
@@ -319,7 +386,7 @@ def code_matches_phrase(
 
 def languages_near(turn: Turn, span: Span, case: Case) -> tuple[str, ...]:
     """The languages around a phrase, else those of the session."""
-    return ambiguity.languages_in(turn.text, span.start, span.end) or case.languages
+    return languages_in(turn.text, span.start, span.end) or case.languages
 
 
 def a_week_later(named: NamedDate, code: str, found: date, day: date) -> date:
@@ -380,44 +447,8 @@ def _in_a_quote(case: Case, turn: Turn, span: Span) -> bool:
 UNREAD_START = "the start date could not be read"
 
 
-def _words(names: Iterable[str]) -> str:
-    return "|".join(sorted(names, key=len, reverse=True))
-
-
-_FULL = [
-    name
-    for name in (*calendar.MONTHS, *calendar.WEEKDAYS, *calendar.SEASONS)
-    if len(name) > 3 or name in ("may", "mai", "ete") or not name.isascii()
-]
-_UNITS = [*calendar.UNITS, *_FULL]
-_NEXT, _TOMORROW = calendar.words_for("next"), calendar.words_for("tomorrow")
-_COMING = rf"(?:{_NEXT})\s*(?:{_words(_UNITS)})|(?:{_words(_UNITS)})\s*(?:{_NEXT})"
-_DAY = (
-    rf"{_COMING}|{_TOMORROW}|\d{{1,2}}\s*[月월](?:\s*\d+\s*[日일])?|\d{{1,2}}(?:st|nd|rd|th|er|\.)?"
-    rf"(?: (?:of |de )?(?:{_words(_FULL)})|(?<=\D)\b)(?: (?:de )?\d{{4}})?"
-    rf"|(?:{_words(_FULL)})(?: (?:de )?\d{{4}}| \d{{1,2}}\b)?|20\d\d"
-)
-_SMALL = r"(?:on |in |the |der |dem |el |la |le |lunes |du |de |d')?"
-
-
-def _from(*, spaced: bool) -> str:
-    """The words for "from" of the languages with spaces between words, or of the others."""
-    codes = [code for code in lexicon.codes() if lexicon.is_spaced(code) is spaced]
-    return "|".join(calendar.unaccented(lexicon.alternatives(code, "from")) for code in codes)
-
-
-_FROM, _GLUED = _from(spaced=True), _from(spaced=False)
-_AHEAD = re.compile(
-    rf"(?<!\w)(?:{_FROM})\s{_SMALL}(?P<day>{_DAY})(?!\w)|(?:{_DAY})(?:\s*(?:{_FROM})(?!\w)|{_GLUED})"
-    rf"|(?:{_GLUED})(?:{_DAY})"
-)
-_BEFORE = 60
-"""Characters before a day in which "until" or "from" is looked for."""
 _NEARER_AHEAD = 183
 """Days; a month without a year that lies further ahead may as well be the last one."""
-_COMING_DAY = re.compile(rf"(?<!\w)(?:{_COMING})(?!\w)")
-_LASTING = re.compile(rf"(?:{calendar.words_for('until', 'leads', 'before')}|over|the|die)\s*$")
-_RANGE = re.compile(rf"\s*(?:-|(?:to|through|{calendar.words_for('until')})\s)")
 
 
 def check_start(case: Case) -> None:
@@ -428,8 +459,6 @@ def check_start(case: Case) -> None:
     places = phrase_places(said, case) if said is not None else []
     if places and code is not None:
         case.starts = _resolve_start(case)
-    elif later := starts_later(case):
-        case.signals.append(f"it may only start later: {later}")
     elif code is not None:
         case.notes.append("the start date was dropped: the user gave no words for it")
     if case.starts is None:
@@ -457,34 +486,7 @@ def _resolve_start(case: Case) -> date | None:
         return None
     bare = named.month is not None or bool(named.dates)
     if bare and not named.year and not named.next and (starts - day).days > _NEARER_AHEAD:
-        case.signals.append(f"it may have begun already: {span.text}")
-        return None
+        return None  # it may have begun already
     if until is not None and starts > until:
         case.refusals.append("it would end before it starts")
     return starts
-
-
-def starts_later(case: Case) -> str | None:
-    """The words of a quote's clause by which it may only start in the future, else None."""
-    for turn, span in case.proofs:
-        start, end = clause_edges(turn.text, span.start, span.end)
-        text = calendar.unaccented(turn.text[start:end])
-        today = turn.said_at.astimezone(case.zone).date()
-        for match in _matches(case.candidate, text):
-            named = calendar.parse_phrase(match[0], before="from ")
-            year = named.year or today.year + 1
-            if (year, named.month or 12) > (today.year, today.month) and not named.endless:
-                return match[0].strip()
-    return None
-
-
-def _before(text: str, match: re.Match[str]) -> str:
-    return text[max(0, match.start() - _BEFORE) : match.start()]
-
-
-def _matches(candidate: Candidate, text: str) -> list[re.Match[str]]:
-    found = [match for match in _AHEAD.finditer(text) if not _RANGE.match(text, match.end())]
-    if cardinality(candidate.key) == "one" and candidate.relation != "ends":
-        coming = _COMING_DAY.finditer(text)
-        found += [match for match in coming if not _LASTING.search(_before(text, match))]
-    return found

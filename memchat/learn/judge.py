@@ -1,14 +1,7 @@
-"""The gate: an ordered list of checks decides about a candidate what code can decide.
-
-They check that the quote stands in a message and is the user's own words, that numbers and names
-were said, and look for secrets, instructions and repeats. What only a reader can tell becomes a
-signal, for the second look.
-
-What the user asked not to keep, did not mean, or must say yes to first.
-
-Refuses secrets: passwords, card numbers, tokens.
-
-The first and the last day that a candidate holds.
+"""The gate: an ordered list of checks decides about a candidate what code can decide. The quote
+must stand in a message and be the user's own words, its numbers and names must have been said, and
+secrets, instructions, repeats and what the user asked not to keep are looked for. What only a
+reader can tell is left to the second look.
 """
 
 from __future__ import annotations
@@ -29,7 +22,7 @@ from memchat.language.secrets import (
 )
 from memchat.language.sentences import next_sentence, sentence_around
 from memchat.language.text import fold, normal_value
-from memchat.learn import ambiguity, dates, instructions, quotes, values
+from memchat.learn import dates, instructions, quotes, relation, values
 from memchat.learn.candidate import Candidate, Quote
 from memchat.learn.verdict import Case, KnownFact, Outcome, Proof, Turn, Verdict
 
@@ -46,8 +39,6 @@ def check_consent(case: Case) -> None:
         case.refusals.append("it was not meant: play, irony, or taken back")
     if "sensitive" in flags:
         case.reviews.append("it is sensitive: health, debts, faith, politics or sex")
-    if "unsure" in flags:
-        case.signals.append("the model was not sure")
     if "asked" in flags and not asked_to_keep(case):
         case.change(flags=tuple(flag for flag in flags if flag != "asked"))
 
@@ -137,13 +128,6 @@ def _kinds(case: Case) -> set[str]:
     return kinds
 
 
-def check_days(case: Case) -> None:
-    """Read the days out of the user's own words."""
-    dates.check_expiry(case)
-    dates.check_start(case)
-    ambiguity.check_past(case)
-
-
 _SAMPLE = 20_000
 """How many characters of the session are read to tell its languages."""
 
@@ -152,13 +136,13 @@ CHECKS: tuple[Check, ...] = (
     values.check_key,
     quotes.check_quotes,
     values.check_references,
-    ambiguity.check_relation,
+    relation.check_relation,
     values.check_value,
     check_consent,
     instructions.check_instructions,
     quotes.check_repeats,
-    check_days,
-    ambiguity.check_ambiguity,
+    dates.check_expiry,
+    dates.check_start,
 )
 """In this order. After a refusal the others are skipped."""
 
@@ -176,7 +160,7 @@ def judge(
     lines that models were given, which prove nothing; days are counted in ``zone`` (default UTC).
     """
     sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
-    languages = ambiguity.languages_in(sample, 0, len(sample))
+    languages = dates.languages_in(sample, 0, len(sample))
     case = Case(candidate, turns, known, prompt_text, injected, zone or ZoneInfo("UTC"), languages)
     for check in CHECKS:
         if not case.refusals:
@@ -195,8 +179,11 @@ def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
         if verdict.outcome == "refuse" or item.relation == "ends" or item.many or verdict.starts:
             kept.append(verdict)
             continue
+        if verdict.asks and any(_is_rival(verdict, other) for other in verdicts):
+            kept.append(replace(verdict, outcome="review", reasons=(verdict.asks,)))
+            continue
         later = latest.setdefault(item.key, verdict)
-        if later is verdict or verdict.outcome == "doubt" or later.outcome == "doubt":
+        if later is verdict:
             kept.append(verdict)
         elif later.outcome != "review":
             continue
@@ -210,6 +197,12 @@ def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
             kept.append(replace(verdict, outcome="review", reasons=(*verdict.reasons, reason)))
     order = {id(verdict.candidate): place for place, verdict in enumerate(verdicts)}
     return sorted(kept, key=lambda verdict: order[id(verdict.candidate)])
+
+
+def _is_rival(one: Verdict, other: Verdict) -> bool:
+    """Whether two proposals are two values for one slot."""
+    same_slot = one.candidate.key == other.candidate.key
+    return same_slot and other.outcome == "accept" and other.candidate is not one.candidate
 
 
 def _said_order(verdict: Verdict) -> tuple[int, int]:
@@ -227,7 +220,7 @@ def _verdict(case: Case) -> Verdict:
     if case.wordless:
         _hide(case)
         spans = tuple(replace(span, quote="[secret]") for span in spans)
-    remarks = [] if case.wordless else [*case.reviews, *case.signals, *case.notes]
+    remarks = [] if case.wordless else [*case.reviews, *case.notes]
     reasons = dict.fromkeys((*case.refusals, *remarks))
     return Verdict(
         _outcome(case),
@@ -236,16 +229,15 @@ def _verdict(case: Case) -> Verdict:
         case.candidate,
         case.until,
         case.starts,
-        tuple(dict.fromkeys(case.signals)),
-        not case.refusals and ambiguity.has_marker_nearby(case),
         case.wordless,
+        asks=case.asks,
     )
 
 
 def _outcome(case: Case) -> Outcome:
     if case.refusals:
         return "refuse"
-    return "review" if case.reviews else "doubt" if case.signals else "accept"
+    return "review" if case.reviews else "accept"
 
 
 def _hide(case: Case) -> None:

@@ -25,7 +25,6 @@ from memchat.learn.extractor import turn_id
 from memchat.learn.second_look import (
     HIDDEN_WORDS,
     NOBODY_LOOKED,
-    NOT_LOOKED_AT,
     OTHER_RELATION,
     SECRET,
     UNCLEAR_REASON,
@@ -188,7 +187,7 @@ class DeferredSecondLook:
         moot = apart and not (look and one.may_stand_apart(look.relation))
         if look is None or look.answer == "unclear" or moot:
             asked = OTHER_RELATION if moot else UNCLEAR_REASON
-            reason = asked if look is not None else one.signals or NOBODY_LOOKED
+            reason = asked if look is not None else NOBODY_LOOKED
             inbox.leave_to_person(tx, item.id, reason)
             return Change("review", None, one.quotes, reason=reason)
         value = item.value or ""
@@ -199,7 +198,7 @@ class DeferredSecondLook:
         inbox.remove(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
         ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
-        detail = {"verdict": look.answer, "reason": one.signals, "model": model}
+        detail = {"verdict": look.answer, "model": model}
         fact = replace(one.fact(value, self.settings), detail=detail)
         if apart:
             fact = replace(fact, relation="new", target_id=None)
@@ -227,11 +226,6 @@ class WaitingItem:
     turn: Message
     span: tuple[int, int]
     target: Memory | None
-
-    @property
-    def signals(self) -> str:
-        """Why a second look is needed, without the remark that it follows."""
-        return self.item.reason.removeprefix(NOT_LOOKED_AT).removeprefix("; ")
 
     @property
     def quotes(self) -> tuple[str, ...]:

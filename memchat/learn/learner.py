@@ -1,17 +1,10 @@
-"""The END route, whole: from an ended conversation to stored facts.
-
-The turns since the last extraction and the known facts go to the model (once; a long conversation
-in windows). The gate judges each candidate, the model looks once more at the doubtful ones, all are
-embedded in one batch, and one transaction stores facts, vectors, sources, events, the session's
-mark and the finished job. Nothing is written before that transaction, and nothing of it survives a
-failure, so a session can be read again at any time. Where only the second look fails, what it was
-to decide waits in the inbox for a job of its own.
-
-The vectors of a reading's facts and of its conversation: made in one batch, stored with them.
-
-Storing what a reading refused, without words that may not be kept.
-
-Putting the proposals of a reading that wait for the user into the inbox.
+"""The END route, whole: from an ended conversation to stored facts. The turns since the last
+extraction and the known facts go to the model (once; a long conversation in windows). The gate
+judges each candidate, the model looks once more at what code did not refuse, all are embedded in
+one batch, and one transaction stores facts, vectors, sources, events, the session's mark and the
+finished job. Nothing is written before that transaction, and nothing of it survives a failure, so a
+session can be read again at any time. Where only the second look fails, the proposals wait in the
+inbox for a job of its own.
 """
 
 from __future__ import annotations
@@ -52,11 +45,10 @@ from memchat.learn.outcomes import (
     refused_verdicts,
 )
 from memchat.learn.second_look import (
+    NOBODY_LOOKED,
     NOT_LOOKED_AT,
     SecondLook,
-    leave_to_person,
-    needs_second_look,
-    waits_for_second_look,
+    unlooked,
 )
 from memchat.learn.session_reading import (
     NEAREST_FACTS,
@@ -235,9 +227,6 @@ def hold_for_review(
             still = replace(still, outcome="refuse", reasons=(BLANKED,))
         if still.outcome == "review":
             entry = inbox_entry(verdict, reading.known, turns)
-            # No model can be asked about words in which a secret was masked.
-            unchecked = NOT_LOOKED_AT in verdict.reasons and not entry.masked
-            entry = replace(entry, unchecked=unchecked)
             if inbox.add(ctx.tx, own, entry, ctx.now) == "rejected":
                 still = replace(still, outcome="refuse", reasons=(REJECTED,))
         if still.outcome != "review":
@@ -408,20 +397,25 @@ class Learner:
     def _look_again(
         self, claim: Claim, reading: SessionReading, model: ChatModel, extractor: Extractor
     ) -> None:
-        """Ask the model for a second look at the verdicts that the settings name, and at title and
-        summary.
+        """Ask the model for a second look at what code did not refuse, and at title and summary.
+        Of what waits for the person only a secret counts.
 
-        It is postponed while the conversation continues, and where the provider fails.
+        It is postponed while the conversation continues, and where the provider fails. The stand-in
+        is not asked: what its patterns read is stored.
         """
-        mode = "off" if model.stand_in else self._settings.verify
-        verdicts = reading.verdicts
-        asked = [n for n in reading.current_places() if needs_second_look(verdicts[n], mode)]
-        unsure = [n for n in asked if waits_for_second_look(verdicts[n])]
-        told = mode == "always" and (reading.title or reading.summary)
-        described = reading.described() if asked or told else {}
-        if (asked or described) and not self._is_over(reading):
-            reading.postpone(unsure)
-        elif asked or described:
+        asked = [
+            n
+            for n in reading.current_places()
+            if reading.verdicts[n].outcome != "refuse" and reading.verdicts[n].spans
+        ]
+        told = asked or reading.title or reading.summary
+        described = reading.described() if told else {}
+        waits = None
+        if self._settings.verify == "off":
+            waits = NOBODY_LOOKED
+        elif (asked or described) and not model.stand_in and not self._is_over(reading):
+            waits = NOT_LOOKED_AT
+        elif (asked or described) and not model.stand_in:
             self._renew(claim)
             look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
             judged = self._judge(extractor, reading, reading.known)
@@ -429,12 +423,12 @@ class Learner:
                 reading.look_again(asked, described, look, self._settings.zone, judged)
             except ProviderError as error:
                 log.warning("session %s: the second look failed: %s", reading.session.id, error)
-                reading.postpone(unsure)
-                reading.look_failed = True
-        left = [leave_to_person(verdict) for verdict in reading.verdicts]
+                waits, reading.look_failed = NOT_LOOKED_AT, True
+        if waits is not None:
+            reading.verdicts = [unlooked(verdict, waits) for verdict in reading.verdicts]
         with self._database.read() as tx:
             ids = apps.find(tx, reading.scope).ids
-            reading.verdicts = [reading.refuse_if_taught(tx, ids, verdict) for verdict in left]
+            reading.verdicts = [reading.refuse_if_taught(tx, ids, v) for v in reading.verdicts]
 
     def _write(
         self, claim: Claim, reading: SessionReading, facts: list[Fact], vectors: FactVectors

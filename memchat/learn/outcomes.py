@@ -14,6 +14,7 @@ from memchat.facts.refusals import NewRefusal
 from memchat.language import secrets, sentences, text
 from memchat.learn import judge
 from memchat.learn.candidate import Candidate
+from memchat.learn.second_look import NOT_LOOKED_AT
 from memchat.learn.verdict import KnownFact, Proof, Verdict
 from memchat.types import Change, Memory, Message
 
@@ -128,6 +129,7 @@ def to_fact(
         proofs=tuple((p.message_id, p.start, p.quote) for p in verdict.spans),
         detail=verdict.detail,
         sentence=None if verdict.bare else _sentence(verdict.spans[0], turns),
+        asks=verdict.asks,
         **_proposed(verdict, known) | {"key": item.key, "value": item.value},
     )
 
@@ -150,6 +152,8 @@ def inbox_entry(
         start=proof.start if proof else None,
         quote=quote,
         masked=masked,
+        # No model can be asked about words in which a secret was masked.
+        unchecked=NOT_LOOKED_AT in verdict.reasons and not masked,
         sentence=_sentence(proof, turns) if proof and not verdict.bare else None,
         **fields | {"value": value},
     )

@@ -1,8 +1,5 @@
-"""A proposal of a program with words of the person, judged over the conversation they stand in.
-
-The gate judges it as it judges a model's own. Nobody waits for a second look here: what would need
-one waits for the person.
-"""
+"""A proposal of a program with words of the person, judged over the conversation they stand in as
+the gate judges a model's own. No second look is made of it."""
 
 from __future__ import annotations
 
@@ -16,12 +13,14 @@ from memchat.errors import NotFound
 from memchat.facts.fact import Fact
 from memchat.facts.inbox import NewInboxItem
 from memchat.language import text
+from memchat.language.text import holds_word
 from memchat.learn import session_reading
 from memchat.learn.candidate import Candidate
 from memchat.learn.judge import judge
 from memchat.learn.outcomes import inbox_entry, to_fact
-from memchat.learn.second_look import NOBODY_LOOKED, waits_for_second_look
+from memchat.learn.second_look import NOBODY_LOOKED, unlooked
 from memchat.learn.session_reading import SessionReading, shown_memory_lines
+from memchat.learn.values import is_negated
 from memchat.learn.verdict import Outcome, Verdict
 from memchat.types import Message
 
@@ -57,7 +56,9 @@ class QuotedProposal:
             zone=ctx.zone,
         )
         by_id = {turn.id: turn for turn in turns}
-        verdict = _left_to_person(session_reading.ask_first(ctx.tx, found[1], verdict, by_id))
+        verdict = session_reading.ask_first(ctx.tx, found[1], verdict, by_id)
+        if not _is_plainly_said(verdict):
+            verdict = unlooked(verdict, NOBODY_LOOKED)
         verdict = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
         return cls(ctx, verdict, reading)
 
@@ -103,9 +104,8 @@ def _linked(ctx: Context, reading: SessionReading, item: Candidate) -> Candidate
     return linked.model_copy(update={"relation": "same"})
 
 
-def _left_to_person(verdict: Verdict) -> Verdict:
-    """A verdict that waits for the person where a second look would be needed."""
-    if not waits_for_second_look(verdict):
-        return verdict
-    reasons = verdict.reasons or (NOBODY_LOOKED,)
-    return replace(verdict, outcome="review", reasons=reasons)
+def _is_plainly_said(verdict: Verdict) -> bool:
+    """Whether the quotes hold every word of the value, and deny it or not as the value does."""
+    value, said = verdict.candidate.value, " \n".join(proof.quote for proof in verdict.spans)
+    held = all(holds_word(said, word) for word in text.content_words(value))
+    return held and is_negated(said) == is_negated(value)

@@ -18,7 +18,7 @@ from memchat.language.sentences import Span, find_span, find_spans, sentence_aro
 from memchat.language.text import content_words, fold, holds_word, names, normal_value
 from memchat.learn import values, verdict
 from memchat.learn.candidate import Quote
-from memchat.learn.values import asks_a_question
+from memchat.learn.values import asked_after
 from memchat.learn.verdict import Case, KnownFact, Turn
 
 
@@ -42,9 +42,6 @@ def check_quotes(case: Case) -> None:
     if not quotes:
         case.refusals += dict.fromkeys(case.notes)
         return
-    if case.notes:
-        case.signals += [f"part of what it rests on does not count: {note}" for note in case.notes]
-        case.notes.clear()
     case.change(quotes=tuple(quotes))
 
 
@@ -221,8 +218,9 @@ def _says_nothing(case: Case) -> bool:
 
 
 def _recites(case: Case) -> bool:
-    """Whether the cited message lists what is remembered, and the user adds nothing to it."""
-    if case.ref is None or asks_a_question(case.ref[0].text, case.ref[1]):
+    """Whether the cited message lists what is remembered, and the user adds nothing to it. A yes
+    to a plan with a question beside it is more than that."""
+    if case.ref is None or asked_after(*case.ref):
         return False
     message = case.ref[0].text
     own = _own_words(" \n".join(case.sentences()))

@@ -1,10 +1,7 @@
-"""The second look: one more call of the model, about candidates that code cannot decide.
-
-Each is sent with its sentences and the conversation around them, as fenced data. The model answers
-``holds``, ``not``, ``secret`` or ``unclear``; one that it leaves out is unclear. Title and summary
-are sent along, to be dropped where they are secret. What code refused is not sent.
-
-Requests for a second look, and what its answers change in a verdict.
+"""The second look: one more call of the model, about all candidates that code did not refuse, and
+what its answers change in a verdict. Each is sent with its sentences and the conversation around
+them, as fenced data. The model answers ``holds``, ``not``, ``secret`` or ``unclear``; one that it
+leaves out is unclear. Title and summary are sent along, to be dropped where they are secret.
 """
 
 from __future__ import annotations
@@ -335,19 +332,6 @@ def place_of(proof: Proof) -> Place:
     return proof.message_id, proof.start, proof.end
 
 
-def needs_second_look(verdict: Verdict, mode: str) -> bool:
-    """Whether a verdict needs a second look, under MEMCHAT_VERIFY. What waits for the person is
-    looked at for secrets alone."""
-    if mode == "off" or verdict.outcome == "refuse" or not verdict.spans:
-        return False
-    return mode == "always" or waits_for_second_look(verdict)
-
-
-def waits_for_second_look(verdict: Verdict) -> bool:
-    """Whether a verdict waits while no second look can be made."""
-    return verdict.outcome == "doubt" or (verdict.outcome == "accept" and verdict.beside)
-
-
 def to_request(
     verdict: Verdict, turns: Mapping[str, Turn], known: Mapping[str, KnownFact]
 ) -> LookRequest:
@@ -376,14 +360,13 @@ def apply_answer(
     ``messages`` and from the ``known`` fact that it changes."""
     if look.answer == "secret":
         return as_secret(verdict)
-    if verdict.outcome not in ("accept", "doubt"):
+    if verdict.outcome != "accept":
         return verdict
-    detail = {"verdict": look.answer, "reason": look.reason or ", ".join(verdict.signals)}
-    verdict = replace(verdict, detail={**detail, "model": model})
+    verdict = replace(verdict, detail={"verdict": look.answer, "model": model})
     if look.answer == "not":
         return replace(verdict, outcome="refuse", reasons=(look.reason,))
     if look.answer == "unclear":
-        return replace(verdict, outcome="review", reasons=(UNCLEAR_REASON, *verdict.signals))
+        return replace(verdict, outcome="review", reasons=(UNCLEAR_REASON,))
     item = verdict.candidate
     if look.now and item.relation == "updates":
         if values.is_supported_rewording(item.value, look.now, messages, known):
@@ -435,7 +418,7 @@ def with_relation(
         return verdict
     target = known.get(item.to or "")
     judged = judge(item.model_copy(update={"relation": relation}))
-    if judged.outcome not in ("accept", "doubt"):
+    if judged.outcome != "accept":
         return judged
     now = judged.candidate
     if relation in ("new", "beside"):
@@ -450,11 +433,9 @@ def may_stand_beside(key: str, target_key: str | None) -> bool:
     return key != target_key or cardinality(key) != "one"
 
 
-def postponed(verdict: Verdict) -> Verdict:
-    """A verdict that waits in the inbox for a later second look."""
-    return replace(verdict, outcome="review", reasons=(NOT_LOOKED_AT, *verdict.signals))
-
-
-def leave_to_person(verdict: Verdict) -> Verdict:
-    """A doubtful verdict without a second look: the user decides."""
-    return replace(verdict, outcome="review") if verdict.outcome == "doubt" else verdict
+def unlooked(verdict: Verdict, reason: str) -> Verdict:
+    """A verdict without its second look: what code would store waits, for a later look or for the
+    person."""
+    if verdict.outcome != "accept":
+        return verdict
+    return replace(verdict, outcome="review", reasons=(reason,))

@@ -41,7 +41,6 @@ from memchat.learn.second_look import (
     ToldSecret,
     apply_answer,
     place_of,
-    postponed,
     to_request,
     told_secrets,
     with_relation,
@@ -195,14 +194,9 @@ class SessionReading:
 
     def current_places(self) -> list[int]:
         """The places of the verdicts that no later window changed or ended."""
-        late = [v.candidate for v in self.verdicts if v.outcome in ("accept", "doubt")]
+        late = [v.candidate for v in self.verdicts if v.outcome == "accept"]
         gone = {item.to for item in late if item.relation in ("updates", "ends")}
         return [n for n in range(len(self.verdicts)) if f"p{n + 1}" not in gone]
-
-    def postpone(self, places: Iterable[int]) -> None:
-        """Leave these verdicts to a later second look."""
-        for n in places:
-            self.verdicts[n] = postponed(self.verdicts[n])
 
     def resolve(self, zone: ZoneInfo) -> tuple[list[Fact], list[Change]]:
         """The facts to store, and the changes that the other verdicts are reported as."""
@@ -423,7 +417,7 @@ class SessionReading:
         """What earlier windows proposed: not in the store yet, but known to the next window."""
         proposed = []
         for n, verdict in enumerate(self.verdicts, 1):
-            if verdict.outcome in ("accept", "doubt"):
+            if verdict.outcome == "accept":
                 item = verdict.candidate
                 fact = KnownFact(f"p{n}", -n, item.type, item.key, item.value, item.many)
                 proposed.append((fact, "in this conversation"))
@@ -441,7 +435,7 @@ def ask_first(
     tx: Connection, app_id: int, verdict: Verdict, turns: Mapping[int, Message]
 ) -> Verdict:
     """A verdict that waits for the person where its words were pasted from a note of the app."""
-    if verdict.outcome not in ("accept", "doubt") or not rows.any_in_app(tx, app_id):
+    if verdict.outcome != "accept" or not rows.any_in_app(tx, app_id):
         return verdict
     said = [proof for proof in verdict.spans if proof.role == "user"]
     if not any(_is_pasted(tx, app_id, turns[proof.message_id].content, proof) for proof in said):

@@ -13,11 +13,9 @@ Checks references to the assistant's words: "yes", "the second one", a bare "two
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 from memchat.errors import InputError
@@ -285,29 +283,15 @@ def check_key(case: Case) -> None:
 
 
 _ONE = re.compile(r"(?<!\w)(?:one|a|an|ein\w*|une?|un[oa]?|uma?|een|bir|один|одна)(?!\w)|一")
-_ORDINALS = (
-    r"first|premi\w+|erste[nrsm]?|primer\w*|prim[oa]|primeir\w|eerste|birinci\w*|ilki\w*|перв\w+|第一\S?|最初|一番目|الأول\w*|पहल\w",
-    r"second\w*|deuxième|zweite[nrsm]?|segund\w+|tweede|ikinci\w*|втор\w+|第二\S?|二番目|الثاني\w*|दूसर\w",
-    r"third|troisième|dritte[nrsm]?|tercer\w*|terz\w|terceir\w|derde|üçüncü\w*|трет\w+|第三\S?|三番目|الثالث\w*|तीसर\w",
-    r"fourth|quatrième|vierte[nrsm]?|cuart\w|quart\w|vierde|dördüncü\w*|четв\w+|第四\S?|四番目|الرابع\w*|चौथ\w",
+_PLACE_IN_A_LIST = re.compile(
+    r"(?<!\w)(?:first|premi\w+|erste[nrsm]?|primer\w*|prim[oa]|primeir\w|eerste|birinci\w*|ilki\w*|перв\w+|第一\S?|最初|一番目|الأول\w*|पहल\w"
+    r"|second\w*|deuxième|zweite[nrsm]?|segund\w+|tweede|ikinci\w*|втор\w+|第二\S?|二番目|الثاني\w*|दूसर\w"
+    r"|third|troisième|dritte[nrsm]?|tercer\w*|terz\w|terceir\w|derde|üçüncü\w*|трет\w+|第三\S?|三番目|الثالث\w*|तीसर\w"
+    r"|fourth|quatrième|vierte[nrsm]?|cuart\w|quart\w|vierde|dördüncü\w*|четв\w+|第四\S?|四番目|الرابع\w*|चौथ\w"
+    r"|last|latter|letzte[nrsm]?|dernière?|últim[oa]|ultim[oa]|laatste|son(?:uncu)?\w*|последн\w+|最后\S?|最後|الأخير\w*|आखिर\w*"
+    r")(?!\w)|(?<!\w)(?:number|option|nummer|numéro|opción|no\.?|#) ?\d{1,2}(?!\w)"
 )
-_ORDINAL_PATTERNS = tuple(re.compile(rf"(?<!\w)(?:{words})(?!\w)") for words in _ORDINALS)
-_LAST = re.compile(
-    r"(?<!\w)(?:last|latter|letzte[nrsm]?|dernière?|últim[oa]|ultim[oa]|laatste|son(?:uncu)?\w*|последн\w+|最后\S?|最後|الأخير\w*|आखिर\w*)(?!\w)"
-)
-_NUMBERED = re.compile(r"(?<!\w)(?:number|option|nummer|numéro|opción|no\.?|#) ?(\d{1,2})(?!\w)")
-_ITEM_LINE = re.compile(r"^[ \t]*(?:[-*•·]|\(?(?:\d{1,2}|[a-z])[.)])[ \t]+(.+)$", re.MULTILINE)
-_INLINE_ITEM = re.compile(
-    r"(?:^|\s)\(?(?:\d{1,2}|[a-d])[.)]\s+(.+?)(?=[,;]?\s+\(?(?:\d{1,2}|[a-d])[.)]\s|$)", re.DOTALL
-)
-_OR = re.compile(
-    r",?\s+(?:or|oder|ou|o|of|veya|ya da|или|أو|या)\s+|还是|或者|それとも", re.IGNORECASE
-)
-_CLAUSE = re.compile(
-    r"[,;:、.!]|(?<!\w)-(?!\w)|(?<!\w)(?:but|aber|mais|pero|mas|maar|ama|но)(?!\w)"
-)
-
-
+"""Words that name an item of a list by its place."""
 _ENDING = re.compile("[\u3041-\u309f]+")
 
 
@@ -337,12 +321,9 @@ def check_references(case: Case) -> None:
     if any(_repeats(span.text, memory) for memory in case.injected) and not _own(case):
         case.refusals.append("the cited words only repeat a memory that was shown")
         return
-    between = order[order.index(cited) + 1 : order.index(user)]
-    if any(turn.role == "assistant" for turn in between):
-        case.signals.append("it may answer an older message of the assistant")
     case.ref = (cited, span)
     _check_pointer(case, cited, span)
-    _check_content(case, span)
+    _check_content(case, cited, span)
 
 
 def _own(case: Case) -> bool:
@@ -365,53 +346,21 @@ def _check_pointer(case: Case, cited: Turn, span: Span) -> None:
     named = any(holds_word(inside, word) for word in offered if not _ENDING.fullmatch(word))
     if named:
         return
-    place = _ordinal(inside)
-    if place is not None:
-        _check_item(place, cited, span, case)
-    elif "?" not in fold(cited.text[span.start :]).text:
-        # "Yes" to a statement only agrees; "yes" to a question makes its words the user's own.
+    # "Yes" to a statement only agrees; "yes" to a question makes its words the user's own.
+    if _PLACE_IN_A_LIST.search(inside) is None and not asked_after(cited, span):
         case.reviews.append("the assistant states it and does not ask, so a yes proves nothing")
-    else:
-        case.signals.append("it is the assistant's proposal, taken up with a few words")
 
 
-def _ordinal(clause: str) -> int | None:
-    """Which item a clause names, from 0; -1 for the last."""
-    for place, pattern in enumerate(_ORDINAL_PATTERNS):
-        if pattern.search(clause):
-            return place
-    if match := _NUMBERED.search(clause):
-        return int(match[1]) - 1
-    return -1 if _LAST.search(clause) else None
+def asked_after(cited: Turn, span: Span) -> bool:
+    """Whether the assistant asks something with the cited words or behind them."""
+    return "?" in fold(cited.text[span.start :]).text
 
 
-def _check_item(place: int | None, cited: Turn, span: Span, case: Case) -> None:
-    items = options(cited.text)
-    if place is None or not items or place >= len(items):
-        case.signals.append("it is not clear which of the assistant's words are meant")
-    elif find_span(span.text, items[place]) is None and find_span(items[place], span.text) is None:
-        case.signals.append(
-            "it may be another of the assistant's suggestions than the one you named"
-        )
-
-
-def options(text: str) -> list[str]:
-    """The items that a message offers: a list, or "a, b or c"."""
-    for pattern in (_ITEM_LINE, _INLINE_ITEM):
-        items = [match[1].strip() for match in pattern.finditer(text)]
-        if len(items) >= 2:
-            return items
-    sentence = next((s for s in re.split(r"(?<=[.!?。？])\s*", text) if _OR.search(s)), "")
-    if not sentence:
-        return []
-    *head, tail = _OR.split(sentence)
-    listed = [piece.strip(" .?!") for part in head for piece in re.split("[,、，]", part)]
-    return [item for item in (*listed, tail.strip(" .?!。？")) if item]
-
-
-def _check_content(case: Case, span: Span) -> None:
-    """Check that the words of the value come from the cited span or the user."""
-    held = f"{span.text} {case.quoted_words()}"
+def _check_content(case: Case, cited: Turn, span: Span) -> None:
+    """Check that the words of the value come from the cited sentence and the user's messages, which
+    may hold them together: "What is the bakery called?", "The Slow Loaf"."""
+    sentence = sentence_around(cited.text, span.start, span.end).text
+    held = f"{sentence} {span.text} {case.own_message_words()}"
     extra = sorted(
         word for word in content_words(case.candidate.value) if not holds_word(held, word)
     )
@@ -419,14 +368,9 @@ def _check_content(case: Case, span: Span) -> None:
         case.reviews.append(f"it adds words to the assistant's: {', '.join(extra)}")
 
 
-_UNSPACED = re.compile("[\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff]")
-"""Scripts where endings are in hiragana, and each other sign is a word or half of one."""
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-
-
 def check_value(case: Case) -> None:
     """Numbers and names must stand in the quoted messages, the cited span, or the known fact that
-    is changed, else the user decides. Other words that nobody said are a signal."""
+    is changed, else the user decides."""
     value = case.candidate.value
     known = case.target.value if case.target else ""
     held = numbers_in_words(case.own_message_words()) | numbers(known)
@@ -442,9 +386,6 @@ def check_value(case: Case) -> None:
     )
     if unsaid:
         case.reviews.append(f"you did not say the name {', '.join(unsaid)} there")
-    if case.candidate.relation != "ends":
-        _check_words(case, known)
-    _check_pieces(case)
 
 
 def is_supported_rewording(value: str, now: str, messages: Sequence[str], known: str) -> bool:
@@ -466,45 +407,3 @@ def is_supported_rewording(value: str, now: str, messages: Sequence[str], known:
 def _value_names(value: str) -> set[str]:
     """The names in a value. Its first word counts by its capital only where it is the only word."""
     return names(value, from_start=len(value.split()) == 1)
-
-
-def _check_words(case: Case, known: str) -> None:
-    key = case.candidate.key.replace("_", " ")
-    beside = " \n".join((case.quoted_words(), case.cited_words(), known, key))
-    # Apart: what the user said is the same for every candidate, and is folded once for all.
-    heard = (case.user_text, beside)
-    value = _UNSPACED.sub(" ", case.candidate.value)
-    words = sorted(content_words(value))
-    added = [word for word in words if not any(holds_word(text, word) for text in heard)]
-    added = [word for word in added if not any(_inflects(_bare(word), _bare(t)) for t in heard)]
-    signs = set(_HAN.findall(fold(case.candidate.value).text))
-    added += sorted(sign for sign in signs if not any(sign in fold(text).text for text in heard))
-    if added:
-        case.signals.append("it has words that you did not say")
-
-
-@lru_cache(maxsize=64)
-def _bare(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", fold(text).text)
-    return "".join(c for c in plain if unicodedata.category(c) != "Mn")
-
-
-def _inflects(word: str, spoken: str) -> bool:
-    """Whether most of a word was said: "boit" in "bois", "köpek" in "köpeğim"."""
-    size = max(3, math.ceil(0.6 * len(word)))
-    return any(word[start : start + size] in spoken for start in range(len(word) - size + 1))
-
-
-def _check_pieces(case: Case) -> None:
-    """A signal where a quote in pieces may join words that did not belong together."""
-    item = case.candidate
-    held = content_words(item.value) | numbers(item.value)
-    sentences = dict.fromkeys(case.sentences())
-    if len(sentences) > 1 and not case.ref and item.relation != "ends":
-        bare = [s for s in sentences if not any(holds_word(s, w) or w in numbers(s) for w in held)]
-        if bare:
-            case.signals.append("it joins words that were said apart")
-    for turn, span in case.proofs:
-        for left, right in zip(span.pieces, span.pieces[1:], strict=False):
-            if len(content_words(turn.text[left[1] : right[0]])) > 1:
-                case.signals.append("words in between were left out")

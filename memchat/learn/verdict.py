@@ -1,10 +1,7 @@
-"""What the gate takes and gives: turns, known facts, the case of a candidate, a verdict.
-
-Finds the parts of a message that are not its writer's words: quoted, pasted, forwarded,
-generated.
-
-Where such a part ends is often not marked. What follows an unmarked paste is not refused for that,
-but only the user can tell whose words it is: see ``unmarked_paste_start``.
+"""What the gate takes and gives (turns, known facts, the case of a candidate, a verdict), and the
+parts of a message that are not its writer's words: quoted, pasted, forwarded, generated. Where such
+a part ends is often not marked. What follows an unmarked paste is not refused for that, but only
+the user can tell whose words it is: see ``unmarked_paste_start``.
 """
 
 from __future__ import annotations
@@ -97,18 +94,6 @@ _SAYS = re.compile(
     r"(?<!\w)(?:says?|said|saying|reads|steht|sagt|dit|disait|dice|decía|diz|zegt|staat|diyor|пишет|написано|写着|书いて|書いて)(?!\w)",
     re.IGNORECASE,
 )
-
-
-_ABOUT_A_TEXT = re.compile(
-    r"(?<!\w)(?:sms|text(?:ed|s)? me|whatsapp|dm|voicemail|answer (?:this|that|him|her|them)|repl(?:y|ies|ied)|respond to|next message|lyrics|song|poem|wrote|sent me|got this|received|forwarded"
-    r"|what does (?:this|it|that)|says?|means?)(?!\w)",
-    re.IGNORECASE,
-)
-_ANNOUNCES = re.compile(
-    r"(?<!\w)(?:next|following|nächste\w*|prochain\w*|siguiente|prossim\w+|próxim\w+|volgende|следующ\w+)(?!\w)[^.!?\n]{0,40}(?:message|text|nachricht|message|mensaje|messaggio|mensagem|bericht|сообщени\w+)",
-    re.IGNORECASE,
-)
-
 _SPEAKER = re.compile(r"^[ \t>*]*([^\W\d_][\w .]{0,20}?)[ \t*]*[:：][ \t]*(\S.*)$", re.MULTILINE)
 _SPEAKS = re.compile(
     r"(?:i|i'm|i've|my|we|you|ich|wir|du|mein\w*|je|j'\w+|nous|mon|ma|yo|soy|tengo|vivo|io|sono|eu|sou|ik|ben|я|мы|у меня|ok|okay|yes|no|hi|hello|thanks)(?!\w)|私|僕|我|أنا|मैं|저는|나는",
@@ -296,19 +281,8 @@ def mark_quoted(text: str, start: int = 0, end: int | None = None) -> str:
     return "".join(out) + plain(text[at:end])
 
 
-@lru_cache(maxsize=512)
-def mentions_a_text(text: str) -> bool:
-    """Whether a message asks about a text or names its source: part of it may be that text."""
-    return any(pattern.search(text) is not None for pattern in (PASTE, _SOURCE_WORD, _ABOUT_A_TEXT))
-
-
-def announces_a_text(text: str) -> bool:
-    """Whether a message says that the next one is somebody else's text."""
-    return _ANNOUNCES.search(text) is not None
-
-
-Outcome = Literal["accept", "doubt", "review", "refuse"]
-"""Store it; ask the model for a second look; ask the user; do not keep it."""
+Outcome = Literal["accept", "review", "refuse"]
+"""Store it, after a second look where a model can make one; ask the user; do not keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,23 +335,20 @@ class Verdict:
     """The last day it holds."""
     starts: date | None = None
     """The first day it holds, where that lies ahead."""
-    signals: tuple[str, ...] = ()
-    """What may change the meaning of the quote, which only a reader can tell."""
-    beside: bool = False
-    """Whether a word near the quote may change its meaning."""
     wordless: bool = False
     """Whether only the reason may be kept: for secrets, and what the user asked not to keep."""
     bare: bool = False
     """Whether the sentence around its words may not be kept: a secret stands in it."""
     detail: dict[str, str] | None = None
-    """What a second look said: ``verdict``, ``reason`` and ``model``."""
+    """What a second look said: ``verdict`` and ``model``."""
+    asks: str | None = None
+    """What the person is asked about once it is stored."""
 
 
 @dataclass
 class Case:
     """One candidate while it is judged. A check reads it, may correct ``candidate``, and adds to
-    one of four lists: ``refusals``; ``reviews``, which the user must decide; ``signals``, which
-    need a second look; and ``notes``."""
+    one of three lists: ``refusals``; ``reviews``, which the user must decide; and ``notes``."""
 
     candidate: Candidate
     turns: Sequence[Turn]
@@ -389,12 +360,12 @@ class Case:
     """The languages of the session, likeliest first."""
     refusals: list[str] = field(default_factory=list)
     reviews: list[str] = field(default_factory=list)
-    signals: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     proofs: list[tuple[Turn, Span]] = field(default_factory=list)
     ref: tuple[Turn, Span] | None = None
     until: date | None = None
     starts: date | None = None
+    asks: str | None = None
     wordless: bool = False
 
     @property

@@ -92,7 +92,6 @@ from memchat.types.upkeep import (
     REFUSED_MOST,
     Audit,
     Backup,
-    CuePlan,
     Finding,
     FindingKind,
     Imported,

@@ -2,8 +2,6 @@
 
 Backups of a store, and what restoring one would change.
 
-The expected cost of adding cues to the facts that have none.
-
 What an import did.
 
 Figures about the memories of an app.
@@ -88,19 +86,6 @@ class RestorePlan:
     notes: int = 0
     store_problem: str | None = None
     """Why the present store cannot be compared with the backup; the counts are 0 then."""
-
-
-@dataclass(frozen=True, slots=True)
-class CuePlan:
-    """About what it will take to add cues to the facts without any."""
-
-    facts: int
-    asked: int
-    """How many of them the model is asked about. The others get the cues of their key."""
-    tokens: int
-    cost_usd: float | None
-    """None if the price of the model is not known."""
-    model: str
 
 
 @dataclass(frozen=True, slots=True)

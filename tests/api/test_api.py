@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients Completion
-ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence Exported
+ConfigError DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence Exported
 ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Finding Given Hit
 Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
 MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mentions Message Messages
@@ -227,10 +227,8 @@ Reply
 Jobs
     backfill(*, batch: int = 100, progress: Callable[[Progress], None] | None = None) ->
         BackfillResult
-    backfill_cues() -> Changed
     clear(*, user: str) -> Changed
     count(*, user: str | None = None) -> Mapping[str, int]
-    cue_plan() -> CuePlan
     dead_holders(*, user: str | None = None) -> Sequence[DeadHolder]
     due(*, user: str) -> bool
     embed(*, remote: bool = False) -> Changed

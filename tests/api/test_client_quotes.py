@@ -155,6 +155,7 @@ def test_words_of_the_person_prove_no_tags_so_these_are_taken_as_the_mode_allows
 def test_tags_wait_with_what_a_quote_does_not_plainly_say(ana, stranger, session_id) -> None:
     ana.memories.add("profile", "home_city", "Lyon")
     words = "Maybe I will learn the cello"
-    assert quoted(stranger, session_id, words, "hobby", "cello", tags=["music"]).memory is None
+    given = {"key": "hobby", "value": "plays the cello", "tags": ["music"]}
+    assert quoted(stranger, session_id, words, **given).memory is None
     assert quoted(stranger, session_id, "I live in Porto", tags=["sea"]).status == "waiting"
     assert [item.tags for item in ana.inbox.list()] == [("music",), ("sea",)]

@@ -65,7 +65,7 @@ def test_what_a_first_reading_missed_is_learnt_and_the_rest_is_not_stored_twice(
 
 def test_the_same_answer_changes_nothing(mc, extract_model, clock: FakeClock) -> None:
     porto = fact("I live in Porto now", "city", "Porto", msg="u3")
-    doubt = fact("perhaps I will buy a kayak", "plan", "buy a kayak", msg="u3", flags=["unsure"])
+    doubt = fact("perhaps I will buy a kayak", "plan", "buy a kayak", msg="u3")
     invented = fact("I have a yacht", "boat", "yacht")
     extract_model.second_look = judge(city="holds", plan="unclear", boat="holds")
     with mc.user("ana").chat() as chat:
@@ -135,7 +135,7 @@ def test_what_was_corrected_by_hand_stays_as_it_is(mc, extract_model, change, ma
 
 @pytest.mark.parametrize("yes", [True, False])
 def test_what_was_answered_is_not_asked_again(mc, extract_model, yes: bool) -> None:
-    doubt = fact("My dog is Otto", "pet", "Otto", flags=["unsure"])
+    doubt = fact("My dog is Otto", "pet", "Otto")
     doubted = fact("I moved to Lisbon", "home", "Lisbon")
     extract_model.second_look = judge(pet="unclear", home="not")
     said(mc, extract_model, WORDS, doubt, doubted)

@@ -75,7 +75,7 @@ def everyday(folder: Path) -> list[Line]:
 
 @pytest.mark.parametrize("name", ["holds", "not", "broken", "500"])
 def test_nothing_honest_is_lost_whatever_the_second_look_does(name: str, tmp_path) -> None:
-    played = play(everyday(tmp_path), double(name), HashEmbedder(), "always")
+    played = play(everyday(tmp_path), double(name), HashEmbedder())
     honest = [one for one in played.results if one.proposal.honest]
     assert len(honest) == 4 and len(played.results) == 6
     assert [one.line for one in honest if one.fate == "lost"] == []
@@ -94,7 +94,7 @@ def test_a_change_is_applied_when_the_old_value_is_gone_and_the_new_one_there(tm
         results[name] = play([line], double("holds"), HashEmbedder()).results[0]
     assert (results["said"].fate, results["said"].applied) == ("stored", True)
     assert results["unsaid"].fate != "stored" and not results["unsaid"].applied
-    assert any(signal.startswith("refuse: ") for signal in results["unsaid"].signals)
+    assert any(reason.startswith("refuse: ") for reason in results["unsaid"].reasons)
 
 
 def test_honest_and_wrong_proposals_go_together_in_an_order_fixed_by_a_seed(tmp_path) -> None:
@@ -181,10 +181,10 @@ def test_recorded_answers_judge_as_they_did(tmp_path) -> None:
     assert said["verdicts"] == [{"id": "c2", "answer": "not"}]
 
 
-def test_the_table_counts_by_kind_and_by_signal() -> None:
-    def result(kind: str, fate: Any, *signals: str) -> Result:
+def test_the_table_counts_by_kind_and_by_reason() -> None:
+    def result(kind: str, fate: Any, *reasons: str) -> Result:
         proposal = Proposal(fact("x", "tea", "Assam"), kind == "honest", kind)
-        return Result("e1", proposal, fate, False, signals)
+        return Result("e1", proposal, fate, False, reasons)
 
     results = [
         result("honest", "stored", "question"),
@@ -202,7 +202,7 @@ def test_the_table_counts_by_kind_and_by_signal() -> None:
         r"tokens of a second look        450",
     ):
         assert row in text
-    assert table.signals(results) == [("quotation marks", 1, 0), ("question", 1, 1)]
+    assert table.reasons(results) == [("quotation marks", 1, 0), ("question", 1, 1)]
 
 
 def test_an_attack_asks_the_judge_by_a_number_and_keeps_its_script() -> None:
@@ -226,7 +226,7 @@ def test_the_command_measures_records_and_says_what_it_cannot_read(tmp_path, cap
     everyday(tmp_path)
     given = ["--file", str(tmp_path / "everyday.jsonl"), "--wrong", str(tmp_path / "wrong.jsonl")]
     figures = tmp_path / "figures.json"
-    more = ["--judges", "holds,not", "--signals", "--json", str(figures)]
+    more = ["--judges", "holds,not", "--reasons", "--json", str(figures)]
     assert second_look.main([*given, *more], HashEmbedder()) == 0
     printed = capsys.readouterr().out
     assert "always holds" in printed and "always not" in printed and "caught   cost" in printed

@@ -137,7 +137,7 @@ def test_what_is_over_and_what_was_a_plan_long_ago_are_stale(clean, clock) -> No
 def test_what_no_message_found_is_told(clean, clock, chat_model, extract_model) -> None:
     clock.advance(days=40)
     extract_model.replies.append(answer())
-    talk(clean, "Where do I live?")
+    talk(clean, "Which city is it?")
     told = found(clean, "never recalled")
     assert all("city: Lisbon" not in one.what and one.fix is None for one in told)
     clean.user("ana").memories.add("fact", "bike", "a red unicycle")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-from memchat.facts import keys
-from memchat.facts.cues import of_key
 from memchat.testing import ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -31,24 +29,18 @@ def test_a_fact_is_found_by_a_cue_that_stands_in_none_of_its_words(mc, extract_m
     assert "cooking" not in hit.text, "cues are never shown"
 
 
-def test_a_fact_entered_by_hand_has_the_cues_of_its_key(mc) -> None:
+def test_a_fact_entered_by_hand_has_no_cues_and_new_words_take_those_of_the_old(
+    mc, extract_model
+) -> None:
     ana = mc.user("ana")
-    diet = ana.memories.add("profile", "diet", "vegetarian")
-    boat = ana.memories.add("fact", "boat", "a red kayak")
-    assert diet.cues == of_key("diet") and "dinner" in diet.cues
-    assert boat.cues == ()
-    (hit,) = ana.search("dinner").confident
-    assert hit.id == diet.id
-    moved = ana.memories.update(diet.id, key="boat", value="a blue canoe")
-    assert moved.cues == ()
-    assert ana.search("dinner").confident == ()
-
-
-def test_the_table_holds_few_plain_words_and_only_for_known_keys() -> None:
-    for key in keys.ONE | keys.MANY:
-        words = of_key(key)
-        assert len(words) <= 10 and all(w.isalpha() and len(w) <= 24 for w in words), key
-    assert of_key("boat") == ()
+    assert ana.memories.add("profile", "diet", "vegetarian").cues == ()
+    item = fact("I own a red kayak", "boat", "a red kayak", cues=["river"])
+    extract_model.replies.append(answer(item))
+    talk(mc, "I own a red kayak.")
+    (boat,) = (one for one in ana.memories.list() if one.key == "boat")
+    assert ana.memories.update(boat.id, type="preference").cues == ("river",)
+    assert ana.memories.update(boat.id, value="a blue canoe").cues == ()
+    assert ana.search("river").confident == ()
 
 
 def test_forgetting_a_word_takes_it_out_of_the_search_for_other_facts(mc, extract_model) -> None:
@@ -125,16 +117,20 @@ def test_a_fact_learnt_in_an_earlier_window_takes_no_cue_from_a_later_one(
     }
 
 
-def test_a_cue_that_stands_in_over_a_fifth_of_the_facts_weighs_nothing(open_store: Opener) -> None:
+def test_a_cue_that_stands_in_over_a_fifth_of_the_facts_weighs_nothing(
+    open_store: Opener, extract_model
+) -> None:
     mc = open_store(embedder=None, embed_model="none")
     ana = mc.user("ana")
     for number in range(9):
         ana.memories.add("fact", "thing", f"a stone {chr(97 + number)}{chr(97 + number)}")
-    first = ana.memories.add("profile", "diet", "vegetarian")
-    for value in ("a cat", "a dog"):
-        ana.memories.add("fact", "food", f"what {value} likes for dinner")
-    last = ana.memories.add("fact", "favourite_food", "lentil soup")
-    assert "dinner" in searched(mc, first.id).split("\n")[-1]
-    assert "dinner" in last.cues, "the row keeps them"
-    assert "dinner" not in searched(mc, last.id)
-    assert "restaurant" in searched(mc, last.id)
+    known = {}
+    for value in ("lentils", "beans", "rice", "soup"):
+        cues = ["dinner", "restaurant"] if value in ("lentils", "soup") else ["dinner"]
+        extract_model.replies.append(answer(fact(f"I cook {value}", "dish", value, cues=cues)))
+        talk(mc, f"I cook {value}.")
+        known = {one.value: one for one in ana.memories.list()}
+    assert "dinner" in searched(mc, known["lentils"].id).split("\n")[-1]
+    assert "dinner" in known["soup"].cues, "the row keeps them"
+    assert "dinner" not in searched(mc, known["soup"].id)
+    assert "restaurant" in searched(mc, known["soup"].id)

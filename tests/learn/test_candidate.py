@@ -118,10 +118,10 @@ def test_odd_answers_lose_no_fact() -> None:
 
 
 @pytest.mark.parametrize(
-    "flags", ["sensitive, unsure", {"sensitive": True, "unsure": 1, "asked": False}]
+    "flags", ["sensitive, not_meant", {"sensitive": True, "not_meant": 1, "asked": False}]
 )
 def test_flags_are_read_in_whatever_shape_they_come(flags: Any) -> None:
-    assert read_one(flags=flags).flags == ("sensitive", "unsure")
+    assert read_one(flags=flags).flags == ("sensitive", "not_meant")
 
 
 def test_an_end_needs_no_value() -> None:

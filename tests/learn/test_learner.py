@@ -364,10 +364,10 @@ def test_per_message_mode_reads_after_each_reply_and_the_end_reads_only_the_rest
     with ana.chat() as chat:
         chat.send("I moved to Lisbon.").read()
         private.wait_for_reading(chat)
-        assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]
+        assert [item.value for item in ana.inbox.list()] == ["Lisbon"]
         chat.send("I keep bees.").read()
         private.wait_for_reading(chat)
-    assert len(extract_model.requests) == 2
+    assert [one.purpose for one in extract_model.requests] == ["extract", "extract", "verify"]
     assert {m.value for m in ana.memories.list()} == {"Lisbon", "keep bees"}
 
 
@@ -500,3 +500,22 @@ def test_how_many_items_of_an_answer_were_lost_is_in_the_log(mc, extract_model, 
     talk(mc, "I live in Porto.")
     assert "2 items of an answer could not be read" in caplog.text
     assert "swordfish" not in caplog.text
+
+
+def test_an_end_that_cannot_be_read_is_stored_in_words_and_asked_about_once(
+    mc, extract_model
+) -> None:
+    ana = mc.user("ana")
+    leave = fact("I am on leave until Easter", "status", "on leave", until_said="until Easter")
+    for _ in range(2):
+        extract_model.replies.append(answer(leave))
+        talk(mc, "I am on leave until Easter.")
+    (memory,) = ana.memories.list()
+    assert (memory.value, memory.expires_at) == ("on leave (until Easter)", None)
+    (item,) = ana.inbox.list()
+    assert item.reason == "the end date could not be read: “until Easter”"
+    assert ana.inbox.question(item) == "Is status: on leave (until Easter) over?"
+    ana.inbox.reject(item.id)
+    extract_model.replies.append(answer(leave))
+    talk(mc, "I am on leave until Easter.")
+    assert ana.inbox.list() == [] and len(ana.memories.list()) == 1

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from memchat.learn import extractor, second_look
 from memchat.learn.candidate import MAX_FACTS
-from memchat.learn.second_look import OTHER_RELATION, UNCLEAR_REASON
+from memchat.learn.second_look import NOBODY_LOOKED, OTHER_RELATION, UNCLEAR_REASON
 from memchat.testing import Request, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
-from tests.support.second_look import NOT_SURE, OWL, SAID, SKI, TEA, judge, looks, sent, values
+from tests.support.second_look import OWL, SAID, SKI, TEA, judge, looks, sent, values
 from tests.support.store import Opener
 
 
@@ -27,11 +27,7 @@ def test_what_holds_is_stored_with_verdict_reason_and_model_in_its_history(
     talk(mc, SAID)
     (memory,) = ana.memories.list()
     (event, *_) = ana.memories.history(memory.id)
-    assert event.detail == {
-        "verdict": "holds",
-        "reason": "the model was not sure",
-        "model": "scripted/extract",
-    }
+    assert event.detail == {"verdict": "holds", "model": "scripted/extract"}
     assert (memory.value, memory.created_by) == ("an owl", "auto")
     assert [proof.quote for proof in ana.memories.evidence(memory.id)] == ["I keep an owl"]
 
@@ -93,7 +89,7 @@ def test_more_than_twenty_are_asked_in_batches_and_each_gets_its_own_answer(
     mc, extract_model
 ) -> None:
     lamps = [f"lamp{chr(97 + n)}" for n in range(second_look.BATCH_SIZE + 6)]
-    facts = [fact(f"I own a {x}", x, x, many=True, **NOT_SURE) for x in lamps]
+    facts = [fact(f"I own a {x}", x, x, many=True) for x in lamps]
     extract_model.replies.extend([answer(*facts[:MAX_FACTS]), answer(*facts[MAX_FACTS:])])
     extract_model.second_look = judge(**{x: "not" if x in lamps[18:22] else "holds" for x in lamps})
     talk(mc, ". ".join(f"I own a {x}" for x in lamps) + ".")
@@ -106,28 +102,15 @@ def _from(message: str, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**one, "quotes": [{**q, "msg": message} for q in one["quotes"]]} for one in facts]
 
 
-@pytest.mark.parametrize(("mode", "asked"), [("always", 2), ("auto", 1), ("off", 0)])
-def test_the_mode_says_what_is_asked_and_what_is_doubtful_is_never_just_stored(
-    open_store: Opener, extract_model, mode: str, asked: int
+def test_with_the_look_switched_off_nothing_is_asked_and_all_waits(
+    open_store: Opener, extract_model
 ) -> None:
-    mc = open_store(verify=mode)
+    mc = open_store(verify="off")
     extract_model.replies.append(answer(OWL, TEA))
     talk(mc, SAID)
-    assert sum(len(sent(request)["candidates"]) for request in looks(extract_model)) == asked
-    assert values(mc) == ({"an owl", "tea"} if asked else {"tea"})
-    assert [item.value for item in mc.user("ana").inbox.list()] == ([] if asked else ["an owl"])
-
-
-@pytest.mark.parametrize(
-    ("said", "asked"), [("I drink tea.", 0), ("I drink tea. Would you like that?", 1)]
-)
-def test_auto_asks_of_what_is_certain_only_where_a_marker_stands_beside_it(
-    open_store: Opener, extract_model, said: str, asked: int
-) -> None:
-    mc = open_store(verify="auto")
-    extract_model.replies.append(answer(TEA))
-    talk(mc, said)
-    assert len(looks(extract_model)) == asked and values(mc) == {"tea"}
+    assert looks(extract_model) == [] and values(mc) == set()
+    waiting = [(item.value, item.reason) for item in mc.user("ana").inbox.list()]
+    assert waiting == [("an owl", NOBODY_LOOKED), ("tea", NOBODY_LOOKED)]
 
 
 def test_a_session_that_teaches_nothing_is_not_looked_at(mc, extract_model) -> None:
@@ -136,14 +119,12 @@ def test_a_session_that_teaches_nothing_is_not_looked_at(mc, extract_model) -> N
     assert looks(extract_model) == []
 
 
-def test_the_offline_stand_in_is_not_asked_and_what_is_doubtful_waits(mc, extract_model) -> None:
+def test_the_offline_stand_in_is_not_asked_and_what_it_reads_is_stored(mc, extract_model) -> None:
     extract_model.stand_in = True
     extract_model.replies.append(answer(OWL, TEA))
     talk(mc, SAID)
-    assert looks(extract_model) == [] and values(mc) == {"tea"}
-    assert [(item.value, item.reason) for item in mc.user("ana").inbox.list()] == [
-        ("an owl", "the model was not sure")
-    ]
+    assert looks(extract_model) == [] and values(mc) == {"an owl", "tea"}
+    assert mc.user("ana").inbox.list() == []
 
 
 def test_what_only_a_person_decides_is_looked_at_for_secrets_alone(mc, extract_model) -> None:
@@ -168,9 +149,10 @@ def test_per_message_reading_asks_once_when_the_session_ends(
             assert chat.send(words).read()
             private.wait_for_reading(chat)
             assert looks(extract_model) == []
-        assert values(mc) == {"tea"}
+        assert values(mc) == set()
     (request,) = looks(extract_model)
-    assert [item["words"] for item in sent(request)["candidates"]] == ["I keep an owl.", "I ski."]
+    words = [item["words"] for item in sent(request)["candidates"]]
+    assert words == ["I keep an owl.", "I drink tea.", "I ski."]
     assert values(mc) == {"an owl", "ski", "tea"} and ana.inbox.list() == []
 
 
@@ -340,7 +322,7 @@ def test_whatever_a_judge_says_each_proposal_ends_in_exactly_one_place(
     open_store: Opener, given_answers: list[Any], broken: bool
 ) -> None:
     names = [f"lamp{chr(97 + n)}" for n in range(len(given_answers))]
-    model = ScriptedModel([answer(*(fact(f"I own a {x}", x, x, **NOT_SURE) for x in names))])
+    model = ScriptedModel([answer(*(fact(f"I own a {x}", x, x) for x in names))])
     said = {x: one for x, one in zip(names, given_answers, strict=True) if one is not None}
     model.second_look = (lambda _: "{") if broken else judge(**said)
     mc = open_store(extract_model=model, embed_model="none", embedder=None)

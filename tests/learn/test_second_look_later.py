@@ -1,4 +1,4 @@
-"""A second look that cannot be made at once: what is certain is stored, the rest is asked later."""
+"""A second look that cannot be made at once: the proposals wait, and are asked about later."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import ProviderError
-from memchat.learn.second_look import NOT_LOOKED_AT, UNCLEAR_REASON
+from memchat.learn.second_look import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR_REASON
 from memchat.testing import Request, ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.kills import Victim, child_store, start_a_chat, wait_for_the_kill
-from tests.support.second_look import NOT_SURE, OWL, SAID, SKI, TEA, judge, looks, sent, values
+from tests.support.second_look import OWL, SAID, SKI, TEA, judge, looks, sent, values
 from tests.support.store import Opener
 
 DOWN = ProviderError("down", status=503, retryable=True)
@@ -27,7 +27,7 @@ def fails(_: Request) -> str:
 def left(mc, extract_model, *facts, said: str = SAID) -> int:
     """A conversation whose second look failed; its number."""
     extract_model.second_look = fails
-    extract_model.replies.append(answer(*(facts or (OWL, TEA))))
+    extract_model.replies.append(answer(*(facts or (OWL,))))
     session = talk(mc, said).session_id
     assert session is not None
     return session
@@ -45,15 +45,16 @@ def job(mc):
     return one
 
 
-def test_what_is_certain_is_stored_and_what_is_doubtful_waits_for_a_job(
+def test_nothing_is_stored_before_the_look_and_all_waits_for_a_job(
     mc, extract_model, clock
 ) -> None:
     ana = mc.user("ana")
-    chat = left(mc, extract_model)
-    assert values(mc) == {"tea"}
-    (item,) = ana.inbox.list()
-    assert item.value == "an owl"
-    assert item.reason == f"{NOT_LOOKED_AT}; the model was not sure"
+    chat = left(mc, extract_model, OWL, TEA)
+    assert values(mc) == set()
+    assert [(item.value, item.reason) for item in ana.inbox.list()] == [
+        ("an owl", NOT_LOOKED_AT),
+        ("tea", NOT_LOOKED_AT),
+    ]
     assert (job(mc).status, job(mc).target_id, job(mc).attempts) == ("pending", chat, 0)
     assert job(mc).run_at == clock.now.replace(minute=1)
     assert ana.sessions.list()[0].status == "extracted"
@@ -66,16 +67,13 @@ def test_what_holds_is_stored_with_its_message_as_proof_and_the_inbox_is_empty(
     ana = mc.user("ana")
     left(mc, extract_model)
     later(mc, extract_model, clock, judge(pet="holds"))
-    assert values(mc) == {"an owl", "tea"} and ana.inbox.list() == []
+    assert values(mc) == {"an owl"} and ana.inbox.list() == []
     (owl,) = (m for m in ana.memories.list() if m.value == "an owl")
     assert (owl.created_by, owl.many) == ("auto", True)
     assert [proof.quote for proof in ana.memories.evidence(owl.id)] == ["I keep an owl"]
     (event, *_) = ana.memories.history(owl.id)
-    assert event.actor == "model" and event.detail == {
-        "verdict": "holds",
-        "reason": "the model was not sure",
-        "model": "scripted/extract",
-    }
+    assert event.actor == "model"
+    assert event.detail == {"verdict": "holds", "model": "scripted/extract"}
     assert job(mc).status == "completed"
     mc.jobs.embed()
     assert ana.search("owl").hits[0].cosine is not None
@@ -131,10 +129,11 @@ def test_it_is_tried_again_with_growing_pauses_until_it_is_given_up(
         pauses.append((job(mc).run_at - clock.now).total_seconds() / MINUTE)
     assert pauses[:5] == [1, 2, 4, 8, 16]
     assert (job(mc).status, job(mc).error_message) == ("failed", "down")
-    assert [item.value for item in mc.user("ana").inbox.list()] == ["an owl"]
+    (item,) = mc.user("ana").inbox.list()
+    assert (item.value, item.reason) == ("an owl", NOBODY_LOOKED)
     mc.jobs.retry(user="ana")
     later(mc, extract_model, clock, judge(pet="holds"))
-    assert values(mc) == {"an owl", "tea"}
+    assert values(mc) == set(), "only the title is looked at; of the rest the person decides"
 
 
 def test_a_change_that_was_looked_at_late_replaces_and_ends(mc, extract_model, clock) -> None:
@@ -147,8 +146,8 @@ def test_a_change_that_was_looked_at_late_replaces_and_ends(mc, extract_model, c
         ids = {one["value"]: one["id"] for one in sent(Request(messages, "extract"))["known"]}
         updates, ends = ({"to": ids["Hull"], "is": "updates"}, {"to": ids["ski"], "is": "ends"})
         return answer(
-            fact("I live in Leeds", "city", "Leeds", **updates, **NOT_SURE),
-            fact("Skiing is over", "hobby", "ski", **ends, **NOT_SURE),
+            fact("I live in Leeds", "city", "Leeds", **updates),
+            fact("Skiing is over", "hobby", "ski", **ends),
         )
 
     extract_model.second_look = fails
@@ -175,7 +174,7 @@ def test_a_person_who_decided_meanwhile_wins(
         return judge(pet=look)(request)
 
     later(mc, extract_model, clock, answers_late)
-    assert values(mc) == ({"an owl", "tea"} if decision == "accept" else {"tea"})
+    assert values(mc) == ({"an owl"} if decision == "accept" else set())
     assert ana.inbox.list() == [] and ana.inbox.refusals() == []
     created = {m.created_by for m in ana.memories.list() if m.value == "an owl"}
     assert created == ({"manual"} if decision == "accept" else set())
@@ -221,10 +220,10 @@ def test_while_memory_is_off_nothing_is_asked_or_stored_and_it_is_when_it_is_on_
     ana.set_memory(False, all_apps=True)
     calls = len(looks(extract_model))
     later(mc, extract_model, clock, judge(pet="holds"))
-    assert len(looks(extract_model)) == calls and values(mc) == {"tea"}
+    assert len(looks(extract_model)) == calls and values(mc) == set()
     ana.set_memory(True, all_apps=True)
     later(mc, extract_model, clock, judge(pet="holds"))
-    assert values(mc) == {"an owl", "tea"}
+    assert values(mc) == {"an owl"}
 
 
 def test_memory_switched_off_while_the_model_looks_writes_nothing(mc, extract_model, clock) -> None:
@@ -236,7 +235,7 @@ def test_memory_switched_off_while_the_model_looks_writes_nothing(mc, extract_mo
         return judge(pet="holds")(request)
 
     later(mc, extract_model, clock, answers_late)
-    assert values(mc) == {"tea"}
+    assert values(mc) == set()
     assert [item.value for item in ana.inbox.list()] == ["an owl"]
 
 
@@ -245,7 +244,7 @@ def test_what_the_store_does_not_take_is_listed(mc, extract_model, clock) -> Non
     extract_model.replies.append(answer(fact("I ski", "hobby", "ski", many=True)))
     talk(mc, "I ski.")
     (ski,) = ana.memories.list()
-    over = fact("Skiing is over", "hobby", "ski", to="k1", **{"is": "ends"}, **NOT_SURE)
+    over = fact("Skiing is over", "hobby", "ski", to="k1", **{"is": "ends"})
     left(mc, extract_model, over, said="Skiing is over, I ski no more.")
     clock.advance(seconds=1)
     ana.memories.update(ski.id, value="ski jumping")
@@ -259,7 +258,7 @@ def test_a_second_batch_that_fails_leaves_all_for_later_and_the_calls_are_counte
 ) -> None:
     ana = mc.user("ana")
     lamps = [f"lamp{chr(97 + n)}" for n in range(22)]
-    facts = [fact(f"I own a {x}", x, x, **NOT_SURE) for x in lamps]
+    facts = [fact(f"I own a {x}", x, x) for x in lamps]
     calls = []
 
     def look(request: Request) -> str:
@@ -292,7 +291,7 @@ def test_with_the_stand_in_instead_of_the_model_the_person_decides(
     mc.jobs.run()
     assert stand_in.requests == []
     (item,) = mc.user("ana").inbox.list()
-    assert (item.value, item.reason) == ("an owl", "the model was not sure")
+    assert (item.value, item.reason) == ("an owl", NOBODY_LOOKED)
 
 
 def looks_again(home: Path, reached: Connection) -> None:
@@ -332,6 +331,13 @@ def test_a_kill_during_a_late_look_leaves_it_to_the_next_start(
         patch.setattr("memchat.learn.later_look.DeferredSecondLook._settle", killed)
         with pytest.raises(KeyboardInterrupt):
             mc.jobs.run()
-    assert values(mc) == {"tea"} and [one.value for one in ana.inbox.list()] == ["an owl"]
+    assert values(mc) == set() and [one.value for one in ana.inbox.list()] == ["an owl"]
     mc.jobs.run()
-    assert values(mc) == {"an owl", "tea"} and ana.inbox.list() == []
+    assert values(mc) == {"an owl"} and ana.inbox.list() == []
+
+
+def test_proposals_that_wait_for_a_look_are_not_exported(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
+    left(mc, extract_model)
+    kinds = [record["record"] for record in ana.export()]
+    assert "message" in kinds and "inbox_item" not in kinds

@@ -13,7 +13,7 @@ from memchat.testing import Request
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.leftovers import rows_with
-from tests.support.second_look import NOT_SURE, judge, looks, sent, values
+from tests.support.second_look import judge, looks, sent, values
 from tests.support.store import Opener
 
 SAID = "Minun salasanani on auringonkukka, ja asun Turussa."
@@ -51,7 +51,7 @@ def test_a_secret_by_any_name_leaves_the_reason_alone(mc, extract_model) -> None
     assert WORD not in repr(chat.learned) and kept(mc) == []
 
 
-@pytest.mark.parametrize("more", [{}, NOT_SURE, {"flags": ["sensitive"]}])
+@pytest.mark.parametrize("more", [{}, {"flags": ["sensitive"]}])
 def test_no_other_proposal_gives_it_away(mc, extract_model, more) -> None:
     whole = fact(SAID.rstrip("."), "home", "Turussa", **more)
     repeats = fact("asun Turussa", "note", f"asun Turussa, {WORD}", **more)
@@ -113,11 +113,8 @@ def test_of_a_long_conversation_the_number_in_a_summary_is_shown_in_its_place(
     assert "417" in shown["u7"] and "u1" not in shown
 
 
-@pytest.mark.parametrize("mode", ["auto", "off"])
-def test_a_title_alone_is_no_reason_for_a_call_in_the_cheaper_modes(
-    open_store: Opener, extract_model, mode: str
-) -> None:
-    mc = open_store(verify=mode)
+def test_a_title_is_not_looked_at_where_the_look_is_off(open_store: Opener, extract_model) -> None:
+    mc = open_store(verify="off")
     extract_model.replies.append(answer(title="Turku", summary="Ana asuu Turussa."))
     talk(mc, SAID)
     assert looks(extract_model) == []
@@ -140,7 +137,7 @@ def test_a_late_look_takes_secrets_back_everywhere(mc, extract_model, clock) -> 
     ana = mc.user("ana")
     extract_model.second_look = fails
     title, summary = f"Salasana {WORD}", "Ana asuu Turussa."
-    extract_model.replies.append(answer({**TOLD, **NOT_SURE}, title=title, summary=summary))
+    extract_model.replies.append(answer(TOLD, title=title, summary=summary))
     talk(mc, SAID)
     assert [item.value for item in ana.inbox.list()] == [WORD]
     extract_model.second_look = said_of(salasana="secret")

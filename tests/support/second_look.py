@@ -11,10 +11,8 @@ from tests.support.answers import fact
 
 HOLDS = json.dumps({"verdicts": [{"id": "c1", "answer": "holds", "why": None, "now": None}]})
 
-NOT_SURE = {"flags": ["unsure"]}
-"""Makes a proposal doubtful, whatever its words are."""
-OWL = fact("I keep an owl", "pet", "an owl", many=True, **NOT_SURE)
-SKI = fact("I ski", "hobby", "ski", many=True, **NOT_SURE)
+OWL = fact("I keep an owl", "pet", "an owl", many=True)
+SKI = fact("I ski", "hobby", "ski", many=True)
 TEA = fact("I drink tea", "drink", "tea", many=True)
 SAID = "I keep an owl. I ski. I drink tea."
 Judge = Callable[[Request], str]

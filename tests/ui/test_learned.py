@@ -32,7 +32,7 @@ def test_one_line_names_what_is_new_what_it_replaced_and_what_waits(
     read = answer(
         fact("I live in Lisbon", "city", "Lisbon"),
         fact("I play the cello", "hobby", "playing the cello", many=True),
-        fact("Maybe I will sell the bike", "plan", "selling the bike", flags=["unsure"]),
+        fact("Maybe I will sell the bike", "plan", "selling the bike"),
     )
     service.script(Say("Lovely."), Say(read), Say(TWO_HOLD))
     at = app()

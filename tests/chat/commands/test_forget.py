@@ -344,10 +344,10 @@ def test_another_person_s_and_another_app_s_memories_are_not_found(open_store: O
 
 
 def test_what_is_meant_by_other_words_is_found_by_recall(open_store: Opener) -> None:
-    mc = open_store(chat_model=caller(drop("where I live these days")))
+    mc = open_store(chat_model=caller(drop("the small flat at the river")))
     ana = mc.user("ana")
-    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("profile", "home", "a flat in Lisbon near the river")
     ana.memories.add("profile", "pet", "a parrot")
     mc.jobs.embed()
-    asks = ana.chat().send("Forget where I live these days.").read()
-    assert "city: Lisbon" in asks and "parrot" not in asks
+    asks = ana.chat().send("Forget the small flat at the river.").read()
+    assert "flat in Lisbon" in asks and "parrot" not in asks

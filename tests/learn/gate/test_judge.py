@@ -10,7 +10,6 @@ import pytest
 
 from memchat.learn.candidate import Quote, Ref
 from memchat.learn.judge import dedupe_session
-from memchat.learn.second_look import needs_second_look
 from memchat.learn.verdict import KnownFact
 from tests.support.gate import corpus, fact, gate, of_corpus, said
 
@@ -18,58 +17,10 @@ CITY = KnownFact("k1", 7, "profile", "city", "Lisbon", False)
 ROLE = KnownFact("k2", 8, "profile", "job", "designer at Kolibri in Porto", False)
 
 
-# Plain sentences that show a signal all the same: a reader is asked about them, nothing is held.
-ASKED = {
-    "I'm vegetarian, what can I cook tonight with lentils?": "it stands in a question",
-    "Ich bin Vegetarier, was kann ich heute kochen?": "it stands in a question",
-    "My wife and I run a bakery in Cork.": "it may be about somebody else, or what they say",
-    "Moro em Recife com minha avó.": "it may be about somebody else, or what they say",
-    "I always answer my mail in the morning, and my budget is 1,200 euros.": (
-        "the message speaks of a text, which may be somebody else's"
-    ),
-    "Ich esse kein Fleisch.": "it has words that you did not say",
-    "I love hiking but hate camping.": "a “not” stands beside it, which may belong to it",
-    "来月から大阪で働きます。": "it may only start later: 来月から",
-    "我住在成都，是一名老师。": "it rests on a single word",
-}
-# Lies that no pattern of words sees: only a reader can tell.
-MEANING = {
-    "I live in Oslo. Just kidding, Bergen.",
-    "Jag bor inte i Malmö längre.",
-    "I doubt I'll ever move to Oslo.",
-    "It is false that I own a boat.",
-    "Yeah right, I love mondays.",
-    "I nearly bought a boat.",
-    "Give me an example sentence like I live in Oslo.",
-}
-
-
 @pytest.mark.parametrize("row", corpus(True), ids=lambda row: row["said"])
-def test_a_plain_sentence_is_believed_or_asked_about_and_never_held(row: dict[str, Any]) -> None:
+def test_a_plain_sentence_is_never_held(row: dict[str, Any]) -> None:
     verdict = of_corpus(row)
-    signal = ASKED.get(row["said"])
-    assert verdict.signals == ((signal,) if signal else ())
-    assert verdict.outcome == ("doubt" if signal else "accept"), verdict.reasons
-
-
-@pytest.mark.parametrize("row", corpus(False), ids=lambda row: row["said"])
-def test_a_lie_is_refused_held_or_shown_by_a_signal(row: dict[str, Any]) -> None:
-    verdict = of_corpus(row)
-    assert (verdict.outcome == "accept") is (row["said"] in MEANING), verdict.reasons
-    assert verdict.outcome == "accept" or verdict.reasons
-
-
-@pytest.mark.parametrize("row", corpus(False), ids=lambda row: row["said"])
-def test_every_lie_that_code_lets_pass_is_looked_at_once_more_where_all_are(
-    row: dict[str, Any],
-) -> None:
-    verdict = of_corpus(row)
-    assert verdict.outcome in ("review", "refuse") or needs_second_look(verdict, "always")
-
-
-def test_sentences_of_the_corpus_that_are_named_here_stand_in_it() -> None:
-    assert ASKED.keys() <= {row["said"] for row in corpus(True)}
-    assert {row["said"] for row in corpus(False)} >= MEANING
+    assert verdict.outcome == "accept", verdict.reasons
 
 
 def test_the_proof_points_into_the_original_message() -> None:
@@ -136,9 +87,7 @@ def test_a_value_over_280_characters_waits_and_one_of_200_does_not() -> None:
     assert gate(fact(longer, longer), said(longer)).outcome == "review"
 
 
-@pytest.mark.parametrize(
-    ("flag", "outcome"), [("unsure", "doubt"), ("sensitive", "review"), ("not_meant", "refuse")]
-)
+@pytest.mark.parametrize(("flag", "outcome"), [("sensitive", "review"), ("not_meant", "refuse")])
 def test_the_models_own_flags_are_heeded(flag: str, outcome: str) -> None:
     flagged = fact("I live in Bergen", "Bergen", flags=(flag,))
     assert gate(flagged, said("I live in Bergen.")).outcome == outcome
@@ -174,28 +123,22 @@ def test_the_second_one_is_the_second_item_that_was_offered() -> None:
     )
     chosen = {"msg": "u3", "key": "wall_colour"}
     right = fact("The second one", "slate blue", ref=Ref(msg="a2", span="slate blue"), **chosen)
-    wrong = fact("The second one", "ochre", ref=Ref(msg="a2", span="ochre"), **chosen)
     assert gate(right, turns).outcome == "accept"
-    verdict = gate(wrong, turns)
-    assert verdict.outcome == "doubt"
-    assert (
-        "it may be another of the assistant's suggestions than the one you named" in verdict.signals
-    )
 
 
 @pytest.mark.parametrize(
     ("answer", "value", "span", "outcome"),
     [
-        ("Yes, let's do that.", "larch cladding", "larch cladding", "doubt"),
-        ("No, not larch.", "larch cladding", "larch cladding", "doubt"),
-        ("Hmm, what does it cost?", "larch cladding", "larch cladding", "doubt"),
+        ("Yes, let's do that.", "larch cladding", "larch cladding", "accept"),
+        ("No, not larch.", "larch cladding", "larch cladding", "accept"),
+        ("Hmm, what does it cost?", "larch cladding", "larch cladding", "accept"),
         ("Yes, larch cladding.", "larch cladding", "larch cladding", "accept"),
         ("Yes!", "larch cladding at 900 euros", "larch cladding", "review"),
         ("Yes!", "larch cladding, dark", "larch cladding", "review"),
         ("Yes!", "oak floor", "oak floor", "refuse"),
     ],
 )
-def test_a_proposal_taken_up_in_few_words_is_asked_about_and_brings_only_its_own_words(
+def test_a_proposal_taken_up_in_few_words_brings_only_its_own_words(
     answer: str, value: str, span: str, outcome: str
 ) -> None:
     turns = said("How to clad the shed?", "How about larch cladding? It lasts.", answer)
@@ -222,13 +165,6 @@ def test_a_memory_that_was_read_back_is_not_new() -> None:
     assert verdict.outcome == "refuse"
 
 
-def test_an_older_offer_is_a_signal() -> None:
-    turns = said("Colour?", "Take slate blue?", "Hm.", "Or should I list more?", "Yes, slate blue.")
-    verdict = gate(fact("Yes", "slate blue", msg="u5", ref=Ref(msg="a2", span="slate blue")), turns)
-    assert verdict.outcome == "doubt"
-    assert "it may answer an older message of the assistant" in verdict.signals
-
-
 def test_an_update_of_what_was_shown_is_taken() -> None:
     verdict = gate(
         fact("I moved to Porto", "Porto", key="home_city", to="k1", relation="updates"),
@@ -245,14 +181,7 @@ def test_a_memory_that_was_not_shown_cannot_be_replaced() -> None:
         said("I moved to Porto."),
         [CITY],
     )
-    assert verdict.signals == (
-        "it may change something that is remembered, and it is not clear what",
-    )
-    assert (verdict.outcome, verdict.candidate.to, verdict.candidate.relation) == (
-        "doubt",
-        None,
-        "new",
-    )
+    assert (verdict.candidate.to, verdict.candidate.relation) == (None, "new")
 
 
 def test_the_same_with_another_name_is_an_update() -> None:
@@ -264,14 +193,13 @@ def test_the_same_with_another_name_is_an_update() -> None:
     assert verdict.candidate.relation == "updates"
 
 
-def test_an_update_under_another_key_is_a_signal() -> None:
+def test_an_update_may_come_under_another_key() -> None:
     verdict = gate(
         fact("I moved to Porto", "Porto", key="employer", to="k1", relation="updates"),
         said("I moved to Porto."),
         [CITY],
     )
-    assert (verdict.outcome, verdict.candidate.relation) == ("doubt", "updates")
-    assert verdict.signals == ("it may replace what is remembered as city",)
+    assert (verdict.outcome, verdict.candidate.relation) == ("accept", "updates")
 
 
 def test_an_update_may_drop_words_that_nobody_denied() -> None:
@@ -283,11 +211,10 @@ def test_an_update_may_drop_words_that_nobody_denied() -> None:
     assert (verdict.outcome, verdict.candidate.relation) == ("accept", "updates")
 
 
-def test_an_update_without_a_word_of_change_is_a_signal_and_applies_all_the_same() -> None:
+def test_an_update_needs_no_word_of_change() -> None:
     change = fact("I live in Porto", "Porto", key="city", to="k1", relation="updates")
     verdict = gate(change, said("I live in Porto."), [CITY])
-    assert verdict.signals == ("no word says that something has changed",)
-    assert (verdict.outcome, verdict.candidate.relation) == ("doubt", "updates")
+    assert (verdict.outcome, verdict.candidate.relation) == ("accept", "updates")
 
 
 @pytest.mark.parametrize(
@@ -318,27 +245,15 @@ def test_an_end_whose_day_is_past_is_an_end_now(said_for: str, code: str | None)
     assert (verdict.outcome, verdict.until) == ("accept", None)
 
 
-def test_an_end_names_what_ends_or_is_asked_about() -> None:
+def test_an_end_is_left_to_the_second_look() -> None:
     end = fact("The lease in Lisbon is over", "", key="city", to="k1", relation="ends")
     assert gate(end, said("The lease in Lisbon is over."), [CITY]).outcome == "accept"
-    vague = fact("That is over", "", key="city", to="k1", relation="ends")
-    verdict = gate(vague, said("That is over."), [CITY])
-    assert (verdict.outcome, verdict.signals) == (
-        "doubt",
-        ("the words do not say what is over",),
-    )
-    silent = fact("We drank coffee in Lisbon", "", key="city", to="k1", relation="ends")
-    assert (
-        "no word says that it is over"
-        in gate(silent, said("We drank coffee in Lisbon."), [CITY]).signals
-    )
 
 
-def test_an_end_of_what_was_not_shown_is_asked_about_and_points_at_nothing() -> None:
+def test_an_end_of_what_was_not_shown_points_at_nothing() -> None:
     end = fact("The lease in Lisbon is over", "", key="city", to="k1", relation="ends")
     verdict = gate(end, said("The lease in Lisbon is over."), [])
-    assert (verdict.outcome, verdict.candidate.to) == ("doubt", None)
-    assert verdict.signals == ("it may end something that is remembered, and it is not clear what",)
+    assert (verdict.candidate.relation, verdict.candidate.to) == ("ends", None)
 
 
 def test_an_end_that_speaks_of_another_name_is_left_to_a_person() -> None:
@@ -369,12 +284,6 @@ def test_what_was_over_before_it_was_said_is_refused() -> None:
     assert gate(over, turns).outcome == "refuse"
 
 
-def test_what_holds_for_today_only_and_has_no_end_is_a_signal() -> None:
-    verdict = gate(fact("I am in Rome tonight", "in Rome"), said("I am in Rome tonight."))
-    assert verdict.outcome == "doubt"
-    assert verdict.signals == ("it holds for a while only, and no end is given",)
-
-
 def test_of_two_values_for_one_slot_the_later_wins_and_lists_keep_both() -> None:
     turns = said("I live in Lisbon.", "Nice.", "I live in Porto.")
     first = gate(fact("I live in Lisbon", "Lisbon", key="city"), turns)
@@ -400,19 +309,59 @@ def test_what_waits_for_a_person_takes_the_earlier_value_along_and_what_is_not_k
     assert dedupe_session([first, dropped]) == [first, dropped]
 
 
-def test_a_doubt_decides_nothing_about_the_earlier_value_before_it_is_looked_at() -> None:
-    turns = said("I live in Lisbon.", "Nice.", "Maybe I live in Porto.")
-    first = gate(fact("I live in Lisbon", "Lisbon", key="city"), turns)
-    later = gate(fact("I live in Porto", "Porto", key="city", msg="u3"), turns)
-    assert [v.outcome for v in dedupe_session([first, later])] == ["accept", "doubt"]
-
-
 def test_an_end_on_a_later_day_keeps_that_day() -> None:
     text = "The lease in Lisbon ends at the end of the month"
     given = {"until_said": "at the end of the month", "until": "end:month"}
     end = fact(text, "", key="city", to="k1", relation="ends", **given)
     verdict = gate(end, said(f"{text}."), [CITY])
-    assert (verdict.signals, verdict.until) == (
-        ("no word says that it is over",),
-        date(2026, 11, 30),
+    assert (verdict.outcome, verdict.until) == ("accept", date(2026, 11, 30))
+
+
+def test_what_the_question_and_the_answer_hold_together_is_no_word_added() -> None:
+    turns = said(
+        "I opened a bakery.", "What is the bakery called?", "It has a name: The Slow Loaf."
     )
+    item = fact(
+        "a name", "bakery The Slow Loaf", msg="u3", ref=Ref(msg="a2", span="What is the bakery")
+    )
+    assert gate(item, turns).outcome == "accept"
+
+
+def test_a_yes_to_a_plan_with_a_question_beside_it_is_no_recital() -> None:
+    known = KnownFact("k1", 7, "fact", "trip", "Sofia", True)
+    turns = said(
+        "Help.", "You could see Rila from Sofia on Saturday. Shall I book?", "Yes, perfect."
+    )
+    plan = fact(
+        "Yes, perfect", "see Rila on Saturday", key="plan", msg="u3",
+        ref=Ref(msg="a2", span="See Rila from Sofia on Saturday"),
+    )  # fmt: skip
+    assert gate(plan, turns, [known]).outcome == "accept"
+    stated = said("Help.", "You live in Sofia and like Rila.", "Yes, perfect.")
+    recited = fact(
+        "Yes, perfect", "like Rila", key="like", msg="u3",
+        ref=Ref(msg="a2", span="You live in Sofia and like Rila"),
+    )  # fmt: skip
+    assert gate(recited, stated, [known]).outcome == "refuse"
+
+
+def test_an_end_that_cannot_be_read_changes_no_known_value() -> None:
+    text = "I live in Porto until Easter"
+    stay = fact(text, "Porto", key="city", to="k1", relation="updates", until_said="until Easter")
+    assert gate(stay, said(f"{text}."), [CITY]).outcome == "review"
+    trips = KnownFact("k1", 7, "fact", "trip", "Rome", True)
+    trip = fact(text, "Porto", key="trip", to="k1", relation="updates", until_said="until Easter")
+    verdict = gate(trip, said(f"{text}."), [trips])
+    assert (verdict.outcome, verdict.candidate.relation) == ("accept", "beside")
+    assert verdict.candidate.value == "Porto (until Easter)"
+
+
+def test_of_two_values_for_one_slot_the_one_with_an_unread_end_waits() -> None:
+    turns = said("I live in Lisbon.", "Nice.", "I live in Porto until Easter.")
+    first = gate(fact("I live in Lisbon", "Lisbon", key="city"), turns)
+    until = {"until_said": "until Easter"}
+    later = gate(fact("I live in Porto", "Porto", key="city", msg="u3", **until), turns)
+    assert [(v.candidate.value, v.outcome) for v in dedupe_session([first, later])] == [
+        ("Lisbon", "accept"),
+        ("Porto (until Easter)", "review"),
+    ]
