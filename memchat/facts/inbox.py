@@ -113,9 +113,11 @@ def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
     return sorted(tx.execute(waiting.distinct()).scalars())
 
 
-def leave_to_person(tx: Connection, item_id: int, reason: str) -> None:
-    """Note that no second look will come, so that the person has to decide."""
-    tx.execute(update(inbox).where(_i.id == item_id).values(unchecked=0, reason=reason))
+def leave_to_person(tx: Connection, item_id: int, reason: str, *, bare: bool = False) -> None:
+    """Note that no second look will come, so that the person has to decide. With ``bare`` the
+    sentence around the quote goes."""
+    values = {"unchecked": 0, "reason": reason} | ({"sentence": None} if bare else {})
+    tx.execute(update(inbox).where(_i.id == item_id).values(**values))
 
 
 def give_up_looks(tx: Connection, reason: str) -> None:

@@ -47,24 +47,12 @@ class NewRefusal:
         return (self.key, value, "ends" if self.relation == "ends" else "")
 
 
-def replace(
-    tx: Connection,
-    app_id: int,
-    session_id: int,
-    refused: Iterable[NewRefusal],
-    now: datetime,
-    *,
-    read_to: int,
-) -> None:
-    """Store the refusals of an extraction of the messages after ``read_to``, each proposal once.
-
-    Those of an earlier extraction of these messages are deleted.
-    """
+def remove_read_again(tx: Connection, session_id: int, read_to: int) -> None:
+    """Delete the refusals of a conversation's messages after ``read_to``, which are read again."""
     again = _r.message_id > read_to
     if read_to == 0:
         again = or_(again, _r.message_id.is_(None))
     tx.execute(delete(refusals).where(_r.session_id == session_id, again))
-    add(tx, app_id, session_id, refused, now)
 
 
 def add(

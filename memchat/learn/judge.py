@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
+from memchat.facts.keys import canonical, cardinality
 from memchat.language import lexicon
 from memchat.language.secrets import (
     PERSONAL,
@@ -21,8 +22,8 @@ from memchat.language.secrets import (
     reveals,
 )
 from memchat.language.sentences import next_sentence, sentence_around
-from memchat.language.text import fold, normal_value
-from memchat.learn import dates, instructions, quotes, relation, values
+from memchat.language.text import content_words, fold, holds_word, normal_value
+from memchat.learn import dates, instructions, quotes, values
 from memchat.learn.candidate import Candidate, Quote
 from memchat.learn.verdict import Case, KnownFact, Outcome, Proof, Turn, Verdict
 
@@ -128,6 +129,74 @@ def _kinds(case: Case) -> set[str]:
     return kinds
 
 
+def check_relation(case: Case) -> None:
+    """Check the fact that a candidate points at: a change applies to a fact that was shown."""
+    target, item = case.target, case.candidate
+    if target is None:
+        case.change(to=None, relation="ends" if item.relation == "ends" else "new")
+        return
+    if canonical(target.key) == item.key and item.key != target.key:
+        case.change(key=target.key)
+    if item.relation == "new":
+        case.change(to=None)
+    elif item.relation == "same":
+        _check_same(case, target)
+    elif item.relation == "ends":
+        _check_end(case, target)
+    if case.candidate.relation == "updates":
+        _check_update(case, target)
+
+
+def _check_same(case: Case, target: KnownFact) -> None:
+    """What differs in a number, name or negation is not the same: in a slot that holds one value
+    it takes the other's place, elsewhere both hold."""
+    item = case.candidate
+    difference = values.difference(item.value, target.value)
+    if not values.is_negated(f"{item.value} {target.value}"):
+        difference = difference or values.negation_in(case.sentences(), case.languages)
+    one_slot = item.key == target.key and not target.many
+    if one_slot and (difference or values.words_differ(item.value, target.value)):
+        case.change(relation="updates")
+    elif difference is None:
+        case.change(key=target.key, many=target.many)
+    else:
+        case.change(relation="beside")
+
+
+def _check_update(case: Case, target: KnownFact) -> None:
+    item, said = case.candidate, " \n".join(case.sentences())
+    stands_apart = target.many or canonical(target.key) != canonical(item.key)
+    difference = values.difference(item.value, target.value) if stands_apart else None
+    changed = values.says_it_changed(said, target.value, case.languages)
+    if difference and not changed and _near(item.value, target.value):
+        # Two trips to one town, two sisters: nearly the same words, and both are true.
+        case.reviews.append(f"it may be another one beside it: the {difference} differs")
+    case.change(key=target.key, many=target.many)
+
+
+def _near(one: str, other: str) -> bool:
+    words, others = content_words(one), content_words(other)
+    shared = sum(holds_word(other, word) for word in words)
+    opposed = values.is_negated(one) != values.is_negated(other)
+    return bool(shared) and (opposed or 2 * shared >= max(len(words), len(others)))
+
+
+def _check_end(case: Case, target: KnownFact) -> None:
+    words = content_words(target.value) | content_words(target.key.replace("_", " "))
+    said = " \n".join(case.sentences())
+    if not values.says_it_ended(said, target.value, case.languages):
+        near = any(holds_word(said, word) for word in words)
+        changed = values.says_it_changed(said, target.value, case.languages)
+        one = cardinality(target.key) == "one"
+        if values.names_another(said, target.value) and (near or changed or one):
+            case.reviews.append(
+                "the words speak of another number or name than what they would end"
+            )
+        elif near and values.is_negated(said) and not changed:
+            case.reviews.append("the words deny something else than what they would end")
+    case.change(key=target.key, many=target.many)
+
+
 _SAMPLE = 20_000
 """How many characters of the session are read to tell its languages."""
 
@@ -136,7 +205,7 @@ CHECKS: tuple[Check, ...] = (
     values.check_key,
     quotes.check_quotes,
     values.check_references,
-    relation.check_relation,
+    check_relation,
     values.check_value,
     check_consent,
     instructions.check_instructions,

@@ -10,7 +10,7 @@ inbox for a job of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import monotonic
@@ -26,22 +26,18 @@ from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.facts import inbox, keys, lists, memories, refusals
 from memchat.facts.consolidation import ingest, queue_embedding, session_end
-from memchat.facts.fact import BLANKED, FORGOTTEN, REJECTED, Fact
+from memchat.facts.fact import Fact, of_item, target_of
 from memchat.facts.history import Cause
-from memchat.facts.refusals import NewRefusal
-from memchat.forget import purge, redaction, tombstones
-from memchat.forget.redaction import FILLER
-from memchat.language import secrets, text
+from memchat.forget import purge, redaction
+from memchat.language import secrets
 from memchat.learn import extractor, session_reading
 from memchat.learn.candidate import Candidate, ExtractionAnswer
 from memchat.learn.extractor import Extractor, Window
 from memchat.learn.judge import judge
-from memchat.learn.later_look import DeferredSecondLook
 from memchat.learn.outcomes import (
-    HIDDEN,
-    inbox_entry,
+    add_refusals,
+    hold_for_review,
     needing_review,
-    refusal_entry,
     refused_verdicts,
 )
 from memchat.learn.second_look import (
@@ -61,7 +57,7 @@ from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.search import embeddings, services, turns
 from memchat.search.embed import EmbeddingSpace
-from memchat.types import Learned, OnProgress, Progress, Scope
+from memchat.types import Change, Learned, OnProgress, Progress, Scope, Session
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -130,110 +126,6 @@ class FactVectors:
         return tuple((i, cosine) for i, cosine in found if rows[i].active)[:NEAREST_FACTS]
 
 
-_SHORTEST_PART = 4
-"""From how many characters on a word of a proposal is compared with parts of secrets."""
-
-
-def record(
-    ctx: Context,
-    reading: SessionReading,
-    rows: Iterable[NewRefusal],
-    *,
-    altered: Collection[int] = (),
-) -> None:
-    """Store what a session's reading refused, in the transaction that marks it read.
-
-    Of what was forgotten, or quoted from a message of ``altered``, only the reason is stored.
-    """
-    own = ctx.scope.own
-    assert own is not None
-    ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
-    written = [
-        NewRefusal(HIDDEN)
-        if _reveals_secret(row, secret_words)
-        else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
-        for row in rows
-    ]
-    session = reading.session
-    refusals.replace(ctx.tx, own, session.id, written, ctx.now, read_to=session.extracted_to)
-
-
-def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
-    """The secrets of the conversation: (message id, start, end, text)."""
-    said = [turn.content for turn in reading.turns]
-    told = [(*one.place, one.words) for one in reading.told_secrets]
-    return told + [
-        (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
-        for number, found in secrets.find_in_conversation(said)
-    ]
-
-
-def _reveals_secret(row: NewRefusal, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
-    """Whether a proposal holds a revealing part of a secret. Without the words around it such a
-    part is not recognised by itself, and the reason may repeat it."""
-    if row.key is None:
-        return False
-    words = f"{row.key} {row.value or ''}\n{row.reason}"
-    plain = text.normal_value(words)
-    for message_id, start, end, secret in secret_spans:
-        quoted = row.message_id == message_id and row.start is not None and row.end is not None
-        if quoted and (row.start or 0) < end and start < (row.end or 0):
-            return True
-        if text.normal_value(secret) in plain or secrets.reveals(words, secret):
-            return True
-        if any(piece in secret.casefold() for piece in _pieces(row.value or "")):
-            return True
-    return False
-
-
-def _pieces(value: str) -> list[str]:
-    return [piece for piece in value.casefold().split() if len(piece) >= _SHORTEST_PART]
-
-
-def _with_words_that_may_stay(
-    tx: Connection,
-    ids: Iterable[int],
-    reading: SessionReading,
-    row: NewRefusal,
-    altered: Collection[int],
-) -> NewRefusal:
-    if row.key is None:
-        return row
-    if row.message_id in altered:
-        return NewRefusal(BLANKED)
-    if row.message_id is None and any(2 * FILLER in turn.content for turn in reading.turns):
-        return NewRefusal(row.reason)  # nobody said it here, unless it is what was blanked
-    said_at, proofs = reading.turns[-1].created_at, []
-    turn = next((turn for turn in reading.turns if turn.id == row.message_id), None)
-    if turn is not None:
-        said_at = turn.created_at
-        proofs.append((turn.id, turn.content[row.start : row.end]))
-    stand = tombstones.match(tx, ids, row.key, row.value or "", proofs, said_at)
-    return NewRefusal(FORGOTTEN) if stand == "refuse" else row
-
-
-def hold_for_review(
-    ctx: Context, reading: SessionReading, altered: Collection[int]
-) -> list[NewRefusal]:
-    """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
-    quoted from a message of ``altered``, or got a no before."""
-    refused, turns = [], {turn.id: turn for turn in reading.turns}
-    own = ctx.scope.own
-    assert own is not None
-    for verdict in needing_review(reading.verdicts):
-        # It may have been forgotten since the model was asked.
-        still = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
-        if any(proof.message_id in altered for proof in verdict.spans):
-            still = replace(still, outcome="refuse", reasons=(BLANKED,))
-        if still.outcome == "review":
-            entry = inbox_entry(verdict, reading.known, turns)
-            if inbox.add(ctx.tx, own, entry, ctx.now) == "rejected":
-                still = replace(still, outcome="refuse", reasons=(REJECTED,))
-        if still.outcome != "review":
-            refused.append(refusal_entry(still, reading.known))
-    return refused
-
-
 log = logging.getLogger(__name__)
 
 _SUMMARY_LIMIT = 600
@@ -297,14 +189,99 @@ class Learner:
             raise
 
     def look_late(self, claim: Claim) -> Learned:
-        """Make the second look that proposals of the claimed session still wait for.
+        """Make the second look that proposals of the claimed session still wait for, and the look
+        at its title and summary.
 
         Raises ProviderError; then they still wait, and it may be tried again.
         """
-        late = DeferredSecondLook(
-            self._database, self._settings, self._prompts, self._clock, self._model
-        )
-        return late.look(claim)
+        with self._database.read() as tx:
+            found = sessions.by_id(tx, claim.target_id)
+            on = found is not None and self._memory_is_on(tx, found[0])
+            if found is not None and on:
+                turns = messages.of_session(tx, claim.target_id, learnable=True)
+                reading = SessionReading(*found, turns, len(turns))
+                waiting = self._take_up_waiting(tx, reading)
+                described = self._stored_description(tx, claim.target_id)
+        if found is None or not on:
+            return self._skip(claim, "memory is off")
+        model = self._model()
+        if model.stand_in or self._settings.verify == "off":
+            reading.verdicts = [unlooked(one, NOBODY_LOOKED) for one in reading.verdicts]
+        elif waiting or described:
+            look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
+            try:
+                every = range(len(waiting))
+                reading.look_again(every, described, look, self._settings.zone, None)
+            except BaseException:
+                self._keep_usage(reading)
+                raise
+        with self._database.write() as tx:
+            if not jobs.is_held(tx, claim):
+                raise StoreError("another worker has taken the look over")
+            changes = self._write_late(tx, reading, waiting, described)
+            jobs.finish(tx, claim, self._clock())
+        return Learned(claim.target_id, tuple(changes))
+
+    def _write_late(
+        self,
+        tx: Connection,
+        reading: SessionReading,
+        waiting: Sequence[int],
+        described: Mapping[str, str],
+    ) -> list[Change]:
+        """Store what a late look said of the items ``waiting``. What the person decided, or had
+        forgotten, meanwhile is left as it is."""
+        now, session_id = self._clock(), reading.session.id
+        for spent in reading.usage:
+            usage.add(tx, reading.app_id, session_id, spent, now)
+        if not self._memory_is_on(tx, reading.session):
+            return []
+        kept = [words for name, words in described.items() if name not in reading.withheld]
+        kept = [words for words in kept if not reading.gives_secret_away(words)]
+        present = self._stored_description(tx, session_id)
+        left = {
+            name: words
+            for name, words in present.items()
+            if words in kept or words not in described.values()
+        }
+        if left != present:
+            sessions.set_description(tx, session_id, left.get("title"), left.get("summary"))
+        still = {item.id for item in inbox.awaiting_second_look(tx, session_id)}
+        both = zip(waiting, reading.verdicts, strict=True)
+        items = {id(one.candidate): item_id for item_id, one in both if item_id in still}
+        reading.verdicts = [one for one in reading.verdicts if id(one.candidate) in items]
+        asked = needing_review(reading.verdicts)
+        for one in asked:
+            item_id, reason = items.pop(id(one.candidate)), "; ".join(one.reasons)
+            inbox.leave_to_person(tx, item_id, reason, bare=one.bare)
+        inbox.remove(tx, list(items.values()))
+        own, shared = apps.ensure(tx, reading.scope, now)
+        ctx = Context(tx, ScopeIds(own, shared), now, self._settings.zone)
+        facts, changes = reading.resolve(self._settings.zone)
+        source, altered = session_end(session_id), self._altered(tx, reading)
+        done = ingest(ctx, source, facts, self._settings.merge_threshold, blanked=altered)
+        refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
+        add_refusals(ctx, reading, refused, altered=altered)
+        if (in_use := services.in_use(tx)) is not None:
+            queue_embedding(ctx, [row[0] for row in embeddings.missing(tx, in_use, done.written)])
+        return [*changes, *done.changes]
+
+    @staticmethod
+    def _memory_is_on(tx: Connection, session: Session) -> bool:
+        return apps.memory_switch(tx, Scope(session.user, session.app)).on
+
+    @staticmethod
+    def _take_up_waiting(tx: Connection, reading: SessionReading) -> list[int]:
+        """The ids of the items that wait for a look, whose proposals the reading then holds."""
+        ids = apps.find(tx, reading.scope).ids
+        items = inbox.awaiting_second_look(tx, reading.session.id)
+        found = ((item, target_of(tx, ids, of_item(item))) for item in items)
+        return [item.id for item, target in found if reading.add_waiting(item, target)]
+
+    @staticmethod
+    def _stored_description(tx: Connection, session_id: int) -> dict[str, str]:
+        title, summary = sessions.description(tx, session_id)
+        return {name: words for name, words in (("title", title), ("summary", summary)) if words}
 
     def _open(self, session_id: int) -> tuple[SessionReading | None, str | None]:
         with self._database.read() as tx:
@@ -448,7 +425,8 @@ class Learner:
             done = ingest(ctx, session_end(session_id), facts, threshold, blanked=altered)
             refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
             refused += hold_for_review(ctx, reading, altered)
-            record(ctx, reading, refused, altered=altered)
+            refusals.remove_read_again(tx, session_id, reading.session.extracted_to)
+            add_refusals(ctx, reading, refused, altered=altered)
             stripped = purge.strip_read_cues(tx, own, reading.stored_facts())
             cause = Cause(now, "model", "extracted", session_id)
             redaction.reindex(ctx, stripped, cause)

@@ -1,22 +1,33 @@
-"""From the gate's verdicts to facts: what is stored, what waits for the user, what is refused."""
+"""From the gate's verdicts to the store: what becomes a fact, what waits for the user in the inbox,
+and what is listed as refused, without words that may not be kept."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from memchat.facts.fact import WITHOUT_WORDS, Fact, search_text
+from sqlalchemy import Connection
+
+from memchat.db import apps
+from memchat.db.apps import Context
+from memchat.facts import inbox, refusals
+from memchat.facts.fact import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS, Fact, search_text
 from memchat.facts.inbox import NewInboxItem
 from memchat.facts.refusals import NewRefusal
+from memchat.forget import tombstones
+from memchat.forget.redaction import FILLER
 from memchat.language import secrets, sentences, text
 from memchat.learn import judge
 from memchat.learn.candidate import Candidate
 from memchat.learn.second_look import NOT_LOOKED_AT
 from memchat.learn.verdict import KnownFact, Proof, Verdict
 from memchat.types import Change, Memory, Message
+
+if TYPE_CHECKING:
+    from memchat.learn.session_reading import SessionReading
 
 SAID_LATER = "something else was said later in the conversation"
 REPEATED = "it only repeats what is known already"
@@ -258,3 +269,104 @@ def _refused(verdict: Verdict) -> Change:
     kind = "review" if verdict.outcome == "review" else "refused"
     quotes = tuple(secrets.mask(p.quote) for p in verdict.spans)
     return Change(kind, None, quotes, reason="; ".join(verdict.reasons))
+
+
+_SHORTEST_PART = 4
+"""From how many characters on a word of a proposal is compared with parts of secrets."""
+
+
+def add_refusals(
+    ctx: Context,
+    reading: SessionReading,
+    rows: Iterable[NewRefusal],
+    *,
+    altered: Collection[int] = (),
+) -> None:
+    """Store what a session's reading refused. Of what was forgotten, or quoted from a message of
+    ``altered``, only the reason is stored."""
+    own = ctx.scope.own
+    assert own is not None
+    ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
+    written = [
+        NewRefusal(HIDDEN)
+        if _reveals_secret(row, secret_words)
+        else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
+        for row in rows
+    ]
+    refusals.add(ctx.tx, own, reading.session.id, written, ctx.now)
+
+
+def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
+    """The secrets of the conversation: (message id, start, end, text)."""
+    said = [turn.content for turn in reading.turns]
+    told = [(*one.place, one.words) for one in reading.told_secrets]
+    return told + [
+        (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
+        for number, found in secrets.find_in_conversation(said)
+    ]
+
+
+def _reveals_secret(row: NewRefusal, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
+    """Whether a proposal holds a revealing part of a secret. Without the words around it such a
+    part is not recognised by itself, and the reason may repeat it."""
+    if row.key is None:
+        return False
+    words = f"{row.key} {row.value or ''}\n{row.reason}"
+    plain = text.normal_value(words)
+    for message_id, start, end, secret in secret_spans:
+        quoted = row.message_id == message_id and row.start is not None and row.end is not None
+        if quoted and (row.start or 0) < end and start < (row.end or 0):
+            return True
+        if text.normal_value(secret) in plain or secrets.reveals(words, secret):
+            return True
+        if any(piece in secret.casefold() for piece in _pieces(row.value or "")):
+            return True
+    return False
+
+
+def _pieces(value: str) -> list[str]:
+    return [piece for piece in value.casefold().split() if len(piece) >= _SHORTEST_PART]
+
+
+def _with_words_that_may_stay(
+    tx: Connection,
+    ids: Iterable[int],
+    reading: SessionReading,
+    row: NewRefusal,
+    altered: Collection[int],
+) -> NewRefusal:
+    if row.key is None:
+        return row
+    if row.message_id in altered:
+        return NewRefusal(BLANKED)
+    if row.message_id is None and any(2 * FILLER in turn.content for turn in reading.turns):
+        return NewRefusal(row.reason)  # nobody said it here, unless it is what was blanked
+    said_at, proofs = reading.turns[-1].created_at, []
+    turn = next((turn for turn in reading.turns if turn.id == row.message_id), None)
+    if turn is not None:
+        said_at = turn.created_at
+        proofs.append((turn.id, turn.content[row.start : row.end]))
+    stand = tombstones.match(tx, ids, row.key, row.value or "", proofs, said_at)
+    return NewRefusal(FORGOTTEN) if stand == "refuse" else row
+
+
+def hold_for_review(
+    ctx: Context, reading: SessionReading, altered: Collection[int]
+) -> list[NewRefusal]:
+    """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
+    quoted from a message of ``altered``, or got a no before."""
+    refused, turns = [], {turn.id: turn for turn in reading.turns}
+    own = ctx.scope.own
+    assert own is not None
+    for verdict in needing_review(reading.verdicts):
+        # It may have been forgotten since the model was asked.
+        still = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
+        if any(proof.message_id in altered for proof in verdict.spans):
+            still = replace(still, outcome="refuse", reasons=(BLANKED,))
+        if still.outcome == "review":
+            entry = inbox_entry(verdict, reading.known, turns)
+            if inbox.add(ctx.tx, own, entry, ctx.now) == "rejected":
+                still = replace(still, outcome="refuse", reasons=(REJECTED,))
+        if still.outcome != "review":
+            refused.append(refusal_entry(still, reading.known))
+    return refused

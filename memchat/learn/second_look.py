@@ -410,14 +410,15 @@ def with_relation(
     verdict: Verdict,
     relation: Relation | None,
     known: Mapping[str, KnownFact],
-    judge: Callable[[Candidate], Verdict],
+    judge: Callable[[Candidate], Verdict] | None,
 ) -> Verdict:
     """The verdict with the relation of a second look, as far as the checks let that stand."""
     item = verdict.candidate
     if relation in (None, item.relation) or verdict.outcome == "review":
         return verdict
     target = known.get(item.to or "")
-    judged = judge(item.model_copy(update={"relation": relation}))
+    item = item.model_copy(update={"relation": relation})
+    judged = judge(item) if judge is not None else replace(verdict, candidate=item)
     if judged.outcome != "accept":
         return judged
     now = judged.candidate

@@ -30,7 +30,7 @@ from memchat.language import numbers, secrets, text
 from memchat.language.secrets import reveals
 from memchat.language.text import UNSPACED, fold, trim
 from memchat.learn import extractor
-from memchat.learn.candidate import Candidate
+from memchat.learn.candidate import Candidate, Quote
 from memchat.learn.extractor import TranscriptLine, Window, fitting
 from memchat.learn.outcomes import REPEATED, known_fact, resolve
 from memchat.learn.second_look import (
@@ -51,7 +51,7 @@ from memchat.notes import rows
 from memchat.search import embeddings, keywords, receipts
 from memchat.search.embed import EmbeddingSpace, shortened
 from memchat.search.ranking import hybrid_score
-from memchat.types import Change, Memory, Message, Scope, Session, Usage, Wanted
+from memchat.types import Change, InboxItem, Memory, Message, Scope, Session, Usage, Wanted
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -192,6 +192,32 @@ class SessionReading:
         alone = item.model_copy(update={"to": None, "relation": "new"})
         return replace(verdict, candidate=alone, outcome="accept", reasons=())
 
+    def add_waiting(self, item: InboxItem, target: Memory | None) -> bool:
+        """Take up a proposal that waits for its look; False where its words are gone."""
+        place = next((n for n, turn in enumerate(self.turns) if turn.id == item.message_id), None)
+        if place is None or item.start is None or not item.quote or item.masked:
+            return False
+        turn, end = self.turns[place], item.start + len(item.quote)
+        fact = known_fact(f"k{target.id}", target) if target is not None else None
+        self.known |= {fact.id: fact} if fact is not None else {}
+        short_id = extractor.turn_id(place, turn)
+        candidate = Candidate(
+            quotes=(Quote(msg=short_id, text=item.quote),),
+            type=item.memory_type or "other",
+            key=item.key or "",
+            value=item.value or "",
+            many=item.many,
+            to=fact.id if fact is not None else None,
+            relation=item.relation,
+            flags=("sensitive",) if item.sensitive else (),
+            cues=item.cues,
+        )
+        proof = Proof(turn.id, short_id, "user", item.start, end, turn.content[item.start : end])
+        self.verdicts.append(
+            Verdict("accept", (), (proof,), candidate, item.expires_at, item.starts_at)
+        )
+        return True
+
     def current_places(self) -> list[int]:
         """The places of the verdicts that no later window changed or ended."""
         late = [v.candidate for v in self.verdicts if v.outcome == "accept"]
@@ -210,10 +236,12 @@ class SessionReading:
         return {
             name: said
             for name, said in words.items()
-            if said
-            and name not in self.withheld
-            and not any(reveals(said, secret.words) for secret in self.told_secrets)
+            if said and name not in self.withheld and not self.gives_secret_away(said)
         }
+
+    def gives_secret_away(self, words: str) -> bool:
+        """Whether words reveal a secret that a second look named."""
+        return any(reveals(words, secret.words) for secret in self.told_secrets)
 
     def look_again(
         self,
@@ -221,10 +249,11 @@ class SessionReading:
         described: Mapping[str, str],
         look: SecondLook,
         zone: ZoneInfo,
-        judge: Callable[[Candidate], Verdict],
+        judge: Callable[[Candidate], Verdict] | None,
     ) -> None:
         """Replace these verdicts by those after a second look, and withhold a title or summary that
-        it calls secret. ``judge`` judges a candidate whose relation it corrected."""
+        it calls secret. ``judge`` judges a candidate whose relation it corrected, if there is all
+        of what the model proposed."""
         turns = {turn.id: turn for turn in self.gate_turns()}
         shown = [
             ShownMessage(turn.id, turn.role, turn.text, extractor.said(turn.said_at, zone))

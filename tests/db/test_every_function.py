@@ -354,7 +354,10 @@ def test_inbox_and_refusals_keep_what_is_not_stored(tx, own) -> None:
     inbox.add(tx, own, held, NOON)
     inbox.remove_of_messages(tx, [said])
     assert inbox.listed(tx, own, "pending") == []
-    refusals.replace(tx, own, session_id, [NewRefusal("a guess", **words)], NOON, read_to=0)
+    refusals.add(tx, own, session_id, [NewRefusal("a guess", **words)], NOON)
+    refusals.remove_read_again(tx, session_id, 0)
+    assert refusals.listed(tx, own) == []
+    refusals.add(tx, own, session_id, [NewRefusal("a guess", **words)], NOON)
     refusals.add(tx, own, session_id, [NewRefusal("a guess", key="x", value="y")], NOON)
     one, other = refusals.listed(tx, own)
     assert refusals.get(tx, [own], one.id) == one

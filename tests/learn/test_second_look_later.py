@@ -328,7 +328,7 @@ def test_a_kill_during_a_late_look_leaves_it_to_the_next_start(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("memchat.learn.later_look.DeferredSecondLook._settle", killed)
+        patch.setattr("memchat.learn.learner.Learner._write_late", killed)
         with pytest.raises(KeyboardInterrupt):
             mc.jobs.run()
     assert values(mc) == set() and [one.value for one in ana.inbox.list()] == ["an owl"]

@@ -18,7 +18,7 @@ def read(mc: MemChat, *refused: NewRefusal) -> int:
         assert talk.session_id is not None
     with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        refusals.replace(tx, own, talk.session_id, refused, mc.now, read_to=0)
+        refusals.add(tx, own, talk.session_id, refused, mc.now)
     return talk.session_id
 
 
