@@ -1,7 +1,5 @@
-"""A fact on its way into the store, and what is kept of one that waits or is refused.
-
-What the user is asked to say yes to: an item of the inbox, or a refusal that they may keep.
-"""
+"""A fact on its way into the store, what is kept of one that waits or is refused, and what a yes to
+that would change."""
 
 from __future__ import annotations
 
@@ -13,12 +11,13 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.db import messages
 from memchat.facts import history, memories
 from memchat.facts.inbox import NewInboxItem
 from memchat.facts.memories import NewMemory
 from memchat.facts.refusals import NewRefusal
 from memchat.learn.candidate import Relation
-from memchat.types import InboxItem, Memory, MemoryType, Refusal
+from memchat.types import InboxItem, Memory, Refusal
 
 ADDED_BY_HAND = "added by hand"
 REJECTED = "you said no to it before"
@@ -75,7 +74,7 @@ def _slot(key: str) -> str:
     return f"{key.replace('_', ' ')}: "
 
 
-def proposed(source: Fact | NewInboxItem | InboxItem | Refusal | Proposal) -> dict[str, Any]:
+def proposed(source: Fact | NewInboxItem | InboxItem | Refusal) -> dict[str, Any]:
     """The fields that say what is proposed, by name, as keyword arguments for another of these
     types."""
     return {name: getattr(source, name) for name in _PROPOSED}
@@ -127,69 +126,39 @@ def without_cues(fact: Fact, common: Collection[str]) -> Fact:
     return replace(fact, search_text="\n".join([words, *([" ".join(left)] if left else [])]))
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """All that a yes does: store, replace, end or repeat."""
-
-    name: str
-    """How an error message names it."""
-    made_at: datetime
-    memory_type: MemoryType
-    key: str
-    value: str
-    many: bool
-    relation: Relation
-    target_id: int | None
-    expires_at: date | None
-    starts_at: date | None
-    cues: tuple[str, ...]
-    sensitive: bool
-    message_id: int | None
-    start: int | None
-    end: int | None
-    """Where its quote stands in the message; None where it may not be shown."""
-    tags: tuple[str, ...] = ()
+def as_item(tx: Connection, refused: Refusal) -> InboxItem:
+    """A refusal that has its words as an inbox item, which a yes can keep."""
+    wanted = [refused.message_id] if refused.message_id is not None else []
+    turn = next(iter(messages.by_ids(tx, wanted).values()), None)
+    quote = turn.content[refused.start : refused.end] if turn is not None else None
+    return InboxItem(
+        refused.id,
+        "refused",
+        refused.reason,
+        refused.created_at,
+        quote=quote if refused.start is not None else None,
+        message_id=refused.message_id,
+        start=refused.start,
+        masked=False,
+        memory_id=None,
+        related_id=None,
+        **proposed(refused),
+    )
 
 
-def of_item(item: InboxItem, value: str | None = None) -> Proposal:
-    """An inbox item's proposal, with ``value`` in place of its own."""
-    start = item.start if item.quote is not None and not item.masked else None
-    end = None if start is None else start + len(item.quote or "")
-    made = replace(_proposal(item, f"item {item.id}", start, end), tags=item.tags)
-    return made if value is None else replace(made, value=value)
-
-
-def of_refusal(refused: Refusal) -> Proposal:
-    """The proposal of a refusal that has its words."""
-    return _proposal(refused, f"refusal {refused.id}", refused.start, refused.end)
-
-
-def _proposal(
-    source: InboxItem | Refusal, name: str, start: int | None, end: int | None
-) -> Proposal:
-    fields = proposed(source)
-    fields |= {
-        "memory_type": source.memory_type or "other",
-        "key": source.key or "",
-        "value": source.value or "",
-    }
-    at, message_id = source.created_at, source.message_id
-    return Proposal(name, at, message_id=message_id, start=start, end=end, **fields)
-
-
-def target_of(tx: Connection, ids: tuple[int, ...], what: Proposal) -> Memory | None:
+def target_of(tx: Connection, ids: tuple[int, ...], what: InboxItem) -> Memory | None:
     """The memory that a proposal replaces, ends or repeats; None where it is gone or was
     reworded."""
     if what.relation not in ("updates", "ends", "same"):
         return None
     if what.target_id is None:
         # Its target was taught by the same conversation and had no id yet.
-        known = memories.with_key(tx, ids, what.key)
+        known = memories.with_key(tx, ids, what.key or "")
         return known[0] if len(known) == 1 and not known[0].many else None
     target = memories.get(tx, ids, what.target_id)
     if target is None or not target.active:
         return None
-    return None if _changed_since(tx, target.id, what.made_at) else target
+    return None if _changed_since(tx, target.id, what.created_at) else target
 
 
 def _changed_since(tx: Connection, memory_id: int, at: datetime) -> bool:

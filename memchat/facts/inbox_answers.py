@@ -44,10 +44,8 @@ from memchat.facts.consolidation import (
 )
 from memchat.facts.fact import (
     Fact,
-    Proposal,
+    as_item,
     last_day,
-    of_item,
-    of_refusal,
     proposed,
     search_text,
     target_of,
@@ -93,7 +91,8 @@ def accept(
         raise InputError(f"item {item.id} proposes nothing; reject it")
     if value is None and item.masked and item.relation != "ends":
         raise InputError("its value is hidden; say it again with --value to keep it")
-    yes = _Acceptance(ctx, settings, INBOX, of_item(item, value), value is not None, embeds)
+    said = item if value is None else replace(item, value=value)
+    yes = _Acceptance(ctx, settings, INBOX, said, value is not None, embeds)
     memory = yes.apply()
     facts_inbox.decide(ctx.tx, item.id, "accepted")
     return memory
@@ -130,8 +129,8 @@ def keep_refused(ctx: Context, refused: Refusal, settings: Settings, *, embeds: 
             f"its words were not noted, because {refused.reason}; to keep it all the same, enter "
             "it yourself with memchat memories add"
         )
-    proposal = of_refusal(refused)
-    memory = _Acceptance(ctx, settings, KEPT_REFUSAL, proposal, False, embeds).apply()
+    item = as_item(ctx.tx, refused)
+    memory = _Acceptance(ctx, settings, KEPT_REFUSAL, item, False, embeds).apply()
     refusals.remove(ctx.tx, [refused.id])
     return memory
 
@@ -162,7 +161,7 @@ def current_question(ctx: Context, item: InboxItem) -> str:
     """The question of an item, for the memories as they are now."""
     tx, ids = ctx.tx, ctx.scope.ids
     if item.key is not None:
-        asked = question(item, target_of(tx, ids, of_item(item)))
+        asked = question(item, target_of(tx, ids, item))
         return f"{asked} Tags: {', '.join(item.tags)}." if item.tags else asked
     found = facts_memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
     newer = found.get(item.memory_id or 0)
@@ -209,7 +208,7 @@ class _Acceptance:
     ctx: Context
     settings: Settings
     source: Source
-    proposal: Proposal
+    proposal: InboxItem
     reworded: bool
     """Whether the user gave the value with the yes, and so says it now."""
     embeds: bool
@@ -221,7 +220,7 @@ class _Acceptance:
         if what.relation == "ends":
             return self._end(target)
         if what.expires_at is not None and what.expires_at < ctx.today:
-            raise InputError(f"{what.name} was over on {what.expires_at}; reject it")
+            raise InputError(f"{self._name} was over on {what.expires_at}; reject it")
         fact = self._fact(target)
         forgotten = _marks(what.key, what.value, self._proof()[2], what.message_id)
         forgotten |= forget_tombstones.wording_marks(fact.key, fact.value)
@@ -229,12 +228,17 @@ class _Acceptance:
         done = ingest(self._writing_to(target), self.source, [fact], self.settings.merge_threshold)
         memory = done.changes[0].memory
         if memory is None:
-            raise InputError(f"{what.name} cannot be kept: {done.changes[0].reason}")
+            raise InputError(f"{self._name} cannot be kept: {done.changes[0].reason}")
         if what.relation == "updates" and target is not None:
             self._retire(target, memory)
         if self.embeds:
             queue_embedding(ctx, [memory.id])
         return memory
+
+    @property
+    def _name(self) -> str:
+        kind = "refusal" if self.proposal.status == "refused" else "item"
+        return f"{kind} {self.proposal.id}"
 
     @property
     def _cause(self) -> Cause:
@@ -263,7 +267,7 @@ class _Acceptance:
     def _fact(self, target: Memory | None) -> Fact:
         """The proposal as a fact; one that speaks of a memory takes over its type and key."""
         what = self.proposal
-        fields = proposed(what) | {"value": one_line(what.value, "value", VALUE_LIMIT)}
+        fields = proposed(what) | {"value": one_line(what.value or "", "value", VALUE_LIMIT)}
         if target is None:
             fields |= {"relation": "new", "target_id": None}
         else:
@@ -307,9 +311,9 @@ class _Acceptance:
         wanted = [what.message_id] if what.message_id is not None else []
         turn = next(iter(messages.by_ids(self.ctx.tx, wanted).values()), None)
         said_at = turn.created_at if turn is not None and not self.reworded else self.ctx.now
-        if turn is None or what.start is None or what.end is None:
+        if turn is None or what.start is None or what.quote is None or what.masked:
             return said_at, (), ""
-        quote = turn.content[what.start : what.end]
+        quote = turn.content[what.start : what.start + len(what.quote)]
         return said_at, ((turn.id, what.start, quote),) if quote else (), quote
 
     def _retire(self, target: Memory, new: Memory) -> None:

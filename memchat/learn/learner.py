@@ -26,7 +26,7 @@ from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.facts import inbox, keys, lists, memories, refusals
 from memchat.facts.consolidation import ingest, queue_embedding, session_end
-from memchat.facts.fact import Fact, of_item, target_of
+from memchat.facts.fact import Fact, target_of
 from memchat.facts.history import Cause
 from memchat.forget import purge, redaction
 from memchat.language import secrets
@@ -275,7 +275,7 @@ class Learner:
         """The ids of the items that wait for a look, whose proposals the reading then holds."""
         ids = apps.find(tx, reading.scope).ids
         items = inbox.awaiting_second_look(tx, reading.session.id)
-        found = ((item, target_of(tx, ids, of_item(item))) for item in items)
+        found = ((item, target_of(tx, ids, item)) for item in items)
         return [item.id for item, target in found if reading.add_waiting(item, target)]
 
     @staticmethod
