@@ -182,7 +182,7 @@ def test_chat_once_retrieves_and_writes_nothing(mc, chat_model) -> None:
     ana.memories.add("profile", "city", "Lisbon")
     mc.jobs.embed()
     before = dump(mc)
-    said = ana.answer("Where do I live?")
+    said = ana.answer("Which city is it?")
     assert said.text == "Fine." and len(said.shown.hits) == 1
     assert dump(mc) == before
 

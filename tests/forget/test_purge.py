@@ -227,7 +227,7 @@ def test_a_replaced_value_can_be_forgotten_though_it_was_shown_behind_the_new_on
     ana.memories.add("profile", "city", "Porto")
     chat_model.replies.appendleft("Porto, and before that Zanzibar.")
     extract_model.replies.append(answer())
-    talk(mc, "Where do I live?")
+    talk(mc, "Which city is it?")
     assert rows_with(mc, "Zanzibar")
     ana.memories.delete(old.id)
     assert rows_with(mc, "Zanzibar") == []
