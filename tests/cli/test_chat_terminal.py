@@ -50,7 +50,7 @@ def test_a_person_sees_which_memories_were_used(env: Env) -> None:
     env.memchat("memories", "add", "profile", "city", "Lisbon")
     terminal = Terminal(env, "chat")
     terminal.until("> ")
-    terminal.type("Where do I live?\r")
+    terminal.type("Which city is it?\r")
     assert "city" in terminal.until("remembered: city")
     terminal.until("> ")
     terminal.type("exit\r")

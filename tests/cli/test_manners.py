@@ -20,7 +20,7 @@ def test_short_help_works_for_every_command(run: Run) -> None:
 
 def test_one_question_is_answered_and_nothing_is_learnt(env: Env) -> None:
     env.memchat("memories", "add", "profile", "city", "Lisbon")
-    for args, said in ((("Where do I live?",), ""), ((), "Where do I live?\nI am a nurse.\n")):
+    for args, said in ((("Which city is it?",), ""), ((), "Which city is it?\nI am a nurse.\n")):
         done = env.memchat("chat", "--once", *args, said=said)
         assert done.code == 0 and "Lisbon" in done.out and "remembered: city" in done.err
     assert env.listed("sessions", "list") == [] and env.remembered() == "Lisbon"

@@ -42,9 +42,9 @@ def test_memories_and_forget_are_carried_out_at_once(env: Env) -> None:
 
 def test_why_explains_the_last_reply_of_this_chat(env: Env) -> None:
     env.memchat("memories", "add", "profile", "city", "Lisbon")
-    done = env.memchat("chat", said="/why\nWhere do I live?\n/why\n")
+    done = env.memchat("chat", said="/why\nWhich city is it?\n/why\n")
     assert "there is no reply in this chat yet" in done.err
-    assert "to      Where do I live?" in done.out and "city: Lisbon" in done.out
+    assert "to      Which city is it?" in done.out and "city: Lisbon" in done.out
     other = env.memchat("chat", "--incognito", said="Hello.\n/why\n")
     assert "an incognito chat keeps no record" in other.err
 

@@ -10,7 +10,7 @@ def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) ->
     ana = mc.user(**ANA)
     kept = ana.memories.add("profile", "city", "Lisbon")
     at = app()
-    say(at, "Where do I live?")
+    say(at, "Which city is it?")
     press(at, buttons(at, "why-")[0])
     assert "city: Lisbon" in text(at)
     assert "found by" in text(at)
@@ -27,7 +27,7 @@ def test_a_fact_is_forgotten_from_the_receipt_and_brought_back(mc: MemChat) -> N
     ana = mc.user(**ANA)
     ana.memories.add("profile", "city", "Lisbon")
     at = app()
-    say(at, "Where do I live?")
+    say(at, "Which city is it?")
     press(at, buttons(at, "why-")[0])
     press(at, "forget-0")
     assert ana.memories.list() == []
