@@ -26,7 +26,6 @@ _FIGURE = re.compile(
 """A number of three to eight digits, written as one, with dashes, or digit by digit."""
 _ENTERED = ("enter", "use", "take")
 """The kinds of words for entering a number."""
-_SMALL = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
 _SEQUENCE = re.compile(r"\d\W|#|\*|\d[a-z]")
 _CLOCK = re.compile(r"(?:[01]?\d|2[0-3])[0-5][05]")
 _WAKING = re.compile(
@@ -98,8 +97,9 @@ def find(text: str, figures: list[Place], cues: list[Cue]) -> Iterator[Place]:
             if (about or "#" in text[start:end]) and _opens(*around):
                 yield start, end
     for part in regions(locks, len(text), 160, 160) if figures else ():
-        if len(_SMALL.findall(text, *part)) > 1 and any_of("turn").search(text, *part):
-            yield from (span for span in _spans(_turned(), text, part) if _is_near(locks, span))
+        turns = _spans(any_of("turn"), text, part)
+        for piece in regions(turns, part[1], 20, 40):
+            yield from (span for span in _spans(_turned(), text, piece) if _is_near(locks, span))
     for part in regions(screens, len(text), 200, 200) if opening else ():
         for span in _spans(_drawn(), text, part):
             if _is_near(opening, span) and _is_near(screens, span):

@@ -81,10 +81,13 @@ def alternatives(*kinds: str, codes: Iterable[str] = (), only: str = "") -> str:
         for code in codes or table():
             words[is_spaced(code)] += (e for e in entries(code, kind) if re.match(only, e))
     spaced, packed = (
-        one_of(sorted(set(w), key=lambda e: (" " not in e, "(" in e, -len(e), e)))
-        for w in words.values()
+        sorted(set(w), key=lambda e: (" " not in e, "(" in e, -len(e), e)) for w in words.values()
     )
-    return rf"(?<!\w)(?:{spaced})(?![\w{MARKS}])" + (f"|{packed}" if words[False] else "")
+    # Most places are ruled out by their script before the list is tried.
+    letters = one_of(e for e in packed if e[0] > "\u0dff")
+    others = [e for e in packed if e[0] <= "\u0dff"]
+    alone = "|".join([rf"(?=[^\0-\u0dff])(?:{letters})", *others])
+    return rf"(?<!\w)(?:{one_of(spaced)})(?![\w{MARKS}])|{alone}"
 
 
 @cache
