@@ -63,9 +63,10 @@ SIMILAR_MOST = 3
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
-    """Whether a note was changed after the program last stored it."""
+    """Whether a note was changed after the program last stored it, or may have been: when it did
+    that is not known of a note that was imported."""
     changed = note.updated_at
-    return changed is not None and written_at is not None and changed > written_at
+    return changed is not None and (written_at is None or changed > written_at)
 
 
 class ClientAccess(Room):

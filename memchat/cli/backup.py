@@ -1,6 +1,6 @@
 """``memchat backup``, ``restore`` and ``wipe``: copies of the whole store, and deleting it.
 
-``memchat export`` and ``memchat import``: everything of a person as a file, and back.
+``memchat export`` and ``memchat import``: what is kept of a person as a file, and back.
 """
 
 from __future__ import annotations
@@ -275,10 +275,10 @@ def export(
     ] = Format.JSONL,
     as_json: Json = False,
 ) -> None:
-    """Write everything that is kept of a person into a file.
+    """Write what is kept of a person into a file, for another store or to read.
 
-    Memories with their history, notes, conversations, the inbox, and what replies were given; no
-    keys and no settings. Only your account may read the file; nothing in it is encrypted.
+    Memories with their history, notes, conversations, and what waits in the inbox; no keys and no
+    settings. A backup has the rest. Only your account may read the file; nothing is encrypted.
     """
     from memchat.cli.progress import ProgressLine
 
@@ -334,6 +334,11 @@ def _say(done: Imported) -> None:
     if done.changed_notes:
         changed = counted(done.changed_notes, "note")
         print(f"changed elsewhere later than here, and taken from there: {changed}")
+    if done.left_out:
+        records = counted(sum(done.left_out.values()), "record")
+        print(
+            f"no part of an export any more, and left out: {records} ({', '.join(done.left_out)})"
+        )
     if done.unread:
         print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
     if done.unembedded:

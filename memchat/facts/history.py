@@ -19,6 +19,8 @@ from memchat.db.schema import UtcTime, memories, memory_events, memory_sources
 from memchat.types import Event, Evidence
 
 _e = memory_events.c
+UPKEEP = ("embed", "reindex")
+"""Kinds of events that the index writes; they tell nothing of the memory itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,9 +119,9 @@ def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
 def id_of(tx: Connection, app_id: int, sha1: str) -> tuple[int, bool] | None:
     """The id of the memory of a scope row with this sha1, also of one that waits for its purge, and
     whether it does; None if there is none."""
-    query = select(_m.id, _m.inactive_reason).where(_m.app_id == app_id, _m.sha1 == sha1)
-    row = tx.execute(query).first()
-    return None if row is None else (row.id, row.inactive_reason == FORGOTTEN)
+    sql = "SELECT id, inactive_reason FROM memories WHERE app_id = ? AND sha1 = ?"
+    found = database.rows(tx, sql, app_id, sha1)
+    return (int(found[0][0]), found[0][1] == FORGOTTEN) if found else None
 
 
 def made_at(tx: Connection, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
