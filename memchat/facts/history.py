@@ -182,9 +182,9 @@ def set_cause(tx: Connection, event_id: int, cause: str) -> None:
     tx.execute(update(memory_events).where(_e.id == event_id).values(cause=cause))
 
 
-def set_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
-    """Replace the old values of a past event."""
-    tx.execute(update(memory_events).where(_e.id == event_id).values(old=_dump(old)))
+def set_related(tx: Connection, event_id: int, memory_id: int) -> None:
+    """Replace the memory that a past event names beside its own."""
+    tx.execute(update(memory_events).where(_e.id == event_id).values(related_id=memory_id))
 
 
 def blank_events(tx: Connection, memory_ids: Iterable[int]) -> None:
