@@ -29,9 +29,11 @@ from memchat.db import jobs
 from memchat.db.apps import Context
 from memchat.facts import changes, cues, history, inbox, keys, memories
 from memchat.facts.fact import (
+    ACCEPTED,
     ADDED_BY_HAND,
     BLANKED,
     FORGOTTEN,
+    KEPT_ANYWAY,
     REJECTED,
     Fact,
     in_the_slot_of,
@@ -280,7 +282,11 @@ class Consolidation:
         if self._changes_last_day(fact, known):
             changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
         history.add_evidence(self.ctx.tx, known.id, fact.proofs)
-        before = self._reschedule(fact, known, target)
+        if moves and fact.starts_at != known.starts_at:
+            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
+        before = None
+        if fact.starts_at is None:
+            before = self._take_place(fact, target, known.id, anew=moves)
         kind = "repeated" if before is None else "superseded"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
 
@@ -303,17 +309,6 @@ class Consolidation:
             found is not None and found.id != known.id and memories.holds_on(found, self.ctx.today)
         )
         return found if there else None
-
-    def _reschedule(self, fact: Fact, known: Memory, target: Memory | None) -> str | None:
-        """Move the first day of a memory that has not started; the value that it replaces by
-        that."""
-        moves = self._reschedules(fact, known)
-        if moves and fact.starts_at != known.starts_at:
-            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
-        if fact.starts_at is not None:
-            return None
-        before = self._supersede_rivals(fact, known.id) if moves else None
-        return self._replace_target(fact, target, known.id) or before
 
     def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
         """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
@@ -354,11 +349,10 @@ class Consolidation:
             return Change("repeated", known, fact.quotes)
         if fact.starts_at != known.starts_at:
             changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
-        before = self._supersede_rivals(fact, known.id)
-        before = self._replace_target(fact, target, known.id) or before
         changes.reactivate(
             self.ctx.tx, known, self.cause, instead_of=self._replaced_on_start(fact, target)
         )
+        before = self._take_place(fact, target, known.id)
         changes.count_repeat(self.ctx.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at)
         if fact.expires_at != known.expires_at:
             changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
@@ -371,15 +365,11 @@ class Consolidation:
         memory_id = self._add_row(fact, self._replaced_on_start(fact, target))
         for rival in self._rivals(fact.key, memory_id) if fact.starts_at is not None else ():
             memories.inherit_tags(self.ctx.tx, memory_id, rival.tags, self.cause)
-        newer = self._newer_statement(fact, target, memory_id)
-        if newer is not None:
-            new = self._reload(memory_id)
-            changes.deactivate(self.ctx.tx, new, "superseded", self.cause, replaced_by=newer.id)
-            return Change("added", self._reload(memory_id), fact.quotes)
-        before = self._supersede_rivals(fact, memory_id)
-        before = self._replace_target(fact, target, memory_id) or before
+        before = self._take_place(fact, target, memory_id)
         if before is not None:
             return Change("superseded", self._reload(memory_id), fact.quotes, before=before)
+        if not self._reload(memory_id).active:
+            return Change("added", self._reload(memory_id), fact.quotes)
         merged = self._merge_near(fact, memory_id)
         kind = "added" if merged is None else "merged"
         return Change(kind, self._reload(memory_id), fact.quotes, before=merged)
@@ -404,42 +394,32 @@ class Consolidation:
         history.add_evidence(self.ctx.tx, memory_id, fact.proofs)
         return memory_id
 
-    def _newer_statement(self, fact: Fact, target: Memory | None, new_id: int) -> Memory | None:
-        """A memory that was said later than this fact and replaces it, as when an old session is
-        read late."""
+    def _take_place(
+        self, fact: Fact, target: Memory | None, memory_id: int, *, anew: bool = True
+    ) -> str | None:
+        """Let a memory replace the one that its fact updates and, where it holds ``anew``, the
+        other values of its key; or be replaced by one that was said later, as when an old session
+        is read late. Gives the value that it replaces.
+
+        A plan replaces only another plan: it is compared with what holds on its first day.
+        """
+        aimed = target if fact.relation == "updates" and target is not None else None
+        there = [aimed] if aimed is not None and aimed.id != memory_id else []
         if fact.starts_at is not None:
-            return None  # they are compared on its first day
-        if fact.relation == "updates" and target is not None and target.said_at > fact.said_at:
-            return target
-        return self._newer_rival(fact, new_id)
-
-    def _replace_target(self, fact: Fact, target: Memory | None, new_id: int) -> str | None:
-        """Retire the memory that a fact updates; its value, or None where nothing is retired yet.
-        Of two that both start later, the one said later replaces the other at once."""
-        if fact.relation != "updates" or target is None or target.id == new_id:
-            return None
-        if target.said_at > fact.said_at:
-            return None
-        if fact.starts_at is not None and memories.holds_on(target, self.ctx.today):
-            return None
-        return self._supersede(target, new_id)
-
-    def _supersede(self, old: Memory, new_id: int) -> str | None:
-        """Retire a memory in favour of a new one; its value, None where it was retired before."""
-        if not self._reload(old.id).active:
-            return None  # it was retired as a rival before
-        changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=new_id)
-        return old.value
-
-    def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
-        """Retire the older values of a key that holds one; the value of the newest of them."""
-        before = None
-        rivals = self._rivals(fact.key, new_id) if fact.starts_at is None else ()
-        for rival in rivals:
-            if rival.said_at <= fact.said_at:
-                replaced = self._supersede(rival, new_id)
-                before = before or replaced
-        return before
+            there = [plan for plan in there if not memories.holds_on(plan, self.ctx.today)]
+        elif anew:
+            known = {memory_id, *(m.id for m in there)}
+            there += [m for m in self._rivals(fact.key, memory_id) if m.id not in known]
+            holding = (m for m in there if memories.holds_on(m, self.ctx.today))
+            newer = next((m for m in holding if m.said_at > fact.said_at), None)
+            if newer is not None:
+                new = self._reload(memory_id)
+                changes.deactivate(self.ctx.tx, new, "superseded", self.cause, replaced_by=newer.id)
+                return None
+        older = [m for m in there if m.said_at <= fact.said_at]
+        for old in older:
+            changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=memory_id)
+        return older[0].value if older else None
 
     def _newer_rival(self, fact: Fact, new_id: int | None = None) -> Memory | None:
         rivals = self._rivals(fact.key, new_id)
@@ -511,8 +491,8 @@ class Source:
 
 
 MANUAL = Source("user", ADDED_BY_HAND)
-INBOX = Source("user", "accepted from the inbox")
-KEPT_REFUSAL = Source("user", "kept anyway")
+INBOX = Source("user", ACCEPTED)
+KEPT_REFUSAL = Source("user", KEPT_ANYWAY)
 
 
 def session_end(session_id: int) -> Source:

@@ -21,6 +21,8 @@ from memchat.learn.candidate import Relation
 from memchat.types import InboxItem, Memory, MemoryType, Refusal
 
 ADDED_BY_HAND = "added by hand"
+ACCEPTED = "accepted from the inbox"
+KEPT_ANYWAY = "kept anyway"
 REJECTED = "you said no to it before"
 FORGOTTEN = "it was forgotten on request"
 BLANKED = "its words were forgotten meanwhile"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from memchat.db import apps, jobs, messages, sessions
 from memchat.db.apps import Context
 from memchat.facts import changes, history, memories
-from memchat.facts.fact import ADDED_BY_HAND
+from memchat.facts.fact import ACCEPTED, ADDED_BY_HAND, KEPT_ANYWAY
 from memchat.facts.history import Cause
 from memchat.facts.in_force import drop_replacement_question, is_single_valued, said_order
 from memchat.forget import purge, tombstones
@@ -162,21 +162,26 @@ class ConversationUndo:
         """Let the events of these messages count no more; the memories that this concerns. What
         replaced a memory that goes replaces what that one had replaced."""
         tx, touched = self.ctx.tx, set[int]()
-        past = history.events_of_messages(tx, self.message_ids)
-        past = [e for e in past if self.only in (None, e.memory_id, e.related_id)]
-        heirs = {i: self._heir(i) for i in self.gone}
+        said = history.events_of_messages(tx, self.message_ids)
+        past = {e.id: e for e in said if self.only in (None, e.memory_id, e.related_id)}
         replaced = [m.id for i in self.gone for m in changes.replaced_memories(tx, i)]
-        past += [e for i in replaced for e in history.events_of_memory(tx, i)]
-        for event in past:
-            if event.memory_id in self.gone or event.cause in _UNDONE:
+        retired = [e for i in replaced for e in history.events_of_memory(tx, i)]
+        past |= {e.id: e for e in retired if self._retired_by_gone(e)}
+        there = {m.id: m for m in self._there({e.memory_id for e in past.values()})}
+        for event in past.values():
+            memory = there.get(event.memory_id)
+            if memory is None or memory.id in self.gone or event.cause in _UNDONE:
                 continue
-            heir = heirs.get(event.related_id or 0) if event.kind in _RETIRING else None
-            if heir is not None:
+            touched.add(memory.id)
+            heir = self._heir(event.related_id) if self._retired_by_gone(event) else None
+            if heir is not None and not is_single_valued(memory.key):
                 history.set_related(tx, event.id, heir)
-            elif event.message_id in self.message_ids or event.related_id in heirs:
+            else:
                 self._take_back_one(event)
-            touched.add(event.memory_id)
         return touched
+
+    def _retired_by_gone(self, event: Event) -> bool:
+        return event.kind in _RETIRING and event.related_id in self.gone
 
     def _take_back_one(self, event: Event) -> None:
         memory = memories.get(self.ctx.tx, self.ctx.scope.ids, event.memory_id)
@@ -189,9 +194,9 @@ class ConversationUndo:
             self._remove_tags(memory, event)
         history.set_cause(self.ctx.tx, event.id, TAKEN_BACK)
 
-    def _heir(self, memory_id: int) -> int | None:
+    def _heir(self, memory_id: int | None) -> int | None:
         """What has replaced a memory that goes, and stays itself."""
-        seen, heir = set[int](), memory_id
+        seen, heir = set[int](), memory_id or 0
         while heir in self.gone and heir not in seen:
             seen.add(heir)
             heir = self.gone[heir].replaced_by or 0
@@ -234,16 +239,9 @@ class ConversationUndo:
                     put(self.ctx.tx, memory, getattr(state, name), self._cause)
             over = state.expires_at is not None and state.expires_at < self.ctx.today
             begun = state.starts_at is None or state.starts_at <= self.ctx.today
-            if state.reason is None and over and (memory.active or one_value):
-                continue  # the next sweep marks it
-            if (
-                state.reason is None
-                and one_value
-                and begun
-                and memory.inactive_reason == "superseded"
-            ):
-                continue
-            reason = state.reason or ("expired" if over else None)
+            if state.reason is None and one_value and begun and _is_superseded(memory):
+                continue  # ``_let_one_hold`` decides
+            reason = state.reason or ("expired" if over and not memory.active else None)
             self._put(memory, reason, state.replaced_by if state.replaced_by in there else None)
 
     def _put(self, memory: Memory, reason: str | None, replaced_by: int | None) -> None:
@@ -265,7 +263,7 @@ class ConversationUndo:
         was said next."""
         today = self.ctx.today
         begun = [m for m in rows if m.starts_at is None or m.starts_at <= today]
-        chain = [m for m in begun if m.active or m.inactive_reason == "superseded"]
+        chain = [m for m in begun if m.active or _is_superseded(m)]
         chain.sort(key=said_order)
         holding = [m for m in chain if memories.holds_on(m, today)]
         ended = [m for m in begun if m.inactive_reason == "ended"]
@@ -290,10 +288,10 @@ class ConversationUndo:
         ]
 
     def _values(self, app_id: int, key: str) -> list[Memory]:
-        """The values of a key, but for those that are merged, forgotten, or go."""
+        """The values of a key, in use or not, but for those that are hidden or go."""
         found = memories.of_key(self.ctx.tx, [app_id], key)
-        out = ("merged", "forgotten")
-        return [m for m in found if m.id not in self.gone and m.inactive_reason not in out]
+        hidden = memories.FORGOTTEN
+        return [m for m in found if m.id not in self.gone and m.inactive_reason != hidden]
 
     def _was_coming(self, event: Event) -> bool:
         """Whether a value was replaced before its first day."""
@@ -307,10 +305,13 @@ class ConversationUndo:
         return at.astimezone(self.ctx.zone).date()
 
     def _update_said_at(self, memory_id: int) -> None:
-        """Date a memory by the messages that still prove it, or by what the user did by hand."""
+        """Date a memory by the messages that still prove it, and by what the user did by hand; a
+        yes from the inbox counts where no message is left."""
         left = [p.said_at for p in self._other_proofs(memory_id)]
+        causes = _SAID_BY_HAND if left else (*_SAID_BY_HAND, ACCEPTED, KEPT_ANYWAY)
         past = history.events_of_memory(self.ctx.tx, memory_id)
-        left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
+        left += [e.at for e in past if e.actor == "user" and e.cause in causes]
+        left += history.value_edits(self.ctx.tx, [memory_id]).values()
         if left:
             changes.set_columns(self.ctx.tx, memory_id, said_at=max(left), last_seen_at=max(left))
 
@@ -330,6 +331,10 @@ class ConversationUndo:
 
     def _scope(self, memory: Memory) -> int:
         return memories.app_id_of(self.ctx.tx, memory.id)
+
+
+def _is_superseded(memory: Memory) -> bool:
+    return memory.inactive_reason == "superseded"
 
 
 def _given_tags(event: Event) -> set[str]:

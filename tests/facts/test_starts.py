@@ -287,6 +287,23 @@ def test_a_plan_that_is_there_early_replaces_what_it_was_to_replace(mc, clock) -
     assert in_force(mc, "standup_time") == ["10:00"]
 
 
+def test_what_is_read_late_holds_until_the_plan_that_it_speaks_of_begins(mc, clock) -> None:
+    porto = known(tell(mc, "Porto", starts_at=on(6)))
+    link = {"relation": "updates", "target_id": porto.id}
+    tell(mc, "Leeds", said_at=NOON - timedelta(days=3), **link)
+    assert (in_force(mc), coming(mc)) == (["Leeds"], ["Porto"])
+    clock.advance(days=6)
+    assert in_force(mc) == ["Porto"]
+
+
+def test_a_plan_that_is_there_early_by_words_read_late_replaces_nothing_newer(mc, clock) -> None:
+    clock.advance(days=2)
+    tell(mc, "Leeds")
+    for starts_at in (on(6), None):
+        tell(mc, "Porto", said_at=NOON, starts_at=starts_at)
+    assert (in_force(mc), coming(mc)) == (["Leeds"], [])
+
+
 def test_forgetting_what_is_to_come_leaves_no_word_of_it(mc, clock) -> None:
     tell(mc, "Leeds")
     porto = known(tell(mc, "Porto", starts_at=on(5)))
