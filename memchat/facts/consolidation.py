@@ -1,22 +1,14 @@
-"""What a new fact does to the facts that are stored.
+"""What a new fact does to the facts that are stored, the one way into the store.
 
-The first rule that applies decides: it ends a known fact; it repeats one, in the same or equal
-words; it was forgotten on request; it would change what the user entered, and waits for their yes;
-it replaces the fact it updates; it replaces the other value of a key that holds one; it is merged
-with a near copy of equal meaning; it is new. A fact that starts later replaces nothing before its
-day. What is replaced or merged stays as an inactive row, with the reason and a link, and can be
-restored. Nearness of vectors alone never decides.
-
-Changes that wait for the user's yes: of what they entered, pinned, share or had forgotten.
-
-Which near copies of a fact are the same fact.
-
-The one way of facts into the store, wherever they come from.
-
-A model's candidates are first judged by the gate (``gate.judge``), and the doubtful ones by a
-second look of the model (``extraction.second_look``). Both run before the transaction that writes,
-because a model may take minutes. The ``Source`` of facts says what differs: what the user enters or
-accepts needs no gate, and is stored even if it was forgotten before.
+A model's candidates are judged before, outside the transaction that writes: a model may take
+minutes. What the user enters or accepts needs no judging, and is stored even if it was forgotten
+before; the ``Source`` of facts says which it is. The first rule that applies decides: the fact ends
+a known one; it repeats one, in the same or equal words; it was forgotten on request; it would
+change what the user entered, and waits for their yes; it replaces the fact it updates; it replaces
+the other value of a key that holds one; it is merged with a near copy of equal meaning; it is new.
+A fact that starts later replaces nothing before its day. What is replaced or merged stays as an
+inactive row, with the reason and a link, and can be restored. Nearness of vectors alone never
+decides.
 """
 
 from __future__ import annotations
@@ -198,12 +190,6 @@ class Consolidation:
     def apply(self, fact: Fact) -> Change:
         """Store one fact, and say what that did."""
         apply_due_dates(self.ctx)
-        if fact.detail is not None:
-            explained = replace(self.cause, detail=fact.detail)
-            return replace(self, cause=explained)._apply(replace(fact, detail=None))
-        return self._apply(fact)
-
-    def _apply(self, fact: Fact) -> Change:
         if fact.starts_at is not None and fact.starts_at <= self.ctx.today:
             fact = replace(fact, starts_at=None)
         common = set(fact.cues).difference(cues.distinctive(self.ctx.tx, self._own, fact.cues))
@@ -536,7 +522,7 @@ def ingest(
         else:
             if source.is_user:
                 allow_again(ctx, fact)
-            cause = _cause(ctx, source, fact)
+            cause = replace(_cause(ctx, source, fact), detail=fact.detail)
             change = Consolidation(ctx, cause, merge_threshold, done.written).apply(fact)
             if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
                 change = replace(change, memory=_tagged(ctx, change.memory, fact, cause))

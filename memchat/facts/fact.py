@@ -1,7 +1,4 @@
-"""A fact on its way into the store, and what is kept of one that waits or is refused.
-
-What the user is asked to say yes to: an item of the inbox, or a refusal that they may keep.
-"""
+"""A fact on its way into the store, and what is kept of one that waits for a yes or is refused."""
 
 from __future__ import annotations
 

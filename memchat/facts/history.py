@@ -1,6 +1,6 @@
-"""The history of each memory. People read it, and the vector index follows it to stay current.
+"""The history of each memory, and which words of which message prove it.
 
-Which words of which message prove a memory.
+People read the history, the vector index follows it to stay current, and undoing replays it.
 """
 
 from __future__ import annotations

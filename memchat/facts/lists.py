@@ -1,13 +1,5 @@
-"""Lists and counts of memories: by status and type, and by first and last days.
-
-Figures about the memories of a scope, each one query.
-
-Where memories come from: a conversation, and the app that they were kept in before.
-
-The lists of facts that prompts contained whatever was asked, each stored once a conversation.
-
-How often memories were found for a message, and how often they were sent to a model.
-"""
+"""Lists and figures of memories: by status, type and days, where they come from, which lists of
+them prompts contained whatever was asked, and how often each was found or sent to a model."""
 
 from __future__ import annotations
 

@@ -1,18 +1,8 @@
-"""Single memories, and those with one key, read within a scope.
+"""Memories as rows, read within a scope, with their tags.
 
 A memory is unique by scope and sha1, active or not: a fact that is said again after another took
-its place gets its old row back.
-
-Memories as rows: what to select, and the record that a row makes.
-
-A fact about to be written, and the hashes it is known by.
-
-Which facts hold on a day, as far as their first and last days decide it.
-
-A row says what was true when it was written. Since then a value may have begun or ended.
-``ValuesInForce`` has these changes before they are written to the rows.
-
-Tags of memories. A row of a memory is read together with its tags (``memory_rows``).
+its place gets its old row back. A row says what was true when it was written; a value may have
+begun or ended since, and ``ValuesInForce`` has these changes before they are written to the rows.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class ConversationUndo:
                 continue
             touched.add(memory.id)
             heir = self._heir(event.related_id) if self._retired_by_gone(event) else None
-            if heir is not None and not is_single_valued(memory.key):
+            if heir not in (None, memory.id) and not is_single_valued(memory.key):
                 history.set_related(tx, event.id, heir)
             else:
                 self._take_back_one(event)
@@ -196,11 +196,11 @@ class ConversationUndo:
 
     def _heir(self, memory_id: int | None) -> int | None:
         """What has replaced a memory that goes, and stays itself."""
-        seen, heir = set[int](), memory_id or 0
-        while heir in self.gone and heir not in seen:
-            seen.add(heir)
-            heir = self.gone[heir].replaced_by or 0
-        return heir if heir and heir not in seen else None
+        seen: set[int | None] = set()
+        while memory_id in self.gone and memory_id not in seen:
+            seen.add(memory_id)
+            memory_id = self.gone[memory_id].replaced_by
+        return None if memory_id in seen else memory_id
 
     def _remove_tags(self, memory: Memory, event: Event) -> None:
         """Remove the tags that an event gave, but for those that were given again since."""
@@ -214,11 +214,11 @@ class ConversationUndo:
     def _replay(self, rows: Sequence[Memory]) -> None:
         """Make memories, all values of a key that holds one or a single other one, what their
         remaining events make of them. Which of several values holds is not decided here."""
+        one_value = is_single_valued(rows[0].key) if rows else False
         past = {
             m.id: [e for e in history.events_of_memory(self.ctx.tx, m.id) if e.cause not in _UNDONE]
             for m in rows
         }
-        one_value = is_single_valued(rows[0].key) if rows else False
         counts = self._was_coming if one_value else bool
         states = {
             i: replayed(e for e in events if e.kind != "supersede" or counts(e))
@@ -234,6 +234,8 @@ class ConversationUndo:
         )
         for memory in rows:
             state = states[memory.id]
+            if not any(e.kind == "add" for e in past[memory.id]):
+                continue  # its beginning is not known, so there is nothing to replay
             for name, put in (("expires_at", changes.set_expiry), ("starts_at", changes.set_start)):
                 if getattr(state, name) != getattr(memory, name):
                     put(self.ctx.tx, memory, getattr(state, name), self._cause)
