@@ -121,12 +121,11 @@ def _decide_values(
                 displaced[memory.id] = winner.id
         return
     over = [m for m in active if _is_over(m, today)]
-    before = [
-        m for m in rows if memories.holds_on(m, today) and _replaced_by_expired(m, rows, today)
-    ]
-    if over and before:
+    others = [m for m in rows if memories.holds_on(m, today) and m.inactive_reason != "merged"]
+    before = max(others, key=said_order, default=None)
+    if over and before and before.inactive_reason == "superseded" and before.replaced_by:
         # After "in Porto until the end of the month" the city before it holds again.
-        back[max(over, key=said_order).id] = max(before, key=said_order).id
+        back[max(over, key=said_order).id] = before.id
 
 
 def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
@@ -135,19 +134,6 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
     mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
     learned = newer.starts_at is not None and newer.created_by in LEARNED
     return mine and learned and not newers
-
-
-def _replaced_by_expired(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
-    """Whether a memory was replaced, and all that replaced it has expired."""
-    by_id = {m.id: m for m in rows}
-    seen: set[int] = set()
-    found: Memory | None = memory
-    while found is not None and found.inactive_reason == "superseded" and found.id not in seen:
-        seen.add(found.id)
-        found = by_id.get(found.replaced_by or 0)
-    if found is None or found is memory:
-        return False
-    return found.inactive_reason == "expired" or (found.active and _is_over(found, today))
 
 
 def _target(

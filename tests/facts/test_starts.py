@@ -204,6 +204,19 @@ def test_what_ends_before_a_value_comes_leaves_its_place_to_the_one_before(mc, c
     assert in_force(mc) == ["Porto"]
 
 
+def test_a_value_for_a_while_gives_its_place_back_in_whatever_words_it_is_told(mc, clock) -> None:
+    tell(mc, "Leeds")
+    clock.advance(days=1)
+    porto = known(tell(mc, "Porto", expires_at=on(5)))
+    clock.advance(days=1)
+    link = {"relation": "same", "target_id": porto.id}
+    assert tell(mc, "Porto near the river", expires_at=on(5), **link).kind == "merged"
+    clock.advance(days=4)
+    assert in_force(mc) == ["Leeds"]
+    mc.jobs.run()
+    assert in_force(mc) == ["Leeds"]
+
+
 def test_an_end_that_is_said_for_a_later_day_comes_on_it(mc, clock) -> None:
     job = known(tell(mc, "cook", key="job"))
     done = tell(mc, "", key="job", relation="ends", target_id=job.id, starts_at=on(10))
