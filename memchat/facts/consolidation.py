@@ -41,6 +41,7 @@ from memchat.facts.in_force import (
     in_words,
     is_single_valued,
     planned_target,
+    replaced_by_plan,
     values_of_key,
 )
 from memchat.facts.inbox import NewInboxItem
@@ -287,14 +288,9 @@ class Consolidation:
         """The memory that a planned value was to replace, where that value is now said to hold
         already."""
         spoken_of = target is not None and target.id != known.id
-        linked = planned_target(self.ctx.tx, known.id)
-        if fact.starts_at is not None or is_single_valued(known.key) or spoken_of or linked is None:
+        if fact.starts_at is not None or is_single_valued(known.key) or spoken_of:
             return None
-        found = changes.current(self.ctx.tx, self.ctx.scope.ids, [linked]).get(linked)
-        there = (
-            found is not None and found.id != known.id and memories.holds_on(found, self.ctx.today)
-        )
-        return found if there else None
+        return replaced_by_plan(self.ctx.tx, self.ctx.scope.ids, known, self.ctx.today, {})
 
     def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
         """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
@@ -327,8 +323,8 @@ class Consolidation:
         winner = changes.current(self.ctx.tx, self.ctx.scope.ids, [known.id]).get(known.id)
         if winner is not None and known.inactive_reason == "merged":
             return self._repeat(fact, winner)
-        overtaken = winner if winner is not None else self._newer_rival(fact)
-        late = overtaken is not None and overtaken.said_at > fact.said_at
+        others = self._rivals(fact.key, known.id) if winner is None else [winner]
+        late = any(other.said_at > fact.said_at for other in others)
         over = known.inactive_reason == "ended" and known.last_seen_at > fact.said_at
         if over or (late and fact.starts_at is None):
             history.add_evidence(self.ctx.tx, known.id, fact.proofs)
@@ -406,10 +402,6 @@ class Consolidation:
         for old in older:
             changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=memory_id)
         return older[0].value if older else None
-
-    def _newer_rival(self, fact: Fact, new_id: int | None = None) -> Memory | None:
-        rivals = self._rivals(fact.key, new_id)
-        return next((rival for rival in rivals if rival.said_at > fact.said_at), None)
 
     def _rivals(self, key: str, new_id: int | None) -> list[Memory]:
         """The other values of a key that holds one."""

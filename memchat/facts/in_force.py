@@ -7,7 +7,7 @@ pass without anything being written: ``as_of`` computes the state for readers, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
@@ -40,7 +40,7 @@ def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> ValuesInForce:
         _decide_values(rows, today, displaced, back)
     for memory in due:
         if not is_single_valued(memory.key) and memories.holds_on(memory, today):
-            target = _target(tx, app_ids, memory, displaced, today)
+            target = replaced_by_plan(tx, app_ids, memory, today, displaced)
             if target is not None:
                 loser, winner = sorted((memory, target), key=said_order)
                 if _needs_confirmation(loser, winner):
@@ -107,6 +107,32 @@ def planned_target(tx: Connection, memory_id: int) -> int | None:
     return past[-1].related_id if past else None
 
 
+def replaced_by_plan(
+    tx: Connection,
+    app_ids: Sequence[int],
+    plan: Memory,
+    today: date,
+    displaced: Mapping[int, int],
+) -> Memory | None:
+    """The memory that one with a later first day was said to replace, as it is now, unless that is
+    done. ``displaced`` are memories that are replaced today, though it is not written down yet."""
+    linked = planned_target(tx, plan.id)
+    if linked is None:
+        return None
+    done = any(
+        e.kind == "supersede" and e.related_id == plan.id
+        for e in history.events_of_memory(tx, linked)
+    )
+    if done:
+        return None
+    found = changes.current(tx, app_ids, [linked]).get(linked)
+    while found is not None and found.id in displaced:
+        found = memories.get(tx, app_ids, displaced[found.id])
+    if found is None or found.id == plan.id or not memories.holds_on(found, today):
+        return None
+    return found
+
+
 def _decide_values(
     rows: Sequence[Memory], today: date, displaced: dict[int, int], back: dict[int, int]
 ) -> None:
@@ -134,31 +160,6 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
     mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
     learned = newer.starts_at is not None and newer.created_by in LEARNED
     return mine and learned and not newers
-
-
-def _target(
-    tx: Connection,
-    app_ids: Sequence[int],
-    memory: Memory,
-    displaced: dict[int, int],
-    today: date,
-) -> Memory | None:
-    """The memory that one whose first day has come was said to replace, unless that is done."""
-    linked = planned_target(tx, memory.id)
-    if linked is None:
-        return None
-    done = any(
-        e.kind == "supersede" and e.related_id == memory.id
-        for e in history.events_of_memory(tx, linked)
-    )
-    if done:
-        return None
-    found = changes.current(tx, app_ids, [linked]).get(linked)
-    while found is not None and found.id in displaced:
-        found = memories.get(tx, app_ids, displaced[found.id])
-    if found is None or found.id == memory.id or not memories.holds_on(found, today):
-        return None
-    return found
 
 
 def _ask_user(ctx: Context, memory: Memory, winner: Memory) -> None:
