@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast, get_args
 
 from sqlalchemy import Connection
 
@@ -45,6 +45,7 @@ from memchat.types import (
     Memory,
     MemoryChanges,
     MemoryOrigin,
+    MemoryStatus,
     MemoryType,
     OnProgress,
     Progress,
@@ -110,7 +111,6 @@ def batches(
             progress(Progress(first + len(batch), len(ids), monotonic() - began))
 
 
-STATUSES = ("active", "inactive", "expired", "expiring", "all", *unembedded.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
 
@@ -456,7 +456,7 @@ class Memories(Room):
 
 
 def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> Wanted:
-    check_choice(status, STATUSES, "status")
+    check_choice(status, get_args(MemoryStatus), "status")
     check_choice(type or "fact", MEMORY_TYPES, "type")
     types = (cast(MemoryType, type),) if type else ()
     sort = "ending first" if status == "expiring" else "newest"

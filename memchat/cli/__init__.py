@@ -20,24 +20,21 @@ import typer
 from memchat.cli import (
     apps,
     backup,
-    chat_loop,
+    chat,
+    command,
     inbox,
     jobs,
-    keys,
     log,
     mcp,
     memories,
     notes,
-    options,
     output,
-    services,
     sessions,
     system,
 )
-from memchat.cli.options import ENV_FILE, group
 from memchat.errors import MemChatError
 
-app = group(
+app = command.group(
     "A chat assistant that remembers: typed, expiring, inspectable memory on your disk.\n\n"
     "`memchat demo` shows what it does, `memchat chat` begins a conversation."
 )
@@ -75,13 +72,13 @@ def root(
     """What holds for every command."""
     log.VERBOSE.set(verbose)
     system.tell_misspelt(os.environ)
-    ENV_FILE.set(None if env_file is None else system.env_file(env_file))
+    command.ENV_FILE.set(None if env_file is None else system.env_file(env_file))
 
 
 app.command()(system.demo)
-app.command()(chat_loop.chat)
+app.command()(chat.chat)
 app.command()(system.ui)
-app.command()(chat_loop.recall)
+app.command()(chat.recall)
 app.command()(sessions.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(notes.app, name="notes")
@@ -91,18 +88,18 @@ app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
 app.command()(jobs.worker)
 app.command()(jobs.backfill)
-app.add_typer(services.app, name="services")
+app.add_typer(jobs.services, name="services")
 app.command()(system.audit)
 app.command()(backup.export)
 app.command("import")(backup.import_)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(mcp.app, name="mcp")
-app.add_typer(keys.app, name="keys")
+app.add_typer(system.keys, name="keys")
 app.add_typer(backup.app, name="backup")
 app.command()(backup.restore)
 app.command()(backup.wipe)
-app.command()(options.completion)
+app.command()(command.completion)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -174,8 +171,8 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
-    if options.asked():
-        options.prepare()
+    if command.asked():
+        command.prepare()
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

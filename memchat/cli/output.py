@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from typing import Any, TextIO, TypeVar
 from zoneinfo import ZoneInfo
@@ -90,7 +90,6 @@ def _columns(c: str) -> int:
 
 Found = TypeVar("Found", Hit, NoteHit)
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
 TARGETS = {
     "extract": "session",
     "verify": "session",
@@ -328,19 +327,23 @@ def memory_state(memory: Memory, today: date) -> str:
     return "coming" if memory.starts_at and memory.starts_at > today else "active"
 
 
-def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...]:
-    """A memory under MEMORY_HEADINGS; ``today`` is the user's day."""
-    state = memory_state(memory, today)
-    return (
-        memory.id,
-        memory.memory_type,
-        memory.key,
-        memory.value,
-        f"{state}, sensitive" if memory.sensitive else state,
-        memory.said_at.astimezone(zone).date(),
-        days(memory),
-        app_name(memory.app),
-    )
+def memory_columns(zone: ZoneInfo) -> dict[str, Callable[[Memory], object]]:
+    """The columns of a list of memories, with the days of the user's zone."""
+    today = datetime.now(zone).date()
+
+    def state(memory: Memory) -> str:
+        return memory_state(memory, today) + (", sensitive" if memory.sensitive else "")
+
+    return {
+        "id": lambda memory: memory.id,
+        "type": lambda memory: memory.memory_type,
+        "key": lambda memory: memory.key,
+        "value": lambda memory: memory.value,
+        "state": state,
+        "said": lambda memory: memory.said_at.astimezone(zone).date(),
+        "until": days,
+        "app": lambda memory: app_name(memory.app),
+    }
 
 
 def days(memory: Memory) -> str:

@@ -106,7 +106,7 @@ DECLINED = "minilm-declined"
 
 def confirm_download(*, yes: bool) -> None:
     """Say what is downloaded from where, and return if the person agrees or nothing is needed."""
-    from memchat.cli.options import confirm
+    from memchat.cli.command import confirm
     from memchat.providers import downloads
     from memchat.providers.local import fetched_folder
 
