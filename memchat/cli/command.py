@@ -116,7 +116,7 @@ def user_name() -> str:
     """
     import getpass
 
-    from memchat.config.names import USER
+    from memchat.config.keys import USER
     from memchat.config.sources import collect
 
     if asked():  # no file needs to be read then, and none may be in the way
@@ -466,7 +466,7 @@ def edited(text: str) -> str:
     import subprocess
     import tempfile
 
-    from memchat.config.names import without_secrets
+    from memchat.config.keys import without_secrets
 
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command or not sys.stdin.isatty():

@@ -94,7 +94,7 @@ def doctor(
 @command(without="user app")
 def config(call: Call) -> None:
     """Show every setting, and where its value came from."""
-    from memchat.config.names import ADDRESS_NAMES
+    from memchat.config.keys import ADDRESS_NAMES
     from memchat.config.settings import VARIABLES
 
     set_to = settings()

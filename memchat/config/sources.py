@@ -26,8 +26,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memchat.config import files, keys
 from memchat.config.files import default_home
-from memchat.config.keys import ENVIRONMENT, Keys, choose_models
-from memchat.config.names import ADDRESS_NAMES, KEY_NAMES, USER, closest, synonyms
+from memchat.config.keys import (
+    ADDRESS_NAMES,
+    ENVIRONMENT,
+    KEY_NAMES,
+    USER,
+    Keys,
+    choose_models,
+    closest,
+    synonyms,
+)
 from memchat.config.settings import HOME, VARIABLES, Settings, parse
 from memchat.errors import ConfigError
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from memchat import disk
 from memchat.config import Settings
 from memchat.config import files as config_files
-from memchat.config.names import without_secrets
+from memchat.config.keys import without_secrets
 from memchat.errors import (
     ConfigError,
     InputError,

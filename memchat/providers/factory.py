@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memchat.config import Settings
-from memchat.config.keys import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, WORDS_ONLY, embedding_name
-from memchat.config.names import ADDRESSES, KEYS, provider_of
+from memchat.config.keys import (
+    ADDRESSES,
+    KEYS,
+    MINILM,
+    OFFLINE_CHAT,
+    OFFLINE_EXTRACT,
+    WORDS_ONLY,
+    embedding_name,
+    provider_of,
+)
 from memchat.config.settings import address
 from memchat.errors import ConfigError, ServiceError
 from memchat.providers.downloads import FASTEMBED, bare_name, model_folder
