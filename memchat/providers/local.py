@@ -214,10 +214,15 @@ def _remember(memo: Path, seen: dict[str, str | int]) -> None:
             draft.unlink(missing_ok=True)
 
 
+def sha256(path: Path) -> str:
+    """The digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _check(path: Path) -> None:
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256(path)
     except OSError as error:
         raise ConfigError(f"{path.name} of the built-in model cannot be read: {error}") from error
     if digest != DIGESTS[path.name]:
