@@ -21,9 +21,9 @@ from memchat.api.room import (
     Room,
     check_choice,
     check_count,
-    memory_cursor,
-    memory_place,
     no_memory,
+    page_of,
+    place_of,
 )
 from memchat.db import jobs
 from memchat.db.apps import Context
@@ -168,7 +168,9 @@ class Memories(Room):
         before.
         """
         check_count(limit)
-        after = memory_place(cursor, with_end=status == "expiring")
+        after = None if cursor is None else lists.Position(*place_of(cursor, parts=3))
+        if after is not None and after.expires_at is None and status == "expiring":
+            raise InputError("this cursor is of a list of another status")
         with self._database.read() as tx:
             found = lists.listed(
                 tx,
@@ -178,8 +180,7 @@ class Memories(Room):
                 by=self._in_days(within),
                 part=Slice(limit + 1, after=after),
             )
-        more = len(found) > limit > 0
-        return Page(found[:limit], memory_cursor(found[limit - 1]) if more else None)
+        return page_of(found, limit, lambda one: (one.said_at, one.id, one.expires_at))
 
     def count(
         self,

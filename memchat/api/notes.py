@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from memchat.api.note_files import NoteWriting, bound
 from memchat.api.results import Changed, FileChange, FilesAdded
-from memchat.api.room import Page, Room, check_choice, check_count, note_cursor, note_place
+from memchat.api.room import Page, Room, check_choice, check_count, page_of, place_of
 from memchat.assembly import Assembly
 from memchat.db import usage
 from memchat.errors import InputError, NotFound, StoreError
@@ -240,13 +240,12 @@ class Notes(Room):
         bound when a note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
         wanted = Filter(type=type, since=bound(since), until=bound(until))
-        before = note_place(cursor)
+        before = None if cursor is None else place_of(cursor)[:2]
         with self._database.read() as tx:
             found = rows.listed(
                 tx, self._own(tx), wanted, limit=limit + 1, before=before, search=query.strip()
             )
-        more = len(found) > limit > 0
-        return Page(found[:limit], note_cursor(found[limit - 1]) if more else None)
+        return page_of(found, limit, lambda one: (one.created_at, one.id))
 
     def search(
         self,

@@ -1,9 +1,5 @@
-"""One person in one app: every verb on what is remembered of them.
-
-Adding a conversation that another program holds: stored, and read as a chat of memchat is.
-
-Which turns of a conversation are known, when another program sends it or a part of it again.
-"""
+"""One person in one app: every verb on what is remembered of them, and adding a conversation that
+another program holds, all of it or again in parts."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from memchat.api.notes import Notes
 from memchat.api.results import Answer, Changed, Deleted, Exported, PromptContext
 from memchat.api.room import Room, check_count
 from memchat.api.sessions import Incoming, Messages, Sessions
-from memchat.api.store import Apps, Background
+from memchat.api.store import Apps
 from memchat.assembly import Assembly
 from memchat.db import apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError, ProviderError, StoreError
@@ -46,6 +42,7 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
+    from memchat.api.memchat import Background
     from memchat.chat import Chat
 
 

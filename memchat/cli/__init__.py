@@ -42,13 +42,20 @@ app = command.group(
 )
 
 
+def _version(wanted: bool) -> None:
+    """Print the version and stop, where it is asked for."""
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"memchat {version('memchat')}")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", is_eager=True, callback=system.version, help="Print the version."
-        ),
+        typer.Option("--version", is_eager=True, callback=_version, help="Print the version."),
     ] = False,
     env_file: Annotated[
         Path | None,
@@ -72,9 +79,17 @@ def root(
     ] = 0,
 ) -> None:
     """What holds for every command."""
+    from memchat.config.sources import misspelt, read_env_file
+
     command.VERBOSE.set(verbose)
-    system.tell_misspelt(os.environ)
-    command.ENV_FILE.set(None if env_file is None else system.env_file(env_file))
+    found = None if env_file is None else read_env_file(env_file)
+    command.ENV_FILE.set(found)
+    if found is not None and found.ignored:
+        output.notice(
+            f"ignored in {found.name}, as memchat knows no such names: {', '.join(found.ignored)}"
+        )
+    for line in [*misspelt(os.environ), *misspelt(found.ignored if found is not None else ())]:
+        output.notice(line)
 
 
 app.command()(system.demo)

@@ -257,7 +257,7 @@ def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
 
 def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) -> bool:
     """Do what stands behind a slash; False for what is a turn of the conversation."""
-    from memchat.api.chat_commands import keep_note, last_reply
+    from memchat.api.sessions import keep_note, last_reply
     from memchat.chat import slash
 
     if command.name == "help":
@@ -278,7 +278,7 @@ def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) 
 
 def _offer_note(conversation: Chat) -> None:
     """Say how to keep the message that was just sent, where it is long."""
-    from memchat.api.chat_commands import last_long
+    from memchat.api.sessions import last_long
 
     said = [turn for turn in conversation.turns if turn.role == "user" and turn.id]
     if said and last_long(said) == said[-1]:

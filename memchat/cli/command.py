@@ -287,8 +287,9 @@ class Call:
     def known(self) -> Person:
         """The person in an app that something is read or deleted in. Raises NotFound for an app
         that was named and that they do not have."""
-        there = (one.name for one in self.person.apps.list())
-        if self.app != DEFAULT_APP and self.app not in there:
+        if self.app != DEFAULT_APP and self.app not in [
+            one.name for one in self.person.apps.list()
+        ]:
             raise NotFound(f"{self.user} has no app {self.app!r}; see memchat apps list")
         return self.person
 

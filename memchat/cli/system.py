@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from importlib import import_module, util
 from importlib.resources import files
 from itertools import groupby
@@ -31,16 +30,6 @@ from memchat.types.upkeep import FindingKind
 
 if TYPE_CHECKING:
     from memchat.config import Settings
-    from memchat.config.sources import EnvFile
-
-
-def version(wanted: bool) -> None:
-    """Print the version and stop, where it is asked for."""
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"memchat {version('memchat')}")
-        raise typer.Exit
 
 
 @command(without="user app as_json")
@@ -122,27 +111,6 @@ def config(call: Call) -> None:
         record=dict,
     )
     for line in [*set_to.redirect_warnings(), *_unread()]:
-        output.notice(line)
-
-
-def env_file(path: Path) -> EnvFile:
-    """The file that ``--env-file`` names, after one line on what in it memchat does not know."""
-    from memchat.config.sources import read_env_file
-
-    found = read_env_file(path)
-    if found.ignored:
-        output.notice(
-            f"ignored in {found.name}, as memchat knows no such names: {', '.join(found.ignored)}"
-        )
-    tell_misspelt(found.ignored)
-    return found
-
-
-def tell_misspelt(names: Iterable[str]) -> None:
-    """Name the variables that were meant to be memchat's, by their beginning, and are not."""
-    from memchat.config.sources import misspelt
-
-    for line in misspelt(names):
         output.notice(line)
 
 

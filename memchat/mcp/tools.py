@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import anyio.from_thread
 import anyio.lowlevel
@@ -38,7 +38,7 @@ from memchat.mcp.results import (
     Source,
     WrittenResult,
 )
-from memchat.types import Note, NoteSource, Progress, SessionQuote
+from memchat.types import MemoryType, Note, NoteSource, Progress, SessionQuote
 
 if TYPE_CHECKING:
     from memchat.api.clients import ClientAccess
@@ -139,7 +139,6 @@ Tags = Annotated[
 AllTags = Annotated[
     tuple[str, ...], Field(description="Only memories that have each of these tags")
 ]
-MemoryType = Literal["preference", "profile", "fact", "other"]
 Kind = Annotated[
     MemoryType,
     Field(
