@@ -27,6 +27,7 @@ from memchat.db.jobs import DeadHolder
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.search.vector_index import FOLDER
 from memchat.types import (
+    MOST_BATCH,
     AppInfo,
     Backup,
     CuePlan,
@@ -371,10 +372,6 @@ def _delete(paths: Sequence[Path]) -> None:
                 f"{error.filename or path} cannot be deleted ({error.strerror}); "
                 "run memchat wipe again once it can"
             ) from error
-
-
-MOST_BATCH = 2048
-"""Texts that any provider takes in one request."""
 
 
 class Jobs:

@@ -54,8 +54,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool,
-        typer.Option("--version", is_eager=True, callback=_version, help="Print the version."),
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
     env_file: Annotated[
         Path | None,

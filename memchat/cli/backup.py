@@ -25,7 +25,7 @@ from memchat.cli.command import (
     settings,
     text_out,
 )
-from memchat.cli.progress import ProgressLine
+from memchat.cli.output import ProgressLine
 from memchat.types import REFUSED_MOST, RestorePlan, counted, counted_records, to_json
 
 if TYPE_CHECKING:

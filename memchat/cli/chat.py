@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from typer import Argument, BadParameter, Option
 
-from memchat.cli import output, progress, sessions
+from memchat.cli import output, sessions, system
 from memchat.cli.command import All, Call, Limit, WithTags, command, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
@@ -89,9 +89,7 @@ def chat(
         False, "--continue", "-c", help="Go on with the latest session of the app."
     ),
     once: bool = Option(
-        False,
-        "--once",
-        help="Answer one question with what is remembered; learn nothing.",
+        False, "--once", help="Answer one question with what is remembered; learn nothing."
     ),
 ) -> None:
     """Talk; when the conversation ends, what matters is remembered.
@@ -113,7 +111,7 @@ def chat(
         return
     if question is not None:
         raise BadParameter("a question goes with --once; without it the chat asks for one")
-    progress.offer(settings())
+    system.offer(settings())
     mc, person = call.mc, call.person
     if latest:
         resume = _latest(person)

@@ -173,16 +173,11 @@ Json = Annotated[bool, Option("--json", help="Print JSON, with times in UTC.")]
 Limit = Annotated[int, Option("--limit", min=1, help="How many at most.")]
 Offset = Annotated[int, Option("--offset", min=0, help="How many to leave out first.")]
 All = Annotated[
-    bool,
-    Option("--all", help="Where nothing surely fits, print all that may, and not only three."),
+    bool, Option("--all", help="Where nothing surely fits, print all that may, and not only three.")
 ]
 Yes = Annotated[bool, Option("--yes", help="Do it without asking.")]
 DAY: dict[str, Any] = {"parser": day, "metavar": "YYYY-MM-DD"}
-TYPE: dict[str, Any] = {
-    "parser": type_name,
-    "autocompletion": type_names,
-    "metavar": "TYPE",
-}
+TYPE: dict[str, Any] = {"parser": type_name, "autocompletion": type_names, "metavar": "TYPE"}
 WithTags = Annotated[
     list[str] | None,
     Option("--tag", metavar="TAG", help="Only memories with this tag; given twice, with both."),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from memchat.cli import output, progress
+from memchat.cli import output, system
 from memchat.cli.command import Call, Limit, Yes, command, confirm, group, stopping
-from memchat.cli.progress import ProgressLine
+from memchat.cli.output import ProgressLine
 from memchat.errors import NotFound
-from memchat.types import JobStatus, counted, to_json
+from memchat.types import MOST_BATCH, JobStatus, counted, to_json
 
 if TYPE_CHECKING:
     from memchat.jobs.embedding import BackfillResult
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 app = group("See, run and retry queued work.")
 
 AnyApp = Annotated[
-    str | None,
-    Option("--app", help="Changes nothing: a user's queue is one for all apps."),
+    str | None, Option("--app", help="Changes nothing: a user's queue is one for all apps.")
 ]
 
 
@@ -144,7 +143,7 @@ def worker(
 @command(without="user app as_json")
 def backfill(
     call: Call,
-    batch: int = Option(100, min=1, max=2048, help="Texts that are sent together."),
+    batch: int = Option(100, min=1, max=MOST_BATCH, help="Texts that are sent together."),
     cues: bool = Option(
         False, "--cues", help="Ask for words to find facts by that have none, first."
     ),
@@ -286,7 +285,7 @@ def fetch(
 
     is_minilm = embedding_name(name) == MINILM
     if is_minilm:
-        progress.confirm_download(yes=yes)
+        system.confirm_download(yes=yes)
     services = call.mc.services
     with ProgressLine() as line:
         folder, size = services.fetch(name, progress=line.update)

@@ -115,25 +115,20 @@ def print_memory(
         "state": output.memory_state(memory, today),
         "user": memory.user,
         "app": output.app_name(memory.app),
-        "from": memory.starts_at or "",
+        "from": memory.starts_at,
         "until": memory.expires_at or "(no end)",
         "created": f"{call.time(memory.created_at)}, {origin}",
         "updated": call.time(memory.updated_at),
         "seen": f"{times}, last {call.time(memory.last_seen_at)}",
+        "vector": output.vector(state),
+        "pinned": memory.pinned and "at hand in every chat",
+        "sensitive": memory.sensitive and "a chat model gets it only where it fits the message",
+        "tags": ", ".join(memory.tags),
+        "replaced": memory.replaced_by and f"by memory {memory.replaced_by}",
     }
-    if memory.starts_at is None:
-        del lines["from"]
-    lines["vector"] = output.vector(state)
-    if memory.pinned:
-        lines["pinned"] = "at hand in every chat"
-    if memory.sensitive:
-        lines["sensitive"] = "a chat model gets it only where it fits the message"
-    if memory.tags:
-        lines["tags"] = ", ".join(memory.tags)
-    if memory.replaced_by is not None:
-        lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():
-        print(output.plain(f"{name:<9} {content}"))
+        if content:
+            print(output.plain(f"{name:<9} {content}"))
 
 
 def evidence_line(call: Call, evidence: Evidence) -> str:

@@ -36,8 +36,7 @@ from memchat.cli.command import (
     piped,
     stopping,
 )
-from memchat.cli.output import shorten
-from memchat.cli.progress import ProgressLine
+from memchat.cli.output import ProgressLine, shorten
 from memchat.errors import InputError, MemChatError
 from memchat.types import Job, Note, NoteHit, NoteSource, NotesReport, counted, to_json
 
@@ -103,9 +102,7 @@ def add(
         help="When it was said or written; with a time as 'YYYY-MM-DD HH:MM' (default: now).",
     ),
     external_id: str | None = Option(
-        None,
-        "--id",
-        help="An id of your own: the same type and id again replace the note.",
+        None, "--id", help="An id of your own: the same type and id again replace the note."
     ),
     note_type: str | None = Option(
         None,
@@ -371,8 +368,7 @@ def reindex(call: Call) -> None:
 
 @command(app)
 def report(
-    call: Call,
-    limit: int = Option(20, min=1, help="How many notes that nobody read to list."),
+    call: Call, limit: int = Option(20, min=1, help="How many notes that nobody read to list.")
 ) -> None:
     """Show how many notes there are, how they are used, and what waits to be done.
 

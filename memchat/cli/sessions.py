@@ -24,8 +24,7 @@ from memchat.cli.command import (
     group,
     listed,
 )
-from memchat.cli.output import shorten
-from memchat.cli.progress import ProgressLine
+from memchat.cli.output import ProgressLine, shorten
 from memchat.types import Given, Session, Undone, Why, counted, to_json
 
 if TYPE_CHECKING:

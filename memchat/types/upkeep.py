@@ -174,6 +174,8 @@ def counted_records(records: Mapping[str, int], *, session: str = "session") -> 
 
 
 CHUNK_TOKENS = 2_000
+MOST_BATCH = 2048
+"""Texts that any provider takes in one request."""
 
 
 @dataclass(frozen=True, slots=True)

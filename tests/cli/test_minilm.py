@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.cli.progress import DECLINED, offer
+from memchat.cli.system import DECLINED, offer
 from memchat.config import load
 from memchat.providers import fastembed
 from memchat.providers.local import fetched_folder
