@@ -296,8 +296,7 @@ class ClientAccess(Room):
         return note_prefix(self.name)
 
     def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
-        own = self._ids(tx).own
-        note = None if own is None else rows.by_external_id(tx, own, "memo", external_id)
+        note = rows.by_external_id(tx, self._own(tx), "memo", external_id)
         if note is None:
             return
         if changed_by_hand(note, clients.note_written_at(tx, client_id, note.id)):
@@ -329,8 +328,7 @@ class Clients(Room):
     def list(self) -> Sequence[Client]:
         """The programs, the one that called last first."""
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            return [] if own is None else clients.listed(tx, [own])
+            return clients.listed(tx, [self._own(tx)])
 
     def writes(self, name: str) -> Sequence[ClientWrite]:
         """What a program wrote, oldest first. Raises NotFound for one that never called."""
@@ -385,8 +383,7 @@ class Clients(Room):
         return done
 
     def _found(self, tx: Connection, name: str) -> int:
-        own = self._ids(tx).own
-        found = None if own is None else clients.find(tx, own, name)
+        found = clients.find(tx, self._own(tx), name)
         if found is None:
             raise NotFound(f"no program named {name!r} has called here; see memchat mcp clients")
         return found

@@ -183,10 +183,7 @@ class NoteFiles(Room):
 
     def _known(self, path: Path) -> Note | None:
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            if own is None:
-                return None
-            return rows.by_external_id(tx, own, rows.TYPE, key_of(path))
+            return rows.by_external_id(tx, self._own(tx), rows.TYPE, key_of(path))
 
     def _keep(self, note: Note, written_at: datetime) -> None:
         """Have the date of a note be that of its file, which is there."""
@@ -280,8 +277,7 @@ class NoteWatch(NoteFiles):
 
     def _notes_below(self, path: Path) -> dict[str, int]:
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            return {} if own is None else rows.paths_below(tx, own, path)
+            return rows.paths_below(tx, self._own(tx), path)
 
 
 class NoteWriting:

@@ -243,7 +243,7 @@ class Notes(Room):
         before = None if cursor is None else place_of(cursor)[:2]
         with self._database.read() as tx:
             found = rows.listed(
-                tx, self._own(tx), wanted, limit=limit + 1, before=before, search=query.strip()
+                tx, [self._own(tx)], wanted, limit=limit + 1, before=before, search=query.strip()
             )
         return page_of(found, limit, lambda one: (one.created_at, one.id))
 
@@ -369,9 +369,9 @@ class Notes(Room):
         from memchat.notes.index import queue
 
         with self._database.write() as tx:
-            own = self._ids(tx).own
-            back = None if own is None else rows.restore(tx, own, note_id)
-            if own is None or back is None:
+            own = self._own(tx)
+            back = rows.restore(tx, own, note_id)
+            if back is None:
                 raise NotFound(f"the deletion of note {note_id} cannot be undone any more")
             queue(tx, note_id, own, self._clock())
         return back
@@ -379,7 +379,7 @@ class Notes(Room):
     def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:
         """Count that these results of a search were read; unknown ids are left out."""
         with self._database.write() as tx:
-            return Changed(chunks.count_reads(tx, self._own(tx), chunk_ids))
+            return Changed(chunks.count_reads(tx, [self._own(tx)], chunk_ids))
 
     def reindex(self, *, on_progress: OnProgress | None = None) -> Changed:
         """Cut every note anew for the embedding service in use, and make the vectors that are
@@ -389,7 +389,7 @@ class Notes(Room):
         ``on_progress`` counts notes.
         """
         with self._database.read() as tx:
-            ids = rows.ids(tx, self._own(tx))
+            ids = rows.ids(tx, [self._own(tx)])
         return Changed(self._batches(on_progress).recut(ids))
 
     def report(self, *, top: int = 20) -> NotesReport:
@@ -398,7 +398,7 @@ class Notes(Room):
         check_count(top, "top")
         embeds = self._assembly.embeds()
         with self._database.read() as tx:
-            own, in_use = self._ids(tx).own or 0, services.in_use(tx) or 0
+            own, in_use = self._own(tx), services.in_use(tx) or 0
             return NotesReport(
                 rows.by_type(tx, own),
                 tuple(rows.unread(tx, own, top)),
@@ -443,12 +443,8 @@ class Notes(Room):
         except StoreError as error:
             log.debug("matches of notes were not counted: %s", error)
 
-    def _own(self, tx: Connection) -> Sequence[int]:
-        own = self._ids(tx).own
-        return [] if own is None else [own]
-
     def _found_note(self, tx: Connection, note_id: int) -> Note:
-        note = rows.get(tx, self._own(tx), note_id)
+        note = rows.get(tx, [self._own(tx)], note_id)
         if note is None:
             raise NotFound(f"there is no note {note_id} here; see memchat notes list")
         return note
@@ -487,7 +483,7 @@ class NoteQuestions(Room):
         """The notes of these hits, whole."""
         ids = dict.fromkeys(hit.note_id for hit in (*relevant.hits, *relevant.others))
         with self._database.read() as tx:
-            own = self._own(tx)
+            own = [self._own(tx)]
             found = (rows.get(tx, own, note_id) for note_id in ids)
             return {note.id: note for note in found if note is not None}
 
@@ -498,12 +494,8 @@ class NoteQuestions(Room):
             with self._database.write() as tx:
                 own = self._own(tx)
                 chunks.count_matches(tx, chunk_ids)
-                chunks.count_reads(tx, own, chunk_ids)
+                chunks.count_reads(tx, [own], chunk_ids)
                 for one in spent:
-                    usage.add(tx, own[0], None, one, self._clock())
+                    usage.add(tx, own, None, one, self._clock())
         except StoreError as error:
             log.warning("what an answer from notes took was not stored: %s", error)
-
-    def _own(self, tx: Connection) -> Sequence[int]:
-        own = self._ids(tx).own
-        return [] if own is None else [own]

@@ -35,6 +35,10 @@ class Room:
     def _ids(self, tx: Connection) -> ScopeIds:
         return apps.find(tx, self._scope)
 
+    def _own(self, tx: Connection) -> int:
+        """The app's own row; where there is none yet 0, under which nothing is found."""
+        return self._ids(tx).own or 0
+
     def _context(self, tx: Connection, *, ensure: bool = False) -> Context:
         """A transaction over this scope; with ``ensure`` its rows are made where they lack."""
         now = self._clock()
@@ -51,8 +55,7 @@ class Room:
         return memory
 
     def _found_session(self, tx: Connection, session_id: int) -> Session:
-        own = self._ids(tx).own
-        session = sessions.get(tx, [own], session_id) if own is not None else None
+        session = sessions.get(tx, [self._own(tx)], session_id)
         if session is None:
             raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
         return session

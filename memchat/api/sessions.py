@@ -71,10 +71,7 @@ class Sessions(Room):
         check_count(limit)
         after = None if cursor is None else sessions.Position(*place_of(cursor)[:2])
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            if own is None:
-                return Page()
-            found = sessions.listed(tx, [own], limit + 1, after, search=query.strip())
+            found = sessions.listed(tx, [self._own(tx)], limit + 1, after, search=query.strip())
         return page_of(found, limit, lambda one: (one.last_activity_at, one.id))
 
     def get(self, session_id: int) -> Session:
@@ -98,8 +95,7 @@ class Sessions(Room):
         copy the first after what was copied. Secrets in them are masked, as in a title. Unknown
         ones are left out."""
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            there = sessions.ids_in_app(tx, self._own(tx), session_ids)
             # Cut after masking: half of a secret is not known for one.
             found = messages.first_words(tx, there, 4 * FIRST_WORDS)
         return {number: mask(words)[:FIRST_WORDS] for number, words in found.items()}
@@ -110,8 +106,7 @@ class Sessions(Room):
         if not query.strip():
             return {}
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            there = sessions.ids_in_app(tx, self._own(tx), session_ids)
             return messages.last_with_words(tx, there, query)
 
     def rename(self, session_id: int, title: str) -> Session:
@@ -250,8 +245,7 @@ class Sessions(Room):
 
         with self._database.read() as tx:
             message = self._found_message(tx, message_id)
-            first_id, own = message.copied_from or message.id, self._ids(tx).own
-            assert own is not None  # the message is there
+            first_id, own = message.copied_from or message.id, self._own(tx)
             external_id = f"message {first_id}"
             note = rows.by_external_id(tx, own, "paste", external_id)
         room = Notes(self._assembly, self._scope)
