@@ -1,9 +1,5 @@
-"""What a program may do with a person's memory over MCP.
-
-The programs that use a person's memory over MCP: who called, and what each of them wrote.
-
-How well-known programs are told to start ``memchat mcp``: the text for their configuration.
-"""
+"""Programs that use a person's memory over MCP: what each may do and has written, and the text for
+the configuration of well-known ones."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""A person's memories: adding, reading, changing and forgetting them by hand.
-
-What else speaks of a memory that is being forgotten.
-
-Many ids, a batch of them for each transaction.
-"""
+"""A person's memories: adding, reading, changing and forgetting them by hand, many of them in
+batches, and what else speaks of one that is being forgotten."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
-"""Files that become notes.
-
-A folder that is watched, so that its files are notes.
-
-Keeping notes: checked, cut, written, and their vectors made. Every verb that keeps a note does
-it through here.
-"""
+"""Files that become notes, those of a watched folder among them, and what every verb that keeps a
+note goes through: it is checked, cut and written, and its vectors are made."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""A person's notes: memos and documents, kept whole, found by meaning and words.
-
-Many notes at once: a few in each transaction, and the vectors of many made together.
-
-Asking the notes of one person in one app.
-"""
+"""A person's notes: memos and documents, kept whole, found by meaning and words, and asked; one at
+a time, or many in a few transactions with their vectors made together."""
 
 from __future__ import annotations
 

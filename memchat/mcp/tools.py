@@ -1,9 +1,6 @@
-"""The tools: each a typed argument, a description that says when to call it, and one call.
-
-A call that may take long: it tells the client how far it is, and the client may cancel it.
-
-Errors of memchat as a model reads them: one line, without the commands of a terminal.
-"""
+"""The tools of the MCP server: each with typed arguments, a description that says when to call it,
+and one call. A call that takes long tells the client how far it is, and may be cancelled; an error
+is one line, without the commands of a terminal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Making the models that the settings name.
-
-Which models are in use, why each was chosen, and what is wrong with it.
-"""
+"""Making the models that the settings name: which are in use, why each was chosen, and what is
+wrong with it."""
 
 from __future__ import annotations
 
