@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -58,8 +59,7 @@ class Assembly:
         self.settings = settings
         self.clock = clock
         self.database = Database(settings.home)
-        self.prompts = Prompts(settings.home / "prompts")
-        self._given = (chat_model, extract_model)
+        self._chat_model, self._extract_model = chat_model, extract_model
         self.embedder = embedder
         self._lock = threading.RLock()
         self._space: _Space | None = None
@@ -68,10 +68,15 @@ class Assembly:
         self._query_timeout: QueryTimeout | None = None
         self._parts: Parts | None = None
 
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The built-in prompts, or those of the data folder in their place."""
+        return Prompts(self.settings.home / "prompts")
+
     @property
     def chat_model_known(self) -> bool:
         """Whether the chat model was given or made already."""
-        return self._given[0] is not None
+        return self._chat_model is not None
 
     def close(self) -> None:
         """Save the index of large scopes and close the database."""
@@ -154,30 +159,24 @@ class Assembly:
 
     def chat_model(self) -> ChatModel:
         """The model that answers."""
-        with self._lock:
-            if self._given[0] is None:
-                from memchat.providers import factory
+        from memchat.providers import factory
 
-                self._given = (factory.chat_model(self.settings), self._given[1])
-            model = self._given[0]
-        assert model is not None
-        return model
+        with self._lock:
+            if self._chat_model is None:
+                self._chat_model = factory.chat_model(self.settings)
+            return self._chat_model
 
     def extract_model(self, name: str | None = None) -> ChatModel:
         """The cheaper model that extracts memories from ended conversations, or the one of this
         name."""
-        if name is not None:
-            from memchat.providers import factory
+        from memchat.providers import factory
 
+        if name is not None:
             return factory.extract_model(self.settings.with_(extract_model=name))
         with self._lock:
-            if self._given[1] is None:
-                from memchat.providers import factory
-
-                self._given = (self._given[0], factory.extract_model(self.settings))
-            model = self._given[1]
-        assert model is not None
-        return model
+            if self._extract_model is None:
+                self._extract_model = factory.extract_model(self.settings)
+            return self._extract_model
 
     def transcriber(self) -> Transcriber | None:
         """The model that writes down what is said in audio files; None where none is named."""

@@ -1,7 +1,5 @@
-"""What is in use and why, and what is wrong: the checks behind ``memchat doctor``.
-
-Asking each model one word, to see whether it answers and how long that takes.
-"""
+"""What is in use and why, and what is wrong: the checks behind ``memchat doctor``, with one word
+asked of each model where a person wants to know whether it answers."""
 
 from __future__ import annotations
 
@@ -104,23 +102,31 @@ def probe(
     progress: OnProgress | None = None,
 ) -> list[Check]:
     """Ask each model one word over the network: what came back, one check for each model.
-    ``progress`` counts the models that were asked."""
 
+    A model that has two uses is asked once; the offline stand-in has no provider to ask. Each may
+    take as long as MEMCHAT_TIMEOUT says. The time includes the loading of a provider's library, a
+    second or two for the first request. ``progress`` counts the models that were asked.
+    """
     space, reason = None, None
     try:
         space, reason = embedding_space()
     except MemChatError as error:
         reason = str(error)
-    embedder = space.embedder if space is not None else None
-    checks = [
-        Check(
-            "probe",
-            "problem" if one.failed else "ok",
-            f"{' and '.join(one.uses)}: {one.result}",
-        )
-        for one in ask_models(chat, extract, embedder, progress)
-    ]
-    if embedder is None:
+    questions: dict[str, Callable[[], str]] = {"chat and extraction": partial(_ask_chat, chat)}
+    if chat.name != extract.name:
+        questions = {"chat": partial(_ask_chat, chat), "extraction": partial(_ask_chat, extract)}
+    if space is not None:
+        questions["embedding"] = partial(_ask_embedder, space.embedder)
+    began, checks = time.monotonic(), list[Check]()
+    for uses, ask in questions.items():
+        try:
+            checks.append(Check("probe", "ok", f"{uses}: {ask()}"))
+        except MemChatError as error:
+            checks.append(Check("probe", "problem", f"{uses}: {error}"))
+        if progress is not None:
+            seconds = time.monotonic() - began
+            progress(Progress(len(checks), len(questions), seconds, unit="models"))
+    if space is None:
         checks.append(Check("probe", "note", f"embedding: no model was asked: {reason}"))
     return checks
 
@@ -312,53 +318,6 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
 QUESTION = "Answer with one word: hello"
 LONGEST = 40
 """Characters of an answer that are shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What came back from one model."""
-
-    uses: tuple[str, ...]
-    """What the model is used for: chat, extraction, embedding."""
-    result: str
-    """The model's name with its answer and how long that took, or the error and what to do."""
-    failed: bool = False
-
-
-def ask_models(
-    chat: ChatModel,
-    extract: ChatModel,
-    embedder: Embedder | None,
-    progress: OnProgress | None = None,
-) -> list[Probe]:
-    """Ask each model once; one that has two uses is asked for both together.
-
-    The offline stand-in has no provider to ask. Each may take as long as MEMCHAT_TIMEOUT says. The
-    time includes the loading of a provider's library, a second or two for the first request.
-    ``progress`` counts the models that were asked.
-    """
-    questions: dict[tuple[str, ...], Callable[[], str]]
-    if chat.name == extract.name:
-        questions = {("chat", "extraction"): partial(_ask_chat, chat)}
-    else:
-        questions = {("chat",): partial(_ask_chat, chat)}
-        questions["extraction",] = partial(_ask_chat, extract)
-    if embedder is not None:
-        questions["embedding",] = partial(_ask_embedder, embedder)
-    began, probes = time.monotonic(), []
-    for uses, ask in questions.items():
-        probes.append(_probe(uses, ask))
-        if progress is not None:
-            seconds = time.monotonic() - began
-            progress(Progress(len(probes), len(questions), seconds, unit="models"))
-    return probes
-
-
-def _probe(uses: tuple[str, ...], ask: Callable[[], str]) -> Probe:
-    try:
-        return Probe(uses, ask())
-    except MemChatError as error:
-        return Probe(uses, str(error), failed=True)
 
 
 def _ask_chat(model: ChatModel) -> str:

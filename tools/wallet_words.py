@@ -14,16 +14,16 @@ from pathlib import Path
 
 from mnemonic import Mnemonic
 
-from memchat.language import vendor_keys
+from memchat.language import secret_shapes
 
 TARGET = Path(__file__).parents[1] / "memchat" / "language" / "secret_data" / "wallet_words.txt"
 
 
 def filter_of(words: list[str]) -> str:
     """The Bloom filter of some words, as text."""
-    bits = bytearray(vendor_keys.BITS // 8)
+    bits = bytearray(secret_shapes.BITS // 8)
     for word in words:
-        for at in vendor_keys.places(word):
+        for at in secret_shapes.places(word):
             bits[at // 8] |= 1 << at % 8
     return "\n".join(textwrap.wrap(base64.b64encode(bits).decode(), 100)) + "\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.api import chat_commands
+from memchat.api.sessions import keep_note, last_reply
 from memchat.chat import slash
 from memchat.errors import InputError
 from memchat.types import Message
@@ -51,9 +51,9 @@ def send(text: str) -> None:
         desk.seen(state["tab"], talk)
         state["talk"] = talk
         if name == "why":
-            why.ask(chat_commands.last_reply(ui.person(), talk.chat))
+            why.ask(last_reply(ui.person(), talk.chat))
         elif command is not None and name == "note":
-            note = chat_commands.keep_note(ui.person(), talk.chat, command.words)
+            note = keep_note(ui.person(), talk.chat, command.words)
             state["told"] = f"Kept as the note “{ui.literal(note.title or '')}”."
         else:
             _follow(talk, text)

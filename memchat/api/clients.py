@@ -1,9 +1,5 @@
-"""What a program may do with a person's memory over MCP.
-
-The programs that use a person's memory over MCP: who called, and what each of them wrote.
-
-How well-known programs are told to start ``memchat mcp``: the text for their configuration.
-"""
+"""Programs that use a person's memory over MCP: what each may do and has written, and the text for
+the configuration of well-known ones."""
 
 from __future__ import annotations
 
@@ -63,9 +59,10 @@ SIMILAR_MOST = 3
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
-    """Whether a note was changed after the program last stored it."""
+    """Whether a note was changed after the program last stored it, or may have been: when it did
+    that is not known of a note that was imported."""
     changed = note.updated_at
-    return changed is not None and written_at is not None and changed > written_at
+    return changed is not None and (written_at is None or changed > written_at)
 
 
 class ClientAccess(Room):
@@ -295,8 +292,7 @@ class ClientAccess(Room):
         return note_prefix(self.name)
 
     def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
-        own = self._ids(tx).own
-        note = None if own is None else rows.by_external_id(tx, own, "memo", external_id)
+        note = rows.by_external_id(tx, self._own(tx), "memo", external_id)
         if note is None:
             return
         if changed_by_hand(note, clients.note_written_at(tx, client_id, note.id)):
@@ -328,8 +324,7 @@ class Clients(Room):
     def list(self) -> Sequence[Client]:
         """The programs, the one that called last first."""
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            return [] if own is None else clients.listed(tx, [own])
+            return clients.listed(tx, [self._own(tx)])
 
     def writes(self, name: str) -> Sequence[ClientWrite]:
         """What a program wrote, oldest first. Raises NotFound for one that never called."""
@@ -384,8 +379,7 @@ class Clients(Room):
         return done
 
     def _found(self, tx: Connection, name: str) -> int:
-        own = self._ids(tx).own
-        found = None if own is None else clients.find(tx, own, name)
+        found = clients.find(tx, self._own(tx), name)
         if found is None:
             raise NotFound(f"no program named {name!r} has called here; see memchat mcp clients")
         return found

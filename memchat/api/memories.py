@@ -1,9 +1,5 @@
-"""A person's memories: adding, reading, changing and forgetting them by hand.
-
-What else speaks of a memory that is being forgotten.
-
-Many ids, a batch of them for each transaction.
-"""
+"""A person's memories: adding, reading, changing and forgetting them by hand, many of them in
+batches, and what else speaks of one that is being forgotten."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast, get_args
 
 from sqlalchemy import Connection
 
@@ -21,9 +17,9 @@ from memchat.api.room import (
     Room,
     check_choice,
     check_count,
-    memory_cursor,
-    memory_place,
     no_memory,
+    page_of,
+    place_of,
 )
 from memchat.db import jobs
 from memchat.db.apps import Context
@@ -45,6 +41,7 @@ from memchat.types import (
     Memory,
     MemoryChanges,
     MemoryOrigin,
+    MemoryStatus,
     MemoryType,
     OnProgress,
     Progress,
@@ -110,7 +107,6 @@ def batches(
             progress(Progress(first + len(batch), len(ids), monotonic() - began))
 
 
-STATUSES = ("active", "inactive", "expired", "expiring", "all", *unembedded.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
 
@@ -168,7 +164,9 @@ class Memories(Room):
         before.
         """
         check_count(limit)
-        after = memory_place(cursor, with_end=status == "expiring")
+        after = None if cursor is None else lists.Position(*place_of(cursor, parts=3))
+        if after is not None and after.expires_at is None and status == "expiring":
+            raise InputError("this cursor is of a list of another status")
         with self._database.read() as tx:
             found = lists.listed(
                 tx,
@@ -178,8 +176,7 @@ class Memories(Room):
                 by=self._in_days(within),
                 part=Slice(limit + 1, after=after),
             )
-        more = len(found) > limit > 0
-        return Page(found[:limit], memory_cursor(found[limit - 1]) if more else None)
+        return page_of(found, limit, lambda one: (one.said_at, one.id, one.expires_at))
 
     def count(
         self,
@@ -456,7 +453,7 @@ class Memories(Room):
 
 
 def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> Wanted:
-    check_choice(status, STATUSES, "status")
+    check_choice(status, get_args(MemoryStatus), "status")
     check_choice(type or "fact", MEMORY_TYPES, "type")
     types = (cast(MemoryType, type),) if type else ()
     sort = "ending first" if status == "expiring" else "newest"

@@ -1,10 +1,5 @@
-"""Files that become notes.
-
-A folder that is watched, so that its files are notes.
-
-Keeping notes: checked, cut, written, and their vectors made. Every verb that keeps a note does
-it through here.
-"""
+"""Files that become notes, those of a watched folder among them, and what every verb that keeps a
+note goes through: it is checked, cut and written, and its vectors are made."""
 
 from __future__ import annotations
 
@@ -183,10 +178,7 @@ class NoteFiles(Room):
 
     def _known(self, path: Path) -> Note | None:
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            if own is None:
-                return None
-            return rows.by_external_id(tx, own, rows.TYPE, key_of(path))
+            return rows.by_external_id(tx, self._own(tx), rows.TYPE, key_of(path))
 
     def _keep(self, note: Note, written_at: datetime) -> None:
         """Have the date of a note be that of its file, which is there."""
@@ -280,8 +272,7 @@ class NoteWatch(NoteFiles):
 
     def _notes_below(self, path: Path) -> dict[str, int]:
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            return {} if own is None else rows.paths_below(tx, own, path)
+            return rows.paths_below(tx, self._own(tx), path)
 
 
 class NoteWriting:

@@ -1,9 +1,5 @@
-"""A person's notes: memos and documents, kept whole, found by meaning and words.
-
-Many notes at once: a few in each transaction, and the vectors of many made together.
-
-Asking the notes of one person in one app.
-"""
+"""A person's notes: memos and documents, kept whole, found by meaning and words, and asked; one at
+a time, or many in a few transactions with their vectors made together."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from sqlalchemy import Connection
 
 from memchat.api.note_files import NoteWriting, bound
 from memchat.api.results import Changed, FileChange, FilesAdded
-from memchat.api.room import Page, Room, check_choice, check_count, note_cursor, note_place
+from memchat.api.room import Page, Room, check_choice, check_count, page_of, place_of
 from memchat.assembly import Assembly
 from memchat.db import usage
 from memchat.errors import InputError, NotFound, StoreError
@@ -240,13 +236,12 @@ class Notes(Room):
         bound when a note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
         wanted = Filter(type=type, since=bound(since), until=bound(until))
-        before = note_place(cursor)
+        before = None if cursor is None else place_of(cursor)[:2]
         with self._database.read() as tx:
             found = rows.listed(
-                tx, self._own(tx), wanted, limit=limit + 1, before=before, search=query.strip()
+                tx, [self._own(tx)], wanted, limit=limit + 1, before=before, search=query.strip()
             )
-        more = len(found) > limit > 0
-        return Page(found[:limit], note_cursor(found[limit - 1]) if more else None)
+        return page_of(found, limit, lambda one: (one.created_at, one.id))
 
     def search(
         self,
@@ -370,9 +365,9 @@ class Notes(Room):
         from memchat.notes.index import queue
 
         with self._database.write() as tx:
-            own = self._ids(tx).own
-            back = None if own is None else rows.restore(tx, own, note_id)
-            if own is None or back is None:
+            own = self._own(tx)
+            back = rows.restore(tx, own, note_id)
+            if back is None:
                 raise NotFound(f"the deletion of note {note_id} cannot be undone any more")
             queue(tx, note_id, own, self._clock())
         return back
@@ -380,7 +375,7 @@ class Notes(Room):
     def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:
         """Count that these results of a search were read; unknown ids are left out."""
         with self._database.write() as tx:
-            return Changed(chunks.count_reads(tx, self._own(tx), chunk_ids))
+            return Changed(chunks.count_reads(tx, [self._own(tx)], chunk_ids))
 
     def reindex(self, *, on_progress: OnProgress | None = None) -> Changed:
         """Cut every note anew for the embedding service in use, and make the vectors that are
@@ -390,7 +385,7 @@ class Notes(Room):
         ``on_progress`` counts notes.
         """
         with self._database.read() as tx:
-            ids = rows.ids(tx, self._own(tx))
+            ids = rows.ids(tx, [self._own(tx)])
         return Changed(self._batches(on_progress).recut(ids))
 
     def report(self, *, top: int = 20) -> NotesReport:
@@ -399,7 +394,7 @@ class Notes(Room):
         check_count(top, "top")
         embeds = self._assembly.embeds()
         with self._database.read() as tx:
-            own, in_use = self._ids(tx).own or 0, services.in_use(tx) or 0
+            own, in_use = self._own(tx), services.in_use(tx) or 0
             return NotesReport(
                 rows.by_type(tx, own),
                 tuple(rows.unread(tx, own, top)),
@@ -444,12 +439,8 @@ class Notes(Room):
         except StoreError as error:
             log.debug("matches of notes were not counted: %s", error)
 
-    def _own(self, tx: Connection) -> Sequence[int]:
-        own = self._ids(tx).own
-        return [] if own is None else [own]
-
     def _found_note(self, tx: Connection, note_id: int) -> Note:
-        note = rows.get(tx, self._own(tx), note_id)
+        note = rows.get(tx, [self._own(tx)], note_id)
         if note is None:
             raise NotFound(f"there is no note {note_id} here; see memchat notes list")
         return note
@@ -488,7 +479,7 @@ class NoteQuestions(Room):
         """The notes of these hits, whole."""
         ids = dict.fromkeys(hit.note_id for hit in (*relevant.hits, *relevant.others))
         with self._database.read() as tx:
-            own = self._own(tx)
+            own = [self._own(tx)]
             found = (rows.get(tx, own, note_id) for note_id in ids)
             return {note.id: note for note in found if note is not None}
 
@@ -499,12 +490,8 @@ class NoteQuestions(Room):
             with self._database.write() as tx:
                 own = self._own(tx)
                 chunks.count_matches(tx, chunk_ids)
-                chunks.count_reads(tx, own, chunk_ids)
+                chunks.count_reads(tx, [own], chunk_ids)
                 for one in spent:
-                    usage.add(tx, own[0], None, one, self._clock())
+                    usage.add(tx, own, None, one, self._clock())
         except StoreError as error:
             log.warning("what an answer from notes took was not stored: %s", error)
-
-    def _own(self, tx: Connection) -> Sequence[int]:
-        own = self._ids(tx).own
-        return [] if own is None else [own]

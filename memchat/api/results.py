@@ -1,23 +1,15 @@
-"""What the verbs of the public interface return, beside the records of ``memchat.types``.
-
-Everything that is kept of a person, as plain dictionaries.
-"""
+"""What the verbs of the public interface return, beside the records of ``memchat.types``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from sqlalchemy import Connection
-
-from memchat.assembly import Assembly
-from memchat.db import record_kinds
-from memchat.db.record_kinds import PersonRecords, Record
 from memchat.facts.inbox_answers import RowImages
-from memchat.types import InboxItem, Note, Recalled, Scope
+from memchat.types import InboxItem, Note, Recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,37 +124,3 @@ class UseCounts(NamedTuple):
     """How often search found it for a message."""
     given: int
     """How often a chat model was given it."""
-
-
-FORMAT = "memchat export"
-VERSION = 3
-"""Of the format; a higher one is only read by a newer memchat. 2 has notes, 3 has programs."""
-
-
-def export(assembly: Assembly, scope: Scope, *, all_apps: bool) -> Iterator[Record]:
-    """The records of a person, all of one moment; each is read when it is asked for."""
-    with assembly.database.read() as tx:
-        yield from records_of(tx, scope, all_apps=all_apps).every()
-
-
-def records_of(tx: Connection, scope: Scope, *, all_apps: bool) -> PersonRecords:
-    """What there is to export in this transaction."""
-    return PersonRecords(tx, record_kinds.app_ids(tx, scope, all_apps=all_apps))
-
-
-def header(scope: Scope, contains: dict[str, int], now: datetime, *, all_apps: bool) -> Record:
-    """The first record of a file: what it is, of when, and what is in it."""
-    return {
-        "record": "header",
-        "format": FORMAT,
-        "version": VERSION,
-        "exported_at": now.isoformat().replace("+00:00", "Z"),
-        "user": scope.user,
-        "app": None if all_apps else scope.app,
-        "contains": contains,
-    }
-
-
-def footer(written: int) -> Record:
-    """The last record of a file, by which a file that was cut off is known."""
-    return {"record": "end", "records": written}

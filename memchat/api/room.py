@@ -1,16 +1,11 @@
-"""What every room of a user's scope is made of.
-
-Checks of the values that a caller gives.
-
-Pages of results, and the cursors between them.
-"""
+"""What every kind of thing in a user's scope is read and written with: the scope's rows, checks of
+the values that a caller gives, and pages of results with the cursors between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -18,8 +13,8 @@ from memchat.assembly import Assembly
 from memchat.db import apps, messages, sessions
 from memchat.db.apps import Context, ScopeIds
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.facts import lists, memories
-from memchat.types import Memory, Message, Note, Scope, Session
+from memchat.facts import memories
+from memchat.types import Memory, Message, Scope, Session
 
 
 def no_memory(memory_id: int) -> NotFound:
@@ -40,6 +35,10 @@ class Room:
     def _ids(self, tx: Connection) -> ScopeIds:
         return apps.find(tx, self._scope)
 
+    def _own(self, tx: Connection) -> int:
+        """The app's own row; where there is none yet 0, under which nothing is found."""
+        return self._ids(tx).own or 0
+
     def _context(self, tx: Connection, *, ensure: bool = False) -> Context:
         """A transaction over this scope; with ``ensure`` its rows are made where they lack."""
         now = self._clock()
@@ -56,8 +55,7 @@ class Room:
         return memory
 
     def _found_session(self, tx: Connection, session_id: int) -> Session:
-        own = self._ids(tx).own
-        session = sessions.get(tx, [own], session_id) if own is not None else None
+        session = sessions.get(tx, [self._own(tx)], session_id)
         if session is None:
             raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
         return session
@@ -106,70 +104,23 @@ class Page(list[T]):
         """Give it to the same verb for the next page; None on the last page."""
 
 
-def memory_cursor(memory: Memory) -> str:
-    """The place of a memory in a list, as text."""
-    until = memory.expires_at.isoformat() if memory.expires_at else ""
-    return f"{memory.said_at.isoformat()}_{memory.id}_{until}"
+def page_of(found: Sequence[T], limit: int, place: Callable[[T], tuple[Any, ...]]) -> Page[T]:
+    """The first ``limit`` of what was found, and the cursor of those behind them: the ``place`` of
+    the last one in its list, which is its time, its id, and in some lists its last day."""
+    if not len(found) > limit > 0:
+        return Page(found[:limit])
+    at, number, *days = place(found[limit - 1])
+    ends = ("" if day is None else day.isoformat() for day in days)
+    return Page(found[:limit], "_".join((at.isoformat(), str(number), *ends)))
 
 
-def memory_place(cursor: str | None, *, with_end: bool) -> lists.Position | None:
-    """The place that a cursor names. Raises InputError for a text that is none, and where the
-    list is sorted by last days (``with_end``) for a cursor that has none."""
-    if cursor is None:
-        return None
-    with _refused(cursor):
-        said_at, memory_id, until = cursor.split("_")
-        ends = date.fromisoformat(until) if until else None
-        if ends is None and with_end:
-            raise InputError("this cursor is of a list of another status")
-        return lists.Position(_time(said_at), _id(memory_id), ends)
-
-
-def session_cursor(session: Session) -> str:
-    """The place of a session in a list, as text."""
-    return f"{session.last_activity_at.isoformat()}_{session.id}"
-
-
-def session_place(cursor: str | None) -> sessions.Position | None:
-    """The place that a cursor names. Raises InputError for a text that is none."""
-    if cursor is None:
-        return None
-    with _refused(cursor):
-        last_activity_at, session_id = cursor.split("_")
-        return sessions.Position(_time(last_activity_at), _id(session_id))
-
-
-def note_cursor(note: Note) -> str:
-    """The place of a note in a list, as text."""
-    return f"{note.created_at.isoformat()}_{note.id}"
-
-
-def note_place(cursor: str | None) -> tuple[datetime, int] | None:
-    """The place that a cursor names. Raises InputError for a text that is none."""
-    if cursor is None:
-        return None
-    with _refused(cursor):
-        created_at, note_id = cursor.split("_")
-        return _time(created_at), _id(note_id)
-
-
-@contextmanager
-def _refused(cursor: str) -> Iterator[None]:
+def place_of(cursor: str, parts: int = 2) -> tuple[datetime, int, date | None]:
+    """The place that a cursor of so many parts names. Raises InputError for a text that is none."""
     try:
-        yield
+        time, number, *days = cursor.split("_")
+        at, row_id = datetime.fromisoformat(time), int(number)
+        if at.tzinfo is None or not 0 < row_id < 2**63 or len(days) != parts - 2:
+            raise ValueError
+        return at, row_id, date.fromisoformat(days[0]) if any(days) else None
     except (AttributeError, ValueError):
         raise InputError(f"{cursor!r} is no cursor; give one that a page had") from None
-
-
-def _time(text: str) -> datetime:
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is None:
-        raise ValueError("a time without a zone")
-    return time
-
-
-def _id(text: str) -> int:
-    number = int(text)
-    if not 0 < number < 2**63:
-        raise ValueError("no id of a row")
-    return number

@@ -1,23 +1,19 @@
-"""A person's conversations: looking back at them, correcting and deleting them.
-
-Messages of a caller's own chat loop, in the form of OpenAI's chat API, as turns to store.
-
-What it takes to read all of a message that is read only at its beginning and end otherwise.
-
-What a conversation taught, read from its events.
-"""
+"""A person's conversations: looking back at them, correcting and deleting them, and what they
+taught; the messages of a caller's own chat loop as turns to store; and what the terminal and the
+app do at a command behind a slash (``memchat.chat.slash``)."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from memchat.api.room import Page, Room, check_count, session_cursor, session_place
+from memchat.api.room import Page, Room, check_count, page_of, place_of
 from memchat.db import apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.facts import history, memories
@@ -50,6 +46,11 @@ from memchat.types import (
     one_line,
 )
 from memchat.types import note as note_types
+from memchat.types.conversation import PASTE_LENGTH
+
+if TYPE_CHECKING:
+    from memchat.api.user import User
+    from memchat.chat import Chat
 
 TITLE_LIMIT = 80
 FIRST_WORDS = 80
@@ -68,14 +69,10 @@ class Sessions(Room):
         ``cursor`` is that of the page before.
         """
         check_count(limit)
-        after = session_place(cursor)
+        after = None if cursor is None else sessions.Position(*place_of(cursor)[:2])
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            if own is None:
-                return Page()
-            found = sessions.listed(tx, [own], limit + 1, after, search=query.strip())
-        more = len(found) > limit > 0
-        return Page(found[:limit], session_cursor(found[limit - 1]) if more else None)
+            found = sessions.listed(tx, [self._own(tx)], limit + 1, after, search=query.strip())
+        return page_of(found, limit, lambda one: (one.last_activity_at, one.id))
 
     def get(self, session_id: int) -> Session:
         """One conversation. Raises NotFound outside the scope."""
@@ -98,8 +95,7 @@ class Sessions(Room):
         copy the first after what was copied. Secrets in them are masked, as in a title. Unknown
         ones are left out."""
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            there = sessions.ids_in_app(tx, self._own(tx), session_ids)
             # Cut after masking: half of a secret is not known for one.
             found = messages.first_words(tx, there, 4 * FIRST_WORDS)
         return {number: mask(words)[:FIRST_WORDS] for number, words in found.items()}
@@ -110,8 +106,7 @@ class Sessions(Room):
         if not query.strip():
             return {}
         with self._database.read() as tx:
-            own = self._ids(tx).own
-            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            there = sessions.ids_in_app(tx, self._own(tx), session_ids)
             return messages.last_with_words(tx, there, query)
 
     def rename(self, session_id: int, title: str) -> Session:
@@ -250,8 +245,7 @@ class Sessions(Room):
 
         with self._database.read() as tx:
             message = self._found_message(tx, message_id)
-            first_id, own = message.copied_from or message.id, self._ids(tx).own
-            assert own is not None  # the message is there
+            first_id, own = message.copied_from or message.id, self._own(tx)
             external_id = f"message {first_id}"
             note = rows.by_external_id(tx, own, "paste", external_id)
         room = Notes(self._assembly, self._scope)
@@ -566,3 +560,53 @@ def _stands(change: Change) -> bool:
     memory = change.memory
     assert memory is not None
     return memory.active == (change.kind not in ("ended", "merged"))
+
+
+_TITLE = re.compile(r"--title(?:=|\s+)(?:\"(?P<quoted>[^\"]*)\"|(?P<word>\S+))\s*")
+
+
+def last_reply(person: User, chat: Chat) -> int:
+    """The number of the last reply of a chat, for ``sessions.why``. Raises InputError for none."""
+    if chat.incognito:
+        raise InputError("an incognito chat keeps no record of what a reply was given")
+    replies = [turn.id for turn in _turns(person, chat) if turn.role == "assistant"]
+    if not replies:
+        raise InputError("there is no reply in this chat yet; /why explains the last one")
+    return replies[-1]
+
+
+def keep_note(person: User, chat: Chat, words: str) -> Note:
+    """Keep the words behind ``/note``, or without any the last long message, as a note.
+
+    Raises InputError where there is nothing to keep, and in an incognito chat.
+    """
+    if chat.incognito:
+        raise InputError(
+            "an incognito conversation keeps nothing; memchat notes add keeps a text as a note"
+        )
+    title = None
+    if named := _TITLE.match(words):
+        words, title = words[named.end() :], named["quoted"] or named["word"]
+    if words:
+        note = person.notes.add(words, title=title)
+        if note is None:
+            raise InputError("the text has no words; nothing was kept")
+        return note
+    message = last_long(_turns(person, chat))
+    if message is None:
+        raise InputError(
+            f"no message of {PASTE_LENGTH:,} characters or more was sent here; "
+            "write the text behind /note"
+        )
+    return person.sessions.keep_as_note(message.id, title=title)
+
+
+def last_long(turns: list[Message]) -> Message | None:
+    """The last message that is long enough to be offered as a note."""
+    long = [turn for turn in turns if turn.role == "user" and len(turn.content) >= PASTE_LENGTH]
+    return long[-1] if long else None
+
+
+def _turns(person: User, chat: Chat) -> list[Message]:
+    """The turns as they are stored: a chat that was resumed has read none of them yet."""
+    return [] if chat.session_id is None else [*person.sessions.messages(chat.session_id)]

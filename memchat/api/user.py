@@ -1,9 +1,5 @@
-"""One person in one app: every verb on what is remembered of them.
-
-Adding a conversation that another program holds: stored, and read as a chat of memchat is.
-
-Which turns of a conversation are known, when another program sends it or a part of it again.
-"""
+"""One person in one app: every verb on what is remembered of them, and adding a conversation that
+another program holds, all of it or again in parts."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from memchat.api.notes import Notes
 from memchat.api.results import Answer, Changed, Deleted, Exported, PromptContext
 from memchat.api.room import Room, check_count
 from memchat.api.sessions import Incoming, Messages, Sessions
-from memchat.api.store import Apps, Background
+from memchat.api.store import Apps
 from memchat.assembly import Assembly
 from memchat.db import apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError, ProviderError, StoreError
@@ -46,6 +42,7 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
+    from memchat.api.memchat import Background
     from memchat.chat import Chat
 
 
@@ -304,15 +301,17 @@ class User(Room):
             return usage.totals(tx, self._scope.user, session_id)
 
     def export(self, *, all_apps: bool = True) -> Iterator[dict[str, Any]]:
-        """Everything that is kept of the person, of this moment, as JSON-ready dictionaries.
+        """What ``import_file`` brings back of the person, of this moment, as JSON-ready
+        dictionaries.
 
         Each has a ``record``: app, client (a program), session, message, memory, evidence, event
-        (the history of a memory), note, inbox_item, client_write, refusal, receipt (what a reply
-        was given), muted or usage. Without ``all_apps`` it is what this app has alone. Keys,
-        settings, vectors and what was deleted are not among it. Deleted bytes stay in the store
-        until the iteration has ended.
+        (the history of a memory), note or inbox_item (what waits for an answer). Without
+        ``all_apps`` it is what this app has alone. Only a backup has what was spent, what replies
+        were given, what was not kept or not asked about again, what waits for its second look, and
+        what each program wrote. Keys, settings, vectors and what was deleted are not among it.
+        Deleted bytes stay in the store until the iteration has ended.
         """
-        from memchat.api.results import export
+        from memchat.transfer.export import export
 
         return export(self._assembly, self._scope, all_apps=all_apps)
 
@@ -331,10 +330,12 @@ class User(Room):
         for people. ``progress`` counts records. Raises InputError where the file is there already,
         NotFound where nothing is kept of the person, StoreError where it cannot be written.
         """
-        from memchat.transfer.export import ExportFile
+        from memchat.transfer.export import export_file
 
         to = Path(file).expanduser() if isinstance(file, Path | str) else file
-        return ExportFile(self._assembly, self._scope, to, all_apps, progress).write(format)
+        return export_file(
+            self._assembly, self._scope, to, format, all_apps=all_apps, progress=progress
+        )
 
     def import_file(
         self, file: Path | str, *, dry_run: bool = False, progress: OnProgress | None = None
@@ -346,7 +347,8 @@ class User(Room):
         that only went on elsewhere gets the messages that it lacks, and a note that was changed
         elsewhere later than here its text from there. What was forgotten here stays away, and its
         words are blanked in messages that come back; so does a note that was deleted here.
-        Records that could not be entered today are refused, each with its line. Vectors are made
+        Records that could not be entered today are refused, each with its line; those of kinds that
+        only earlier exports had are left out, and counted. Vectors are made
         afterwards, by ``jobs.embed`` or a worker; conversations that were not read yet are queued.
         ``dry_run`` stores nothing and says what would be done. ``progress`` counts records.
 

@@ -20,36 +20,41 @@ import typer
 from memchat.cli import (
     apps,
     backup,
-    chat_loop,
+    chat,
+    command,
     inbox,
     jobs,
-    keys,
-    log,
     mcp,
     memories,
     notes,
-    options,
     output,
-    services,
     sessions,
     system,
 )
-from memchat.cli.options import ENV_FILE, group
 from memchat.errors import MemChatError
 
-app = group(
+LOG = "memchat.cli.log"
+"""Imported with the first store that is opened; before that there is no log."""
+
+app = command.group(
     "A chat assistant that remembers: typed, expiring, inspectable memory on your disk.\n\n"
     "`memchat demo` shows what it does, `memchat chat` begins a conversation."
 )
 
 
+def _version(wanted: bool) -> None:
+    """Print the version and stop, where it is asked for."""
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"memchat {version('memchat')}")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=system.version, help="Print the version."
-        ),
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
     env_file: Annotated[
         Path | None,
@@ -73,15 +78,23 @@ def root(
     ] = 0,
 ) -> None:
     """What holds for every command."""
-    log.VERBOSE.set(verbose)
-    system.tell_misspelt(os.environ)
-    ENV_FILE.set(None if env_file is None else system.env_file(env_file))
+    from memchat.config.sources import misspelt, read_env_file
+
+    command.VERBOSE.set(verbose)
+    found = None if env_file is None else read_env_file(env_file)
+    command.ENV_FILE.set(found)
+    if found is not None and found.ignored:
+        output.notice(
+            f"ignored in {found.name}, as memchat knows no such names: {', '.join(found.ignored)}"
+        )
+    for line in [*misspelt(os.environ), *misspelt(found.ignored if found is not None else ())]:
+        output.notice(line)
 
 
 app.command()(system.demo)
-app.command()(chat_loop.chat)
+app.command()(chat.chat)
 app.command()(system.ui)
-app.command()(chat_loop.recall)
+app.command()(chat.recall)
 app.command()(sessions.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(notes.app, name="notes")
@@ -91,18 +104,18 @@ app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
 app.command()(jobs.worker)
 app.command()(jobs.backfill)
-app.add_typer(services.app, name="services")
+app.add_typer(jobs.services, name="services")
 app.command()(system.audit)
 app.command()(backup.export)
 app.command("import")(backup.import_)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(mcp.app, name="mcp")
-app.add_typer(keys.app, name="keys")
+app.add_typer(system.keys, name="keys")
 app.add_typer(backup.app, name="backup")
 app.command()(backup.restore)
 app.command()(backup.wipe)
-app.command()(options.completion)
+app.command()(command.completion)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -118,7 +131,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 130
     except MemChatError as error:
-        log.command_failed(error)
+        _log_failure(error)
         output.error(str(error))
         code = 1
     except OSError as error:
@@ -127,15 +140,22 @@ def main(args: Sequence[str] | None = None) -> int:
         output.error(_refused(error))
         code = 1
     except Exception as error:
-        log.command_failed(error)
+        _log_failure(error)
         if os.environ.get("MEMCHAT_DEBUG") == "1":
             raise
         # Only the class: the text of a library's error may hold people's words.
         output.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
     finally:
-        log.stop()
+        if LOG in sys.modules:
+            sys.modules[LOG].stop()
     return code
+
+
+def _log_failure(error: Exception) -> None:
+    """Log what ended a command, if its log was begun."""
+    if LOG in sys.modules:
+        sys.modules[LOG].command_failed(error)
 
 
 @functools.cache
@@ -174,8 +194,8 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
-    if options.asked():
-        options.prepare()
+    if command.asked():
+        command.prepare()
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

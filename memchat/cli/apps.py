@@ -5,101 +5,62 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-import typer
+from typer import Argument, BadParameter, Option
 
-from memchat.cli import backup, other_mentions, output
-from memchat.cli.options import (
-    DEFAULT_APP,
-    App,
-    Json,
-    User,
-    Yes,
-    confirm,
-    group,
-    known_app,
-    open_store,
-)
+from memchat.cli import memories, output
+from memchat.cli.command import DEFAULT_APP, Call, Yes, command, confirm, group
 
 app = group("See the apps, switch their memory on and off, delete them.")
 
-Name = Annotated[
-    str | None,
-    typer.Argument(metavar="APP", help="The app, the same as --app.", show_default=False),
-]
-AllApps = Annotated[bool, typer.Option("--all-apps", help="The user's own switch, over every app.")]
+Name = Annotated[str | None, Argument(metavar="APP", help="The app, the same as --app.")]
+AllApps = Annotated[bool, Option("--all-apps", help="The user's own switch, over every app.")]
 
 
-@app.command("list")
-def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
+@command(app, "list")
+def list_apps(call: Call) -> None:
     """List a user's apps, how much each remembers, and how many notes it has."""
-    with open_store() as mc:
-        person = mc.user(user, app=app)
-        found = person.apps.list()
-        if as_json:
-            output.print_records(found)
-            return
-        output.print_table(
-            ("app", "memory", "memories", "sessions", "notes", "since"),
-            [
-                (
-                    item.name,
-                    "on" if item.memory else "off",
-                    item.memories,
-                    item.sessions,
-                    item.notes,
-                    output.time(item.created_at, mc.settings.zone),
-                )
-                for item in found
-            ],
-            none=f"no apps of {user} yet",
-        )
-        switch = person.memory_switch()
-        if not switch.on:
-            output.notice(switch.reason)
+    call.table(
+        call.person.apps.list(),
+        {
+            "app": lambda item: item.name,
+            "memory": lambda item: "on" if item.memory else "off",
+            "memories": lambda item: item.memories,
+            "sessions": lambda item: item.sessions,
+            "notes": lambda item: item.notes,
+            "since": lambda item: call.time(item.created_at),
+        },
+        none=f"no apps of {call.user} yet",
+    )
+    switch = call.person.memory_switch()
+    if not switch.on and not call.as_json:
+        output.notice(switch.reason)
 
 
-@app.command()
-def on(
-    user: User,
-    name: Name = None,
-    app: App = DEFAULT_APP,
-    all_apps: AllApps = False,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
+@command(app)
+def on(call: Call, name: Name = None, all_apps: AllApps = False, yes: Yes = False) -> None:
     """Switch memory on for an app, or for the user.
 
     An app that is not there yet is made, if you agree.
     """
-    _switch(True, user, None if all_apps else name or app, yes, as_json)
+    _switch(call, True, name, all_apps=all_apps, yes=yes)
 
 
-@app.command()
-def off(
-    user: User,
-    name: Name = None,
-    app: App = DEFAULT_APP,
-    all_apps: AllApps = False,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
+@command(app)
+def off(call: Call, name: Name = None, all_apps: AllApps = False, yes: Yes = False) -> None:
     """Switch memory off for an app, or for the user.
 
     Nothing is read, used or saved until it is on again. An app that is not there yet is made, if
     you agree.
     """
-    _switch(False, user, None if all_apps else name or app, yes, as_json)
+    _switch(call, False, name, all_apps=all_apps, yes=yes)
 
 
-@app.command()
+@command(app, without="app")
 def delete(
-    user: User,
+    call: Call,
     name: Name = None,
-    app: Annotated[
-        str | None, typer.Option("--app", help="The app to delete.", show_default=False)
-    ] = None,
+    app: str | None = Option(None, help="The app to delete."),
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Delete an app with its conversations, notes and memories.
 
@@ -107,32 +68,32 @@ def delete(
     """
     chosen = name or app
     if chosen is None:
-        raise typer.BadParameter("name the app to delete; memchat apps list shows them")
-    with open_store() as mc:
-        person = known_app(mc, user, chosen)
-        confirm(
-            f"Delete the app {chosen} of {user}, its conversations, notes and memories, for good?",
-            yes=yes,
-        )
-        found = other_mentions.of_app(person)
-        deleted = person.apps.delete(chosen)
-        counts = {"memories": deleted.memories, "sessions": deleted.sessions}
-        record = {"app": chosen, **counts, "notes": deleted.notes}
-        output.print_result(record, deleted.memories, as_json)
-        if found is not None:  # all but the memories for every app went with the app
-            left = tuple(place for place in found.places if place.kind == "memory")
-            other_mentions.tell_of_app(mc, replace(found, places=left))
-        backup.tell_forgotten(mc)
+        raise BadParameter("name the app to delete; memchat apps list shows them")
+    call.app = chosen
+    person = call.known
+    confirm(
+        f"Delete the app {chosen} of {call.user}, its conversations, notes and memories, for good?",
+        yes=yes,
+    )
+    found = memories.mentions_of_app(person)
+    deleted = person.apps.delete(chosen)
+    counts = {"memories": deleted.memories, "sessions": deleted.sessions}
+    call.result({"app": chosen, **counts, "notes": deleted.notes}, deleted.memories)
+    if found is not None:  # all but the memories for every app went with the app
+        left = tuple(place for place in found.places if place.kind == "memory")
+        memories.tell_mentions_of_app(call, replace(found, places=left))
+    call.tell_forgotten()
 
 
-def _switch(memory_on: bool, user: str, app: str | None, yes: bool, as_json: bool) -> None:
-    with open_store() as mc:
-        person = mc.user(user, app=app or DEFAULT_APP)
-        known = {DEFAULT_APP, *(one.name for one in person.apps.list())}
-        if app is not None and person.scope.app not in known:
-            there = f"{user} has no app {app!r}"
-            confirm(f"{there}. Make it?", yes=yes, why=f"{there} (see memchat apps list)")
-        person.set_memory(memory_on, all_apps=app is None)
-        where = f"the app {app}" if app is not None else "every app"
-        said = f"memory is {'on' if memory_on else 'off'} for {user} in {where}"
-        output.print_result({"app": app, "memory": memory_on}, said, as_json)
+def _switch(call: Call, memory_on: bool, name: str | None, *, all_apps: bool, yes: bool) -> None:
+    app = None if all_apps else name or call.app
+    call.app = app or DEFAULT_APP
+    person = call.person
+    known = {DEFAULT_APP, *(one.name for one in person.apps.list())}
+    if app is not None and person.scope.app not in known:
+        there = f"{call.user} has no app {app!r}"
+        confirm(f"{there}. Make it?", yes=yes, why=f"{there} (see memchat apps list)")
+    person.set_memory(memory_on, all_apps=all_apps)
+    where = f"the app {app}" if app is not None else "every app"
+    said = f"memory is {'on' if memory_on else 'off'} for {call.user} in {where}"
+    call.result({"app": app, "memory": memory_on}, said)

@@ -1,7 +1,5 @@
-"""``memchat backup``, ``restore`` and ``wipe``: copies of the whole store, and deleting it.
-
-``memchat export`` and ``memchat import``: everything of a person as a file, and back.
-"""
+"""Copies of what is kept: ``memchat backup``, ``restore`` and ``wipe`` for the whole store,
+``memchat export`` and ``import`` for what is kept of a person."""
 
 from __future__ import annotations
 
@@ -9,55 +7,53 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import typer
+from typer import Argument, BadParameter, Option
 
-from memchat.cli import options, output
-from memchat.cli.options import (
+from memchat.cli import output
+from memchat.cli.command import (
     DEFAULT_APP,
-    Json,
-    User,
+    PIPED,
+    Call,
     Yes,
+    command,
     confirm,
     group,
-    known_app,
-    open_store,
+    out,
     settings,
+    text_out,
 )
+from memchat.cli.output import ProgressLine
 from memchat.types import REFUSED_MOST, RestorePlan, counted, counted_records, to_json
 
 if TYPE_CHECKING:
-    from memchat.api import MemChat
     from memchat.api.store import Backups
     from memchat.types import Imported
 
 app = group("Copy the whole store, list the copies, delete them; memchat restore brings one back.")
 
 
-@app.command()
+@command(app, without="user app as_json")
 def create(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="The new file, - for standard output; without it one in the data folder, named "
-            "after the time.",
-            show_default=False,
-        ),
-    ] = None,
+    _: Call,
+    file: Path | None = Argument(
+        None,
+        metavar="FILE",
+        help="The new file, - for standard output; without it one in the data folder, named "
+        "after the time.",
+    ),
 ) -> None:
     """Copy the whole store to a new file, check the copy, and print its path.
 
     Chats, the app and workers may go on meanwhile.
     """
-    from memchat.cli.progress import ProgressLine
-
-    with ProgressLine() as bar:
-        if str(file) == options.PIPED:
-            _backups().write(options.out(), progress=bar.update)
+    with ProgressLine() as line:
+        if str(file) == PIPED:
+            _backups().write(out(), progress=line.update)
         else:
-            print(_backups().create(file, progress=bar.update).file)
+            print(_backups().create(file, progress=line.update).file)
     if file is not None:
         output.notice(
             "backups under a name of your own are not in memchat backup list; when you forget "
@@ -65,52 +61,41 @@ def create(
         )
 
 
-@app.command("list")
-def list_backups(as_json: Json = False) -> None:
+@command(app, "list", without="user app")
+def list_backups(call: Call) -> None:
     """List the backups in the data folder, newest first.
 
     Those that memchat made before an upgrade or a restore are among them.
     """
-    backups, zone = _backups(), settings().zone
-    found = backups.list()
-    if as_json:
-        output.print_records(found)
-        return
-    output.print_table(
-        ("made", "size", "schema", "forgotten words", "state", "file"),
-        [
-            (
-                output.time(backup.made_at, zone),
-                _size(backup.size),
-                backup.schema or "",
-                {True: "yes", False: "no", None: "unknown"}[backup.holds_forgotten],
-                "ok" if backup.problem is None else "unusable",
-                backup.file.name,
-            )
-            for backup in found
-        ],
+    found, zone = _backups().list(), settings().zone
+    call.table(
+        found,
+        {
+            "made": lambda backup: output.time(backup.made_at, zone),
+            "size": lambda backup: _size(backup.size),
+            "schema": lambda backup: backup.schema or "",
+            "forgotten words": lambda backup: {True: "yes", False: "no", None: "unknown"}[
+                backup.holds_forgotten
+            ],
+            "state": lambda backup: "ok" if backup.problem is None else "unusable",
+            "file": lambda backup: backup.file.name,
+        },
         none="no backups; memchat backup create makes one",
     )
-    for backup in found:
+    for backup in () if call.as_json else found:
         if backup.problem is not None:
             output.notice(backup.problem)
 
 
-@app.command()
+@command(app, without="user app as_json")
 def prune(
-    names: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="NAME", help="Delete these, by their names in the list."),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            "--keep",
-            min=0,
-            help="Delete all but so many of the newest that can be restored.",
-            show_default=False,
-        ),
-    ] = None,
+    _: Call,
+    names: list[Path] | None = Argument(
+        None, metavar="NAME", help="Delete these, by their names in the list."
+    ),
+    keep: int | None = Option(
+        None, min=0, help="Delete all but so many of the newest that can be restored."
+    ),
     yes: Yes = False,
 ) -> None:
     """Delete backups in the data folder, after showing which they are.
@@ -118,7 +103,7 @@ def prune(
     Nothing else deletes a backup, except memchat wipe.
     """
     if (keep is None) == (not names):
-        raise typer.BadParameter(
+        raise BadParameter(
             "say how many of the newest to keep (--keep 1), or name backups to delete"
         )
     backups = _backups()
@@ -132,45 +117,42 @@ def prune(
     output.notice(f"deleted {counted(len(backups.delete(gone)), 'backup')}")
 
 
+@command(without="user app as_json")
 def restore(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A backup, by path or by its name in the list.")
-    ],
-    no_backup: Annotated[
-        bool, typer.Option("--no-backup", help="Do not keep the present store as a backup.")
-    ] = False,
+    _: Call,
+    file: Path = Argument(metavar="FILE", help="A backup, by path or by its name in the list."),
+    no_backup: bool = Option(
+        False, "--no-backup", help="Do not keep the present store as a backup."
+    ),
     yes: Yes = False,
 ) -> None:
     """Replace the whole store by a backup, after showing what is lost.
 
     No chat, app or worker may have the store open. The present store is kept as a backup.
     """
-    from memchat.cli.progress import ProgressLine
-
     backups = _backups()
     plan = backups.plan_restore(file)
     made = output.time(plan.backup.made_at, settings().zone)
-    for line in _consequences(plan, made, keep_present=not no_backup):
-        output.notice(line)
+    for told in _consequences(plan, made, keep_present=not no_backup):
+        output.notice(told)
     confirm(
         f"Replace the whole store by {plan.backup.file.name}?",
         yes=yes,
         why="this replaces the whole store",
     )
-    with ProgressLine() as bar:
-        kept = backups.restore(file, keep_present=not no_backup, progress=bar.update)
+    with ProgressLine() as line:
+        kept = backups.restore(file, keep_present=not no_backup, progress=line.update)
     output.notice(f"restored {plan.backup.file}")
     if kept is not None:
         output.notice(f"the store as it was before is {kept}")
 
 
+@command(without="user app as_json")
 def wipe(
-    with_settings: Annotated[
-        bool,
-        typer.Option(
-            "--with-settings", help="Also delete settings.toml, keys.toml and your own prompts."
-        ),
-    ] = False,
+    _: Call,
+    with_settings: bool = Option(
+        False, "--with-settings", help="Also delete settings.toml, keys.toml and your own prompts."
+    ),
     yes: Yes = False,
 ) -> None:
     """Delete what memchat keeps of all users; settings, keys and MiniLM stay.
@@ -191,16 +173,6 @@ def wipe(
         output.notice(str(path))
     _confirm_wipe(yes=yes)
     output.notice(f"deleted {counted(len(wipe(home, with_settings=with_settings)), 'item')}")
-
-
-def tell_forgotten(mc: MemChat) -> None:
-    """Name the backups that still hold what was just forgotten, and how to delete them."""
-    held = mc.backups.perhaps_forgotten()
-    if held:
-        output.notice(
-            f"forgotten words are still in {counted(len(held), 'backup')} "
-            f"({', '.join(path.name for path in held)}); memchat backup prune NAME deletes one"
-        )
 
 
 def _backups() -> Backups:
@@ -256,55 +228,44 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-OneApp = Annotated[
-    str | None,
-    typer.Option("--app", help="Only what is kept in this app.", show_default="every app"),
-]
-
-
+@command(without="app")
 def export(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A file that is not there yet, - for standard output."),
-    ],
-    user: User,
-    app: OneApp = None,
-    format: Annotated[
-        Format,
-        typer.Option("--format", help="jsonl, which import reads; markdown, a page for people."),
-    ] = Format.JSONL,
-    as_json: Json = False,
+    call: Call,
+    file: Path = Argument(
+        metavar="FILE", help="A file that is not there yet, - for standard output."
+    ),
+    app: str | None = Option(None, help="Only what is kept in this app.", show_default="every app"),
+    format: Format = Option(
+        Format.JSONL, help="jsonl, which import reads; markdown, a page for people."
+    ),
 ) -> None:
-    """Write everything that is kept of a person into a file.
+    """Write what is kept of a person into a file, for another store or to read.
 
-    Memories with their history, notes, conversations, the inbox, and what replies were given; no
-    keys and no settings. Only your account may read the file; nothing in it is encrypted.
+    Memories with their history, notes, conversations, and what waits in the inbox; no keys and no
+    settings. A backup has the rest. Only your account may read the file; nothing is encrypted.
     """
-    from memchat.cli.progress import ProgressLine
-
-    piped = str(file) == options.PIPED
-    if piped and as_json:
-        raise typer.BadParameter("with - standard output is the export itself; leave out --json")
-    to: AbstractContextManager[Path | TextIO] = options.text_out() if piped else nullcontext(file)
-    with open_store() as mc, ProgressLine() as line, to as out:
-        person = known_app(mc, user, app or DEFAULT_APP)
+    is_piped = str(file) == PIPED
+    if is_piped and call.as_json:
+        raise BadParameter("with - standard output is the export itself; leave out --json")
+    call.app = app or DEFAULT_APP
+    to: AbstractContextManager[Path | TextIO] = text_out() if is_piped else nullcontext(file)
+    person = call.known
+    with ProgressLine() as line, to as target:
         done = person.export_file(
-            out, format=format.value, all_apps=app is None, progress=line.update
+            target, format=format.value, all_apps=app is None, progress=line.update
         )
-    said = f"{counted_records(done.records)} of {user} written to {done.file}"
-    if piped:
+    said = f"{counted_records(done.records)} of {call.user} written to {done.file}"
+    if is_piped:
         output.notice(said)
     else:
-        output.print_result(to_json(done) | {"file": str(done.file)}, said, as_json)
+        call.result(to_json(done) | {"file": str(done.file)}, said)
 
 
+@command(without="app")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What memchat export wrote.")],
-    user: User,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Store nothing; say what would be done.")
-    ] = False,
-    as_json: Json = False,
+    call: Call,
+    file: Path = Argument(metavar="FILE", help="What memchat export wrote."),
+    dry_run: bool = Option(False, "--dry-run", help="Store nothing; say what would be done."),
 ) -> None:
     """Read an export back, as this user's own.
 
@@ -312,15 +273,13 @@ def import_(
     taken from there. What was forgotten or deleted here stays away. All of it is imported or, where
     the file is broken, nothing.
     """
-    from memchat.cli.progress import ProgressLine
-
-    with open_store() as mc:
-        with ProgressLine() as line:
-            done = mc.user(user).import_file(file, dry_run=dry_run, progress=line.update)
-        if as_json:
-            output.print_json(to_json(done))
-        else:
-            _say(done)
+    person = call.person
+    with ProgressLine() as line:
+        done = person.import_file(file, dry_run=dry_run, progress=line.update)
+    if call.as_json:
+        output.print_json(to_json(done))
+    else:
+        _say(done)
 
 
 def _say(done: Imported) -> None:
@@ -334,6 +293,11 @@ def _say(done: Imported) -> None:
     if done.changed_notes:
         changed = counted(done.changed_notes, "note")
         print(f"changed elsewhere later than here, and taken from there: {changed}")
+    if done.left_out:
+        records = counted(sum(done.left_out.values()), "record")
+        print(
+            f"no part of an export any more, and left out: {records} ({', '.join(done.left_out)})"
+        )
     if done.unread:
         print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
     if done.unembedded:

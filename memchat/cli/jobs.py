@@ -1,147 +1,123 @@
-"""``memchat jobs``: the queue of work that waits, such as a failed extraction.
-
-``worker`` and ``backfill``: the queue's work as a process, and vectors for what has none.
-"""
+"""The queue of work and what it needs: ``memchat jobs``, ``worker`` and ``backfill``, and
+``services``, the embedding services whose vectors it makes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from memchat.cli import log, output
-from memchat.cli.log import stopping
-from memchat.cli.options import Json, Limit, User, group, open_store
+from memchat.cli import output, system
+from memchat.cli.command import Call, Limit, Yes, command, group, stopping
+from memchat.cli.output import ProgressLine
 from memchat.errors import NotFound
-from memchat.types import to_json
+from memchat.types import MOST_BATCH, JobStatus, counted, to_json
 
 if TYPE_CHECKING:
     from memchat.jobs.embedding import BackfillResult
+    from memchat.search.switch import MigrationResult
 
 app = group("See, run and retry queued work.")
 
-OneApp = Annotated[
-    str | None, typer.Option("--app", help="Only this app's work.", show_default=False)
-]
 AnyApp = Annotated[
-    str | None,
-    typer.Option(
-        "--app", help="Changes nothing: a user's queue is one for all apps.", show_default=False
-    ),
+    str | None, Option("--app", help="Changes nothing: a user's queue is one for all apps.")
 ]
 
 
-State = Annotated[
-    Literal["pending", "running", "completed", "failed"] | None,
-    typer.Option("--status", help="Only work that stands so.", show_default=False),
-]
-
-
-@app.command()
+@command(app, without="app")
 def status(
-    user: User,
-    app: OneApp = None,
-    state: State = None,
+    call: Call,
+    app: str | None = Option(None, help="Only this app's work."),
+    state: JobStatus | None = Option(None, "--status", help="Only work that stands so."),
     limit: Limit = 100,
-    as_json: Json = False,
 ) -> None:
     """List a user's work, newest first: queued, running, completed and failed."""
-    with open_store() as mc:
-        found = mc.jobs.list(user=user, status=state, limit=limit)
-        found = [job for job in found if app in (None, job.app)]
-        if as_json:
-            output.print_records(found)
-            return
-        counts = mc.jobs.count(user=user)
+    jobs, user = call.mc.jobs, call.user
+    found = [
+        job for job in jobs.list(user=user, status=state, limit=limit) if app in (None, job.app)
+    ]
+    if not call.as_json:
+        counts = jobs.count(user=user)
         if any(counts.values()):
             output.print_text(", ".join(f"{count} {name}" for name, count in counts.items()))
-        for gone in mc.jobs.dead_holders(user=user):
+        for gone in jobs.dead_holders(user=user):
             output.print_text(gone.message)
-        output.print_table(
-            ("id", "work", "app", "target", "state", "tries", "next", "error"),
-            [
-                (
-                    job.id,
-                    job.kind,
-                    output.app_name(job.app),
-                    job.target_id,
-                    job.status,
-                    job.attempts,
-                    output.time(job.run_at, mc.settings.zone) if job.status == "pending" else "",
-                    job.error_message or "",
-                )
-                for job in found
-            ],
-            none=f"no work for {user} yet" if state is None else f"no work of {user} is {state}",
-        )
+    call.table(
+        found,
+        {
+            "id": lambda job: job.id,
+            "work": lambda job: job.kind,
+            "app": lambda job: output.app_name(job.app),
+            "target": lambda job: job.target_id,
+            "state": lambda job: job.status,
+            "tries": lambda job: job.attempts,
+            "next": lambda job: call.time(job.run_at) if job.status == "pending" else "",
+            "error": lambda job: job.error_message or "",
+        },
+        none=f"no work for {user} yet" if state is None else f"no work of {user} is {state}",
+    )
 
 
-@app.command()
-def run(user: User, app: AnyApp = None, as_json: Json = False) -> None:
+@command(app, without="app")
+def run(call: Call, app: AnyApp = None) -> None:
     """Do the work that waits, also what failed before, and print what was learned.
 
     What failed gets one more try now, whenever its next one was due and if it was given up.
     """
-    with open_store() as mc:
-        counts = mc.jobs.count(user=user)
-        waiting = counts["pending"] + counts["failed"]
-        if waiting:
-            output.notice(f"{waiting} waiting …")
-        result = mc.jobs.run(user=user, again=True)
-        failed = {job.id: job for job in result.failed}
-        if as_json:
-            learned = [to_json(outcome) for outcome in result.learned]
-            output.print_json({"done": result.done, "failed": [*failed], "learned": learned})
-        else:
-            for outcome in result.learned:
-                print(output.learned(outcome))
-            print(f"{result.done} done, {len(failed)} failed")
-        for job in failed.values():
-            output.error(output.failed(job))
-        if failed:
-            raise typer.Exit(1)
+    jobs = call.mc.jobs
+    counts = jobs.count(user=call.user)
+    waiting = counts["pending"] + counts["failed"]
+    if waiting:
+        output.notice(f"{waiting} waiting …")
+    result = jobs.run(user=call.user, again=True)
+    failed = {job.id: job for job in result.failed}
+    if call.as_json:
+        learned = [to_json(outcome) for outcome in result.learned]
+        output.print_json({"done": result.done, "failed": [*failed], "learned": learned})
+    else:
+        for outcome in result.learned:
+            print(output.learned(outcome))
+        print(f"{result.done} done, {len(failed)} failed")
+    for job in failed.values():
+        output.error(output.failed(job))
+    call.failed = bool(failed)
 
 
-@app.command()
+@command(app, without="app")
 def retry(
-    user: User,
-    job_id: Annotated[
-        int | None,
-        typer.Argument(metavar="ID", help="Only this job.", show_default=False),
-    ] = None,
-    failed: Annotated[
-        bool, typer.Option("--failed", help="Only what was given up, not what waits for a retry.")
-    ] = False,
+    call: Call,
+    job_id: int | None = Argument(None, metavar="ID", help="Only this job."),
+    failed: bool = Option(
+        False, "--failed", help="Only what was given up, not what waits for a retry."
+    ),
     app: AnyApp = None,
-    as_json: Json = False,
 ) -> None:
     """Give failed work all its tries anew, the first of them at once.
 
     Prints how many jobs that were; `memchat jobs run` or `memchat worker` does them.
     """
-    with open_store() as mc:
-        count = mc.jobs.retry(user=user, job_id=job_id, failed_only=failed).count
+    count = call.mc.jobs.retry(user=call.user, job_id=job_id, failed_only=failed).count
     if job_id is not None and count == 0:
         raise NotFound(f"there is nothing to retry in job {job_id}; see memchat jobs status")
-    output.print_result({"retried": count}, count, as_json)
+    call.result({"retried": count}, count)
 
 
-@app.command()
-def clear(user: User, app: AnyApp = None, as_json: Json = False) -> None:
+@command(app, without="app")
+def clear(call: Call, app: AnyApp = None) -> None:
     """Take completed work off the list and print how much that was; what it did stays."""
-    with open_store() as mc:
-        count = mc.jobs.clear(user=user).count
-        output.print_result({"removed": count}, count, as_json)
+    count = call.mc.jobs.clear(user=call.user).count
+    call.result({"removed": count}, count)
 
 
 MOST_FAILURES = 20
 """Failures that are printed one by one."""
 
 
+@command(without="user app as_json")
 def worker(
-    once: Annotated[
-        bool, typer.Option("--once", help="Do what is due now, and end; 1 if anything failed.")
-    ] = False,
+    call: Call,
+    once: bool = Option(False, "--once", help="Do what is due now, and end; 1 if anything failed."),
 ) -> None:
     """Do queued work of everybody as it becomes due.
 
@@ -149,41 +125,39 @@ def worker(
     with numbers and no words of yours. What is in hand is ended first; a second Ctrl-C gives it
     back to the queue.
     """
-    with open_store() as mc:
-        log.start(mc.settings, verbose=1)
-        if once:
-            done = mc.jobs.run()
-            print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
-            if done.failed:
-                raise typer.Exit(1)
-            return
-        output.notice("waiting for work; Ctrl-C ends it")
-        with stopping(mc.jobs.stop):
-            mc.jobs.work()
-        output.notice("ended; what waits is kept in the queue")
+    from memchat.cli import log
+
+    mc = call.mc
+    log.start(mc.settings, verbose=1)
+    if once:
+        done = mc.jobs.run()
+        print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
+        call.failed = bool(done.failed)
+        return
+    output.notice("waiting for work; Ctrl-C ends it")
+    with stopping(mc.jobs.stop):
+        mc.jobs.work()
+    output.notice("ended; what waits is kept in the queue")
 
 
+@command(without="user app as_json")
 def backfill(
-    batch: Annotated[
-        int, typer.Option("--batch", min=1, max=2048, help="Texts that are sent together.")
-    ] = 100,
+    call: Call,
+    batch: int = Option(100, min=1, max=MOST_BATCH, help="Texts that are sent together."),
 ) -> None:
     """Make the vectors that are missing.
 
     Those of memories, past messages, summaries and notes. What has one is skipped, so it can be
     broken off and run again at any time. The exit code is 1 if anything failed or is left.
     """
-    from memchat.cli.progress import ProgressLine
-
-    with open_store() as mc:
-        with stopping(mc.jobs.stop) as told, ProgressLine() as line:
-            result = mc.jobs.backfill(batch=batch, progress=line.update)
-        print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
-        _print_failures(result)
-        if told:
-            raise typer.Exit(130)
-        if result.left or result.failed:
-            raise typer.Exit(1)
+    jobs = call.mc.jobs
+    with stopping(jobs.stop) as told, ProgressLine() as line:
+        result = jobs.backfill(batch=batch, progress=line.update)
+    print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
+    _print_failures(result)
+    if told:
+        raise typer.Exit(130)
+    call.failed = bool(result.left or result.failed)
 
 
 def _print_failures(result: BackfillResult) -> None:
@@ -194,3 +168,157 @@ def _print_failures(result: BackfillResult) -> None:
         output.error(f"and {len(single) - MOST_FAILURES} more; see memchat jobs status")
     if result.stopped is not None:
         output.error(f"stopped: {result.stopped}")
+
+
+services = group("See and change the embedding services of the store.")
+
+Name = Annotated[str, Argument(metavar="NAME", help="As `services list` shows it, or its number.")]
+
+
+@command(services, "list", without="user app")
+def list_services(call: Call) -> None:
+    """List the services whose vectors the store has, which one is in use, and plug-ins."""
+    found, plugins = call.mc.services.list(), call.mc.services.plugins()
+    if call.as_json:
+        output.print_records([*found, *plugins])
+        return
+    fields = ("id", "name", "version", "dimensions", "max_tokens", "state", "vectors", "lacking")
+    output.print_table(
+        ("id", "service", "version", "dimensions", "reads", "state", "vectors", "lacking"),
+        [[getattr(one, field) for field in fields] for one in found],
+        none="no service yet; it is chosen when the first memory is embedded",
+    )
+    for plugin in plugins:
+        package = f"{plugin.package} {plugin.version}"
+        print(output.plain(f"installed: {plugin.name}/…, from the package {package}"))
+
+
+@command(services, without="user app")
+def use(
+    call: Call,
+    name: Name,
+    force: bool = Option(False, "--force", help="Also if texts have no vector of it yet."),
+) -> None:
+    """Search a service's vectors from now on.
+
+    It has them all, or the command says what to do. `memchat services migrate` makes them.
+    """
+    lacking = call.mc.services.use(name, force=force).count
+    call.result({"service": name, "queued": lacking}, f"{name} is in use")
+    if call.as_json:
+        return
+    if lacking:
+        print(f"{counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
+    _say_what_is_set(call, name)
+
+
+@command(services, without="user app")
+def migrate(
+    call: Call,
+    name: str | None = Argument(
+        None,
+        metavar="NAME",
+        help="The model to change to, e.g. minilm or openai/text-embedding-3-small "
+        "(default: the change begun before, else the model of the settings).",
+    ),
+    dimensions: int | None = Option(None, min=1, help="Of a model that memchat does not know."),
+    max_tokens: int | None = Option(None, min=1, help="That such a model reads."),
+) -> None:
+    """Embed everything with another model, then change to it.
+
+    Search goes on in the old vectors meanwhile, in every process, and the change is one step. It
+    may be stopped at any time; run again, it goes on where it was. The old vectors stay until
+    `memchat services rm`.
+    """
+    services = call.mc.services
+    with ProgressLine() as line:
+        done = services.migrate(
+            name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
+        )
+    if call.as_json:
+        output.print_json(to_json(done))
+    else:
+        _say(done)
+    call.failed = not done.switched
+    if done.switched:
+        _say_what_is_set(call, done.service)
+
+
+@command(services, without="user app")
+def fetch(
+    call: Call,
+    name: str = Argument(
+        metavar="NAME", help="minilm, or as fastembed knows it: BAAI/bge-small-en-v1.5."
+    ),
+    yes: Yes = False,
+) -> None:
+    """Download a model to run on this machine. Chat, ui and demo offer minilm once.
+
+    minilm, the default without a key, is downloaded after a question. It is for all
+    stores of your account, in the platform's cache folder.
+
+    The files of other models come to the folder MEMCHAT_MODELS, below the model's name, where files
+    from another machine may be put as well. An interrupted download is continued. `memchat services
+    migrate` changes to the model.
+    """
+    from memchat.config.keys import MINILM, embedding_name
+
+    is_minilm = embedding_name(name) == MINILM
+    if is_minilm:
+        system.confirm_download(yes=yes)
+    services = call.mc.services
+    with ProgressLine() as line:
+        folder, size = services.fetch(name, progress=line.update)
+    fetched = f", {size / 1e6:,.1f} MB fetched" if size else " already"
+    record = {"model": name, "folder": str(folder), "bytes": size}
+    call.result(record, f"{name} is in {folder}{fetched}")
+    if not is_minilm and not call.as_json:
+        print(f"memchat services migrate fastembed/{name.removeprefix('fastembed/')} changes to it")
+
+
+@command(services, "rm", without="user app")
+def remove(
+    call: Call,
+    name: Name,
+    force: bool = Option(False, "--force", help="Also the one in use, or the one that is coming."),
+) -> None:
+    """Delete a service with its vectors. What they were made of stays.
+
+    The room they took in the file is used again; the file itself does not shrink.
+    """
+    removed = call.mc.services.remove(name, force=force).count
+    said = f"{name} is removed, with {counted(removed, 'vector')}"
+    call.result({"service": name, "removed": removed}, said)
+
+
+def _say(done: MigrationResult) -> None:
+    if done.before is None and not done.embedded:
+        print(output.plain(f"{done.service} is in use"))
+        return
+    cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
+    texts = counted(done.embedded, "text")
+    print(output.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
+    for what, reason in done.refused.items():
+        output.error(f"{what} has no vector of it: {reason}")
+    if done.switched:
+        print(output.plain(f"{done.service} is in use"))
+        if done.before is not None:
+            kept = f"the vectors of {done.before} are kept; memchat services rm {done.before}"
+            print(output.plain(kept))
+    else:
+        output.error(
+            f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "
+            f"leave them to words with memchat services use {done.service} --force"
+        )
+
+
+def _say_what_is_set(call: Call, name: str) -> None:
+    """Where a setting names another model, the next start would stop at it."""
+    from memchat.config.keys import embedding_name
+
+    set_to = call.mc.settings
+    named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
+    if named and set_to.embed_model not in (name, embedding_name(name)):
+        output.notice(
+            f"MEMCHAT_EMBED_MODEL still names {set_to.embed_model}; unset it, or set it to {name}"
+        )

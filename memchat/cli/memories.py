@@ -1,44 +1,53 @@
-"""``memchat memories``: see, add, correct and forget what is remembered.
-
-One memory as the command line shows it: its details, its history, and both as JSON.
-"""
+"""``memchat memories``: see, add, correct and forget what is remembered, and what else speaks of
+it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-import typer
+from typer import Argument, BadParameter, Option
 
-from memchat.cli import backup, other_mentions, output
-from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, in_turn, leave, listed, print_each
-from memchat.cli.options import (
+from memchat.cli import output
+from memchat.cli.command import (
+    ALL,
+    DAY,
+    TYPE,
     TYPES,
-    App,
-    Expires,
-    Json,
+    Call,
+    Ids,
     Limit,
-    NewTags,
     Offset,
-    Starts,
-    User,
+    Query,
     WithTags,
     Yes,
+    agree,
+    command,
     confirm,
-    embed_now,
     group,
-    known_app,
-    open_store,
-    type_name,
-    type_names,
+    listed,
 )
-from memchat.types import EmbeddingState, Event, Evidence, Memory, clean_tags, to_json
+from memchat.errors import SecretError
+from memchat.types import (
+    Elsewhere,
+    EmbeddingState,
+    EmbeddingStatus,
+    Event,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Place,
+    clean_tags,
+    to_json,
+)
 
 if TYPE_CHECKING:
-    from memchat.api import MemChat
     from memchat.api.memories import Memories
+    from memchat.api.user import User
 
 UPKEEP = ("embed", "reindex")
 """Events that tell the index of a change of its own; nothing happened to the fact."""
@@ -52,6 +61,24 @@ FIELDS = {
     "tags": "tags",
 }
 """What of a fact its history shows, under the names that people know."""
+
+
+STATES = get_args(EmbeddingStatus)
+AT_ONCE = 100
+"""Memories that are forgotten in one transaction."""
+LISTED = 10
+"""Places that are listed without being asked for."""
+LOOKED_FOR = 1_000
+"""Memories of an app that is cleared or deleted beyond which nobody looks for what else speaks of
+them: for so many it takes about a second."""
+_NAMES = {
+    "title": "title of session {id}",
+    "summary": "summary of session {id}",
+    "memory": "memory {id}",
+    "inbox": "inbox item {id}",
+    "refusal": "proposal not kept, {id}",
+    "note": "note {id}",
+}
 
 
 def with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
@@ -74,12 +101,11 @@ def everything(memories: Memories, memory: Memory) -> dict[str, Any]:
 
 
 def print_memory(
-    mc: MemChat, memory: Memory, state: EmbeddingState, client: str | None = None
+    call: Call, memory: Memory, state: EmbeddingState, client: str | None = None
 ) -> None:
     """Print what is known of one memory, a line for each thing; ``client`` is the program that
     stored it over MCP."""
-    zone = mc.settings.zone
-    today: date = datetime.now(zone).date()
+    today = datetime.now(call.zone).date()
     times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
     origin = f"by {client} over MCP" if client is not None else memory.created_by
     lines = {
@@ -89,30 +115,25 @@ def print_memory(
         "state": output.memory_state(memory, today),
         "user": memory.user,
         "app": output.app_name(memory.app),
-        "from": memory.starts_at or "",
+        "from": memory.starts_at,
         "until": memory.expires_at or "(no end)",
-        "created": f"{output.time(memory.created_at, zone)}, {origin}",
-        "updated": output.time(memory.updated_at, zone),
-        "seen": f"{times}, last {output.time(memory.last_seen_at, zone)}",
+        "created": f"{call.time(memory.created_at)}, {origin}",
+        "updated": call.time(memory.updated_at),
+        "seen": f"{times}, last {call.time(memory.last_seen_at)}",
+        "vector": output.vector(state),
+        "pinned": memory.pinned and "at hand in every chat",
+        "sensitive": memory.sensitive and "a chat model gets it only where it fits the message",
+        "tags": ", ".join(memory.tags),
+        "replaced": memory.replaced_by and f"by memory {memory.replaced_by}",
     }
-    if memory.starts_at is None:
-        del lines["from"]
-    lines["vector"] = output.vector(state)
-    if memory.pinned:
-        lines["pinned"] = "at hand in every chat"
-    if memory.sensitive:
-        lines["sensitive"] = "a chat model gets it only where it fits the message"
-    if memory.tags:
-        lines["tags"] = ", ".join(memory.tags)
-    if memory.replaced_by is not None:
-        lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():
-        print(output.plain(f"{name:<9} {content}"))
+        if content:
+            print(output.plain(f"{name:<9} {content}"))
 
 
-def evidence_line(mc: MemChat, evidence: Evidence) -> str:
+def evidence_line(call: Call, evidence: Evidence) -> str:
     """The words that prove a memory, by whom and when they were said or sent."""
-    words, at = " ".join(evidence.quote.split()), output.time(evidence.said_at, mc.settings.zone)
+    words, at = " ".join(evidence.quote.split()), call.time(evidence.said_at)
     if evidence.client is not None:
         return f"sent      “{words}” (by {evidence.client} over MCP, {at})"
     title = f", {evidence.session_title}" if evidence.session_title else ""
@@ -125,11 +146,11 @@ def told_events(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if event.kind not in UPKEEP]
 
 
-def event_line(mc: MemChat, event: Event) -> str:
+def event_line(call: Call, event: Event) -> str:
     """One line of a history: when, what, by whom and why, and what changed."""
     why = f" ({event.cause})" if event.cause else ""
     what = f"{event.kind} by {event.actor}{why}"
-    return f"{output.time(event.at, mc.settings.zone)} {what} {difference(event)}".rstrip()
+    return f"{call.time(event.at)} {what} {difference(event)}".rstrip()
 
 
 def difference(event: Event) -> str:
@@ -155,72 +176,51 @@ def _shown(value: object) -> object:
     return "(none)" if value is None else value
 
 
-def asked_first(
-    memories: Memories, save: Callable[[Memories, bool], Memory], *, yes: bool
+def store(
+    call: Call, save: Callable[[Memories, bool], Memory], key: str | None, yes: bool
 ) -> Memory:
-    """Save; what looks like a secret only if the person agrees."""
-    from memchat.errors import SecretError
-
+    """Save by hand and print the memory, and its key where it is stored under another than ``key``;
+    what looks like a secret is saved only if the person agrees."""
+    memories = call.person.memories
     try:
-        return save(memories, yes)
+        saved = save(memories, yes)
     except SecretError as error:
         what = f"looks like a {error.kind}"
         confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
-        return save(memories, True)
-
-
-def print_stored(memory: Memory, key: str | None, as_json: bool) -> None:
-    """The memory that was entered, and its key where it is stored under another than ``key``."""
-    output.print_written(memory, as_json)
-    if key is not None and memory.key != key:
-        output.notice(f"“{key}” is stored under the key {memory.key}")
+        saved = save(memories, True)
+    output.print_written(saved, call.as_json)
+    if key is not None and saved.key != key:
+        output.notice(f"“{key}” is stored under the key {saved.key}")
+    return saved
 
 
 app = group("See, add, correct and forget what is remembered.")
 
-Id = Annotated[int, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)]
-Status = Annotated[
-    Literal["active", "inactive", "expired", "expiring", "all", "pending", "completed", "failed"],
-    typer.Option("--status", help="Which ones; the last three by how their vector stands."),
+Id = Annotated[int, Argument(metavar="ID", help="The memory's number.")]
+Expires = Annotated[date | None, Option("--expires", help="The last day on which it holds.", **DAY)]
+Starts = Annotated[date | None, Option("--starts", help="The first day on which it holds.", **DAY)]
+NewTags = Annotated[
+    list[str] | None,
+    Option("--tag", metavar="TAG", help="A word to group it by; can be given several times."),
 ]
-OfType = Annotated[
-    str | None,
-    typer.Option(
-        "--type",
-        parser=type_name,
-        autocompletion=type_names,
-        metavar="TYPE",
-        help=f"Only one of {TYPES}.",
-        show_default=False,
-    ),
-]
-AT_ONCE = 100
-"""Memories that are forgotten in one transaction."""
-VECTOR_STATUSES = ("pending", "completed", "failed")
 
 
-@app.command("list")
+@command(app, "list")
 def list_memories(
-    user: User,
-    days: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="DAYS",
-            min=0,
-            help="With --expiring: within how many days (default 30).",
-            show_default=False,
-        ),
-    ] = None,
-    app: App = "default",
-    status: Status = "active",
-    expiring: Annotated[
-        bool, typer.Option("--expiring", help="Only those that soon end, the soonest first.")
-    ] = False,
-    memory_type: OfType = None,
+    call: Call,
+    days: int | None = Argument(
+        None, metavar="DAYS", min=0, help="With --expiring: within how many days (default 30)."
+    ),
+    status: MemoryStatus = Option(
+        "active", help="Which ones; the last three by how their vector stands."
+    ),
+    expiring: bool = Option(
+        False, "--expiring", help="Only those that soon end, the soonest first."
+    ),
+    memory_type: str | None = Option(None, "--type", help=f"Only one of {TYPES}.", **TYPE),
     tags: WithTags = None,
     limit: Limit = 100,
     offset: Offset = 0,
-    as_json: Json = False,
 ) -> None:
     """List memories, newest first.
 
@@ -228,78 +228,55 @@ def list_memories(
     """
     status = "expiring" if expiring else status
     if days is not None and status != "expiring":
-        raise typer.BadParameter("a number of days goes with --expiring")
-    chosen: dict[str, Any] = {"status": status, "type": memory_type, "tags": tags or ()}
-    chosen |= {} if days is None else {"within": days}
-    with open_store() as mc:
-        memories = known_app(mc, user, app).memories
-        found = memories.list(**chosen, limit=offset + limit)[offset:]
-        vectors = {
-            state.memory_id: state for state in memories.embedding_states([m.id for m in found])
-        }
-        if as_json:
-            output.print_json([with_embedding(m, vectors[m.id]) for m in found])
-            return
-        total = memories.count(**chosen)
-        zone = mc.settings.zone
-        today = datetime.now(zone).date()
-        rows = [output.memory_row(memory, zone, today) for memory in found]
-        headings: tuple[str, ...] = output.MEMORY_HEADINGS
-        if any(memory.tags for memory in found):
-            headings += ("tags",)
-            rows = [(*row, ", ".join(m.tags)) for row, m in zip(rows, found, strict=True)]
-        if status in VECTOR_STATUSES:
-            headings += ("vector",)
-            rows = [
-                (*row, output.vector(vectors[m.id])) for row, m in zip(rows, found, strict=True)
-            ]
-        output.print_table(
-            headings,
-            rows,
-            none=f"no memories of {user} in {app} (status {status})",
-            more=output.more_line(len(found), offset, total),
-        )
+        raise BadParameter("a number of days goes with --expiring")
+    wanted: dict[str, Any] = {"status": status, "type": memory_type, "tags": tags or ()}
+    wanted |= {} if days is None else {"within": days}
+    memories = call.known.memories
+    found = memories.list(**wanted, limit=offset + limit)[offset:]
+    vectors = {one.memory_id: one for one in memories.embedding_states([m.id for m in found])}
+    total = 0 if call.as_json else memories.count(**wanted)
+    columns = output.memory_columns(call.zone)
+    if any(memory.tags for memory in found):
+        columns["tags"] = lambda memory: ", ".join(memory.tags)
+    if status in STATES:
+        columns["vector"] = lambda memory: output.vector(vectors[memory.id])
+    call.table(
+        found,
+        columns,
+        none=f"no memories of {call.user} in {call.app} (status {status})",
+        more=output.more_line(len(found), offset, total),
+        record=lambda memory: with_embedding(memory, vectors[memory.id]),
+    )
 
 
-@app.command("show")
-def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+@command(app, "show")
+def show_memory(call: Call, memory_id: Id) -> None:
     """Show one memory, the words that prove it, and its history."""
-    with open_store() as mc:
-        memories = mc.user(user, app=app).memories
-        memory = memories.get(memory_id)
-        if as_json:
-            output.print_json(everything(memories, memory))
-            return
-        (state,) = memories.embedding_states([memory_id])
-        client = mc.user(user, app=app).clients.of_memories([memory_id]).get(memory_id)
-        print_memory(mc, memory, state, client)
-        for evidence in memories.evidence(memory_id):
-            print(output.plain(evidence_line(mc, evidence)))
-        for event in told_events(memories.history(memory_id)):
-            print(output.plain(f"history   {event_line(mc, event)}"))
+    memories = call.person.memories
+    memory = memories.get(memory_id)
+    if call.as_json:
+        output.print_json(everything(memories, memory))
+        return
+    (state,) = memories.embedding_states([memory_id])
+    client = call.person.clients.of_memories([memory_id]).get(memory_id)
+    print_memory(call, memory, state, client)
+    for evidence in memories.evidence(memory_id):
+        print(output.plain(evidence_line(call, evidence)))
+    for event in told_events(memories.history(memory_id)):
+        print(output.plain(f"history   {event_line(call, event)}"))
 
 
-@app.command()
+@command(app)
 def add(
-    memory_type: Annotated[
-        str,
-        typer.Argument(
-            parser=type_name,
-            autocompletion=type_names,
-            metavar="TYPE",
-            help=f"One of {TYPES}.",
-        ),
-    ],
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as city.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="What is to be remembered.")],
-    user: User,
-    app: App = "default",
+    call: Call,
+    memory_type: str = Argument(help=f"One of {TYPES}.", **TYPE),
+    key: str = Argument(metavar="KEY", help="Its name, such as city."),
+    value: str = Argument(metavar="VALUE", help="What is to be remembered."),
     expires: Expires = None,
     starts: Starts = None,
-    all_apps: Annotated[bool, typer.Option("--all-apps", help="Keep it for every app.")] = False,
+    all_apps: bool = Option(False, "--all-apps", help="Keep it for every app."),
     tags: NewTags = None,
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Remember something by hand, and print its id.
 
@@ -320,54 +297,35 @@ def add(
             tags=tags or (),
         )
 
-    with open_store() as mc:
-        memories, began = mc.user(user, app=app).memories, mc.now
-        added = asked_first(memories, save, yes=yes)
-        print_stored(added, key, as_json)
-        for old in memories.replaced(added.id):
-            if old.updated_at >= began:
-                undo = output.command("memories restore", app)
-                output.notice(output.changed(old, added, undo))
-        embed_now(mc)
+    began = call.mc.now
+    added = store(call, save, key, yes)
+    for old in call.person.memories.replaced(added.id):
+        if old.updated_at >= began:
+            undo = output.command("memories restore", call.app)
+            output.notice(output.changed(old, added, undo))
+    call.embed_now()
 
 
-@app.command()
+@command(app)
 def edit(
+    call: Call,
     memory_id: Id,
-    user: User,
-    app: App = "default",
-    value: Annotated[str | None, typer.Option("--value", help="The new value.")] = None,
-    key: Annotated[str | None, typer.Option("--key", help="The new key.")] = None,
-    memory_type: Annotated[
-        str | None,
-        typer.Option(
-            "--type",
-            parser=type_name,
-            autocompletion=type_names,
-            metavar="TYPE",
-            help=f"The new type: one of {TYPES}.",
-        ),
-    ] = None,
+    value: str | None = Option(None, help="The new value."),
+    key: str | None = Option(None, help="The new key."),
+    memory_type: str | None = Option(None, "--type", help=f"The new type: one of {TYPES}.", **TYPE),
     expires: Expires = None,
-    no_expiry: Annotated[bool, typer.Option("--no-expiry", help="It holds for good.")] = False,
-    all_apps: Annotated[
-        bool | None,
-        typer.Option("--all-apps/--one-app", help="Keep it for every app, or for this one only."),
-    ] = None,
-    sensitive: Annotated[
-        bool | None,
-        typer.Option(
-            "--sensitive/--not-sensitive",
-            help="Whether a chat model gets it only where it fits the message.",
-        ),
-    ] = None,
+    no_expiry: bool = Option(False, "--no-expiry", help="It holds for good."),
+    all_apps: bool | None = Option(
+        None, "--all-apps/--one-app", help="Keep it for every app, or for this one only."
+    ),
+    sensitive: bool | None = Option(
+        None,
+        "--sensitive/--not-sensitive",
+        help="Whether a chat model gets it only where it fits the message.",
+    ),
     tags: NewTags = None,
-    untag: Annotated[
-        list[str] | None,
-        typer.Option("--untag", metavar="TAG", help="Take this tag away.", show_default=False),
-    ] = None,
+    untag: list[str] | None = Option(None, metavar="TAG", help="Take this tag away."),
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Correct a memory, and print its id.
 
@@ -376,23 +334,14 @@ def edit(
     Example: memchat memories edit 7 --value Porto
     """
     if expires is not None and no_expiry:
-        raise typer.BadParameter("give either --expires or --no-expiry")
-    changes: dict[str, Any] = {
-        name: new
-        for name, new in (
-            ("value", value),
-            ("key", key),
-            ("type", memory_type),
-            ("expires_at", expires),
-            ("all_apps", all_apps),
-            ("sensitive", sensitive),
-        )
-        if new is not None
-    }
+        raise BadParameter("give either --expires or --no-expiry")
+    given: dict[str, Any] = {"value": value, "key": key, "type": memory_type, "expires_at": expires}
+    given |= {"all_apps": all_apps, "sensitive": sensitive}
+    changes: dict[str, Any] = {name: new for name, new in given.items() if new is not None}
     if no_expiry:
         changes["expires_at"] = None
     if not changes and not tags and not untag:
-        raise typer.BadParameter(
+        raise BadParameter(
             "nothing to change; give --value, --key, --type, --expires, --tag or --untag"
         )
 
@@ -402,39 +351,28 @@ def edit(
             changes["tags"] = kept.difference(clean_tags(untag or ()))
         return memories.update(memory_id, keep_secret=keep_secret, **changes)
 
-    with open_store() as mc:
-        memories = mc.user(user, app=app).memories
-        print_stored(asked_first(memories, save, yes=yes), key, as_json)
-        embed_now(mc)
+    store(call, save, key, yes)
+    call.embed_now()
 
 
-@app.command()
+@command(app)
 def delete(
-    user: User,
+    call: Call,
     memory_ids: Ids = None,
-    id_option: Annotated[
-        list[int] | None,
-        typer.Option("--id", metavar="ID", help="The same as an option.", show_default=False),
-    ] = None,
+    id_option: list[int] | None = Option(None, "--id", metavar="ID", help="The same as an option."),
     query: Query = None,
     tags: WithTags = None,
-    app: App = "default",
-    keep_transcript: Annotated[
-        bool,
-        typer.Option(
-            "--keep-transcript",
-            help="Leave its words in your conversations; nothing is found in them or learnt again.",
-        ),
-    ] = False,
-    everywhere: Annotated[
-        bool,
-        typer.Option(
-            "--everywhere",
-            help="Blank all else that speaks of it, too; other memories that do are forgotten.",
-        ),
-    ] = False,
+    keep_transcript: bool = Option(
+        False,
+        "--keep-transcript",
+        help="Leave its words in your conversations; nothing is found in them or learnt again.",
+    ),
+    everywhere: bool = Option(
+        False,
+        "--everywhere",
+        help="Blank all else that speaks of it, too; other memories that do are forgotten.",
+    ),
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Forget memories for good, with the words that proved them.
 
@@ -444,93 +382,156 @@ def delete(
     Example: memchat memories delete 3 5 8
     """
     if keep_transcript and everywhere:
-        raise typer.BadParameter("give either --keep-transcript or --everywhere")
+        raise BadParameter("give either --keep-transcript or --everywhere")
+    memories = call.person.memories
+    find = partial(memories.list, status="all", tags=tags or (), limit=ALL)
     given = [*(memory_ids or ()), *(id_option or ())]
-    with open_store() as mc:
-        person = mc.user(user, app=app)
-        memories = person.memories
-
-        def find(words: str) -> Sequence[Memory]:
-            return memories.list(words, status="all", tags=tags or (), limit=ALL)
-
-        gone = chosen(given, memories.get, query, find, tags)
-        names = [f"memory {m.id} “{m.key}: {m.value}”" for m in gone]
-        agree("Forget {} for good?", names, "memories", yes=yes)
-        numbers = [memory.id for memory in gone]
-        found = None if keep_transcript else person.mentions.find(numbers)
-        blank = (
-            found and found.without_notes if everywhere else other_mentions.ask(mc, found, yes=yes)
-        )
-        forget = partial(memories.delete_many, keep_transcript=keep_transcript, blank=blank)
-        done = in_turn(numbers, forget, at_once=AT_ONCE)
-        if as_json:
-            print_each([{"id": number, "forgotten": True} for number in done], one=len(given) == 1)
-        if done:
-            output.notice(f"forgot memor{'y' if len(done) == 1 else 'ies'} {listed(done)}")
-        other_mentions.tell(mc, found, blank)
-        backup.tell_forgotten(mc)
-        leave(done, numbers)
+    gone = call.chosen(given, memories.get, query, find, tags)
+    names = [f"memory {m.id} “{m.key}: {m.value}”" for m in gone]
+    agree("Forget {} for good?", names, "memories", yes=yes)
+    numbers = [memory.id for memory in gone]
+    found = None if keep_transcript else call.person.mentions.find(numbers)
+    blank = found and found.without_notes if everywhere else ask_mentions(call, found, yes=yes)
+    forget = partial(memories.delete_many, keep_transcript=keep_transcript, blank=blank)
+    done = call.each(numbers, forget, lambda i: {"id": i, "forgotten": True}, at_once=AT_ONCE)
+    if done:
+        output.notice(f"forgot memor{'y' if len(done) == 1 else 'ies'} {listed(done)}")
+    tell_mentions(call, found, blank)
+    call.tell_forgotten()
 
 
-@app.command()
-def restore(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+@command(app)
+def restore(call: Call, memory_id: Id) -> None:
     """Bring back a replaced, merged, ended or expired memory."""
-    with open_store() as mc:
-        output.print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
-        embed_now(mc)
+    output.print_written(call.person.memories.restore(memory_id), call.as_json)
+    call.embed_now()
 
 
-@app.command()
+@command(app)
 def pin(
+    call: Call,
     memory_id: Id,
-    user: User,
-    app: App = "default",
-    off: Annotated[bool, typer.Option("--off", help="Take it out of there again.")] = False,
-    as_json: Json = False,
+    off: bool = Option(False, "--off", help="Take it out of there again."),
 ) -> None:
     """Have a memory at hand in every chat, whatever it is about."""
-    with open_store() as mc:
-        output.print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
+    output.print_written(call.person.memories.pin(memory_id, on=not off), call.as_json)
 
 
-@app.command()
-def clear(user: User, app: App = "default", yes: Yes = False, as_json: Json = False) -> None:
+@command(app)
+def clear(call: Call, yes: Yes = False) -> None:
     """Forget all memories of one app for good, and print how many.
 
     What else speaks of them stays, and is told.
     """
-    with open_store() as mc:
-        person = known_app(mc, user, app)
-        confirm(f"Forget all memories of {user} in {app} for good?", yes=yes)
-        found = other_mentions.of_app(person)
-        forgotten = person.memories.clear().memories
-        if as_json:
-            output.print_json({"app": app, "forgotten": forgotten})
-        else:
-            print(forgotten)
-        other_mentions.tell_of_app(mc, found)
-        backup.tell_forgotten(mc)
+    person = call.known
+    confirm(f"Forget all memories of {call.user} in {call.app} for good?", yes=yes)
+    found = mentions_of_app(person)
+    forgotten = person.memories.clear().memories
+    call.result({"app": call.app, "forgotten": forgotten}, forgotten)
+    tell_mentions_of_app(call, found)
+    call.tell_forgotten()
 
 
-@app.command()
-def history(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+@command(app)
+def history(call: Call, memory_id: Id) -> None:
     """List what happened to a memory, oldest first."""
-    with open_store() as mc:
-        events = mc.user(user, app=app).memories.history(memory_id)
-        if as_json:
-            output.print_records(events)
-            return
-        output.print_table(
-            ("at", "what", "by", "why", "change"),
-            [
-                (
-                    output.time(event.at, mc.settings.zone),
-                    event.kind,
-                    event.actor,
-                    event.cause,
-                    difference(event),
+    events = call.person.memories.history(memory_id)
+    call.table(
+        events if call.as_json else told_events(events),
+        {
+            "at": lambda event: call.time(event.at),
+            "what": lambda event: event.kind,
+            "by": lambda event: event.actor,
+            "why": lambda event: event.cause,
+            "change": difference,
+        },
+        none=f"nothing is recorded of memory {memory_id}",
+    )
+
+
+def ask_mentions(call: Call, found: Elsewhere | None, *, yes: bool) -> Elsewhere | None:
+    """The places that the person wants blanked, too; none without a terminal to ask on."""
+    if found is None or yes or not sys.stdin.isatty():
+        return None
+    print(f"It is also spoken of elsewhere: {found.counted}.", file=sys.stderr)
+    if any(place.kind in ("memory", "inbox", "refusal") for place in found.places):
+        print("Blanking forgets a memory and drops a proposal as a whole.", file=sys.stderr)
+    if found.notes:
+        print("A note stays as it is, unless you choose its number.", file=sys.stderr)
+    said = output.answer("Blank these too? [y/N/show]").lower()
+    if said in ("s", "show"):
+        _list(call, found, len(found.places))
+        said = output.answer("Blank which of them? [all/none, or their numbers]").lower()
+    if said in ("y", "yes", "a", "all"):
+        return found.without_notes if found.without_notes.places else None
+    places = _numbered(found, said)
+    return replace(found, places=places) if places else None
+
+
+def tell_mentions(call: Call, found: Elsewhere | None, blanked: Elsewhere | None) -> None:
+    """What was blanked with the memory, and what still speaks of it."""
+    if found is None:
+        return
+    if blanked is not None and blanked.places:
+        output.notice(f"blanked with it: {blanked.counted}")
+        for place in blanked.notes:
+            if place.has_file:
+                output.notice(
+                    f"the file of note {place.id} still has the words, and they come back when it "
+                    "is read again after a change"
                 )
-                for event in told_events(events)
-            ],
-            none=f"nothing is recorded of memory {memory_id}",
+    gone = blanked.places if blanked is not None else ()
+    left = replace(found, places=tuple(place for place in found.places if place not in gone))
+    if not left.places:
+        return
+    output.notice(f"it is still spoken of elsewhere: {left.counted}")
+    if not sys.stdin.isatty() or left.notes:
+        _list(call, left, LISTED)
+    if left.notes:
+        output.notice("a note is deleted by `memchat notes delete ID`")
+    if left.without_notes.places:
+        output.notice(
+            "to blank these as well, add the memory again by hand and delete it with --everywhere"
         )
+
+
+def mentions_of_app(person: User) -> Elsewhere | None:
+    """What will still speak of an app's own memories once all of them are forgotten; None where
+    nothing will, or where they are too many to look for it."""
+    found = person.memories.list(status="all", limit=LOOKED_FOR + 1)
+    if not found or len(found) > LOOKED_FOR:
+        return None
+    return person.mentions.find([m.id for m in found if m.app == person.scope.app])
+
+
+def tell_mentions_of_app(call: Call, found: Elsewhere | None) -> None:
+    """What still speaks of an app's memories that were all forgotten."""
+    if found is None or not found.places:
+        return
+    output.notice(f"they are still spoken of elsewhere: {found.counted}")
+    _list(call, found, LISTED)
+    kinds = {place.kind for place in found.places}
+    ways = ["memories delete"] if "memory" in kinds else []
+    ways += ["inbox reject"] if "inbox" in kinds else []
+    ways += ["notes delete"] if "note" in kinds else []
+    ways += ["sessions delete"] if kinds & {"message", "reply", "title", "summary"} else []
+    if ways:
+        output.notice(f"to forget these as well: {', '.join(f'memchat {way}' for way in ways)}")
+
+
+def _numbered(found: Elsewhere, said: str) -> tuple[Place, ...]:
+    """The places that were named by their numbers; none where anything else was said."""
+    parts = said.replace(",", " ").split()
+    if not all(part.isdecimal() and 1 <= int(part) <= len(found.places) for part in parts):
+        return ()
+    return tuple(found.places[n - 1] for n in sorted({int(part) for part in parts}))
+
+
+def _list(call: Call, found: Elsewhere, most: int) -> None:
+    for number, place in enumerate(found.places[:most], 1):
+        what = _NAMES.get(place.kind, "{kind} in session {session}")
+        what = what.format(id=place.id, kind=place.kind, session=place.session_id)
+        day = call.time(place.at)
+        print(output.plain(f"{number:>4}. {day}  {what}: “{place.text}”"), file=sys.stderr)
+    if len(found.places) > most:
+        print(f"      and {len(found.places) - most} more", file=sys.stderr)

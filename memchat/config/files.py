@@ -1,9 +1,5 @@
-"""Reading and writing the private files of the data folder, which only this account may read.
-
-Each file is TOML with one name and value in each line, and has mode 600.
-
-Where the data folder is by default, and the folder for what can be downloaded again.
-"""
+"""Where the data folder and the cache are, and the private files of the data folder: TOML with one
+name and value in each line, which only this account may read (mode 600)."""
 
 from __future__ import annotations
 

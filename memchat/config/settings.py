@@ -26,9 +26,10 @@ from memchat.config.keys import (
     OFFLINE_EXTRACT,
     WORDS_ONLY,
     Keys,
+    address_names,
+    provider_of,
     runs_locally,
 )
-from memchat.config.names import address_names, provider_of
 from memchat.errors import ConfigError
 
 Parser = Callable[[str, str], object]

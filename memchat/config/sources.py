@@ -1,15 +1,9 @@
-"""The sources of settings; each takes precedence over those after it.
+"""Where settings come from, and changing ``settings.toml``, whose other lines stay as they are.
 
-1. the environment,
-2. the file that was named with ``--env-file``,
-3. ``settings.toml`` and ``keys.toml`` in the data folder.
-
-No file of the working folder is read unless it was named: such a file could otherwise make memchat
-send messages and keys to an address of its author.
-
-Changing ``settings.toml`` of the data folder; its other lines stay as the person wrote them.
-
-Reading the settings from all their sources.
+The environment comes first, then the file that was named with ``--env-file``, then
+``settings.toml`` and ``keys.toml`` in the data folder. No file of the working folder is read unless
+it was named: such a file could otherwise make memchat send messages and keys to an address of its
+author.
 """
 
 from __future__ import annotations
@@ -26,8 +20,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memchat.config import files, keys
 from memchat.config.files import default_home
-from memchat.config.keys import ENVIRONMENT, Keys, choose_models
-from memchat.config.names import ADDRESS_NAMES, KEY_NAMES, USER, closest, synonyms
+from memchat.config.keys import (
+    ADDRESS_NAMES,
+    ENVIRONMENT,
+    KEY_NAMES,
+    USER,
+    Keys,
+    choose_models,
+    closest,
+    synonyms,
+)
 from memchat.config.settings import HOME, VARIABLES, Settings, parse
 from memchat.errors import ConfigError
 

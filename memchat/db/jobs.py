@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import (
     ColumnElement,
@@ -38,7 +38,7 @@ from memchat.config.settings import RETRY_MINUTES
 from memchat.db import database
 from memchat.db.records import from_row
 from memchat.db.schema import apps, jobs, utc_text
-from memchat.types import Job
+from memchat.types import Job, JobStatus
 
 LEASE_SECONDS = 600.0
 """How long a claim lasts unless it is renewed. A long extraction renews it at every window."""
@@ -419,7 +419,7 @@ def finish_unheld(tx: Connection, kind: str, target_ids: Sequence[int], now: dat
     tx.execute(free.values(**done, **NOT_LEASED))
 
 
-STATUSES = ("pending", "running", "completed", "failed")
+STATUSES = get_args(JobStatus)
 
 
 def listed(

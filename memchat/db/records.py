@@ -1,8 +1,6 @@
-"""Rows as records and records as columns, field by field, each by its declared type.
-
-Single values about the store itself: the service in use, the key for hashes, the store's id.
-
-Rows of a scope row; for a user's shared row those of all the user's apps.
+"""What several nouns read and write in the same way: rows as records and back, field by field and
+each by its declared type; single values about the store itself, such as its key for hashes; and the
+rows of a scope, which are those of all the user's apps where it is the shared one.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
@@ -51,12 +49,6 @@ def of_reply(tx: Connection, session_id: int, message_id: int) -> list[Usage]:
     u = usage.c
     query = select(usage).where(u.session_id == session_id, u.message_id == message_id)
     return [from_row(Usage, row) for row in tx.execute(query.order_by(u.id))]
-
-
-def of_app(tx: Connection, app_id: int, names: Sequence[str]) -> set[tuple[Any, ...]]:
-    """The values that the calls of a scope row have in these columns."""
-    query = select(*(usage.c[name] for name in names)).where(usage.c.app_id == app_id)
-    return {tuple(row) for row in tx.execute(query)}
 
 
 def totals(tx: Connection, user: str, session_id: int | None = None) -> list[UsageTotal]:

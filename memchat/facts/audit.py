@@ -17,7 +17,7 @@ from memchat.db import jobs, messages
 from memchat.db.apps import Context
 from memchat.facts import changes, history, inbox, keys, lists, memories, refusals
 from memchat.facts.history import Cause
-from memchat.facts.in_force import as_of
+from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import purge, redaction
 from memchat.language import numbers, secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
@@ -237,13 +237,10 @@ def mend(ctx: Context, finding: Finding) -> tuple[bool, set[int]]:
 
 
 def _retire(ctx: Context, memory: Memory, cause: Cause) -> None:
-    tx, today = ctx.tx, ctx.today
-    home = memories.app_id_of(tx, memory.id)
-    over = memory.expires_at is not None and memory.expires_at < today
-    back = as_of(tx, [home], today).back.get(memory.id)
-    changes.deactivate(tx, memory, "expired" if over else "ended", cause)
-    for before in memories.by_ids(tx, [home], [back] if back else []).values():
-        changes.reactivate(tx, before, cause)
+    if memory.expires_at is not None and memory.expires_at < ctx.today:
+        apply_due_dates(ctx)
+    else:
+        changes.deactivate(ctx.tx, memory, "ended", cause)
 
 
 def _rebuild(ctx: Context) -> set[int]:

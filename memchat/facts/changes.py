@@ -1,10 +1,8 @@
-"""Changes of memories. Each writes its event, and the keyword row, in the same transaction.
+"""Changes of memories, and which replaced which.
 
-The event is of the scope row that the memory is in.
-
-Deleted memories that are not purged yet: nobody sees them, and the deletion can be undone.
-
-Which memories replaced which.
+Each change writes its event, of the scope row that the memory is in, and the keyword row in the
+same transaction. A deleted memory is hidden from everybody until it is purged, so that the deletion
+can be undone.
 """
 
 from __future__ import annotations

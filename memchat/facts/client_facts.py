@@ -4,8 +4,6 @@ No message of the person proves it. Of a program that they trust it is stored, w
 program said as its proof, so that it is undone with that; it never replaces what the person
 entered. Of any other, and where it reads as an order, it waits in the inbox. With a quote of the
 person from a stored conversation, the gate decides whatever the program.
-
-A fact as a program over MCP gives it, checked.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from memchat.config import Settings
 from memchat.db import messages, sessions
 from memchat.db.apps import Context
 from memchat.errors import InputError
-from memchat.facts import changes, clients, inbox, keys, memories
+from memchat.facts import changes, clients, inbox, memories
 from memchat.facts.consolidation import (
     ENDS_FIRST,
     Confirmation,
@@ -27,10 +25,10 @@ from memchat.facts.consolidation import (
     ingest,
     queue_embedding,
 )
-from memchat.facts.fact import Fact, inbox_entry, search_text
+from memchat.facts.fact import Fact, inbox_entry
 from memchat.facts.history import Cause
 from memchat.facts.inbox import FORGET, PROMOTE, NewInboxItem
-from memchat.facts.manual import checked_fact, checked_tags, is_secret
+from memchat.facts.manual import checked_fact, checked_tags, given_fact, is_secret
 from memchat.learn.candidate import Candidate, Quote, Relation
 from memchat.learn.instructions import reads_as_instruction
 from memchat.learn.quoted_proposal import QuotedProposal
@@ -45,34 +43,6 @@ from memchat.types import (
     Written,
     clean_tags,
 )
-
-
-def checked_fact_of_client(
-    ctx: Context,
-    memory_type: str,
-    key: str,
-    value: str,
-    expires_at: date | None,
-    starts_at: date | None,
-    tags: Iterable[str],
-) -> Fact:
-    """The fact that a program gave. Raises InputError for what cannot be kept, SecretError for a
-    secret."""
-    kind, name, words = checked_fact(memory_type, key, value)
-    is_secret(name, words, False)
-    _check_days(ctx.today, expires_at, starts_at)
-    return Fact(
-        memory_type=kind,
-        key=name,
-        value=words,
-        said_at=ctx.now,
-        search_text=search_text(name, words, ctx.now, ctx.zone),
-        created_by="mcp",
-        many=keys.cardinality(name) != "one",
-        expires_at=expires_at,
-        starts_at=starts_at,
-        tags=checked_tags(tags),
-    )
 
 
 def is_order(fact: Fact) -> bool:
@@ -128,9 +98,11 @@ class ClientFacts:
     ) -> Fact:
         """What the program gave, checked. Raises InputError for what cannot be kept, SecretError
         for a secret."""
-        return checked_fact_of_client(
-            self.ctx, memory_type, key, value, expires_at, starts_at, tags
-        )
+        kind, name, words = checked_fact(memory_type, key, value)
+        is_secret(name, words, False)
+        _check_days(self.ctx.today, expires_at, starts_at)
+        fact = given_fact(self.ctx, kind, name, words, expires_at, starts_at)
+        return replace(fact, created_by="mcp", tags=checked_tags(tags))
 
     def remember(self, fact: Fact, quote: SessionQuote | None = None) -> Written:
         """Store a fact, or ask the person about it. Raises NotFound for a quote of a conversation

@@ -83,16 +83,6 @@ def record_write(
     )
 
 
-def has_write(
-    tx: Connection, client_id: int, kind: WriteKind, target_id: int, at: datetime
-) -> bool:
-    """Whether it is noted that a program wrote this at this time."""
-    sql = (
-        "SELECT 1 FROM client_writes WHERE client_id = ? AND kind = ? AND target_id = ? AND at = ?"
-    )
-    return bool(database.rows(tx, sql, client_id, kind, target_id, utc_text(at)))
-
-
 def writes(
     tx: Connection, client_id: int, *, kind: WriteKind | None = None, since: datetime | None = None
 ) -> list[ClientWrite]:

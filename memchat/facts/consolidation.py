@@ -1,22 +1,14 @@
-"""What a new fact does to the facts that are stored.
+"""What a new fact does to the facts that are stored, the one way into the store.
 
-The first rule that applies decides: it ends a known fact; it repeats one, in the same or equal
-words; it was forgotten on request; it would change what the user entered, and waits for their yes;
-it replaces the fact it updates; it replaces the other value of a key that holds one; it is merged
-with a near copy of equal meaning; it is new. A fact that starts later replaces nothing before its
-day. What is replaced or merged stays as an inactive row, with the reason and a link, and can be
-restored. Nearness of vectors alone never decides.
-
-Changes that wait for the user's yes: of what they entered, pinned, share or had forgotten.
-
-Which near copies of a fact are the same fact.
-
-The one way of facts into the store, wherever they come from.
-
-A model's candidates are first judged by the gate (``gate.judge``), and the doubtful ones by a
-second look of the model (``extraction.second_look``). Both run before the transaction that writes,
-because a model may take minutes. The ``Source`` of facts says what differs: what the user enters or
-accepts needs no gate, and is stored even if it was forgotten before.
+A model's candidates are judged before, outside the transaction that writes: a model may take
+minutes. What the user enters or accepts needs no judging, and is stored even if it was forgotten
+before; the ``Source`` of facts says which it is. The first rule that applies decides: the fact ends
+a known one; it repeats one, in the same or equal words; it was forgotten on request; it would
+change what the user entered, and waits for their yes; it replaces the fact it updates; it replaces
+the other value of a key that holds one; it is merged with a near copy of equal meaning; it is new.
+A fact that starts later replaces nothing before its day. What is replaced or merged stays as an
+inactive row, with the reason and a link, and can be restored. Nearness of vectors alone never
+decides.
 """
 
 from __future__ import annotations
@@ -29,9 +21,11 @@ from memchat.db import jobs
 from memchat.db.apps import Context
 from memchat.facts import changes, cues, history, inbox, keys, memories
 from memchat.facts.fact import (
+    ACCEPTED,
     ADDED_BY_HAND,
     BLANKED,
     FORGOTTEN,
+    KEPT_ANYWAY,
     REJECTED,
     Fact,
     in_the_slot_of,
@@ -47,6 +41,7 @@ from memchat.facts.in_force import (
     in_words,
     is_single_valued,
     planned_target,
+    replaced_by_plan,
     values_of_key,
 )
 from memchat.facts.inbox import NewInboxItem
@@ -196,12 +191,6 @@ class Consolidation:
     def apply(self, fact: Fact) -> Change:
         """Store one fact, and say what that did."""
         apply_due_dates(self.ctx)
-        if fact.detail is not None:
-            explained = replace(self.cause, detail=fact.detail)
-            return replace(self, cause=explained)._apply(replace(fact, detail=None))
-        return self._apply(fact)
-
-    def _apply(self, fact: Fact) -> Change:
         if fact.starts_at is not None and fact.starts_at <= self.ctx.today:
             fact = replace(fact, starts_at=None)
         common = set(fact.cues).difference(cues.distinctive(self.ctx.tx, self._own, fact.cues))
@@ -280,7 +269,11 @@ class Consolidation:
         if self._changes_last_day(fact, known):
             changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
         history.add_evidence(self.ctx.tx, known.id, fact.proofs)
-        before = self._reschedule(fact, known, target)
+        if moves and fact.starts_at != known.starts_at:
+            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
+        before = None
+        if fact.starts_at is None:
+            before = self._take_place(fact, target, known.id, anew=moves)
         kind = "repeated" if before is None else "superseded"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
 
@@ -295,25 +288,9 @@ class Consolidation:
         """The memory that a planned value was to replace, where that value is now said to hold
         already."""
         spoken_of = target is not None and target.id != known.id
-        linked = planned_target(self.ctx.tx, known.id)
-        if fact.starts_at is not None or is_single_valued(known.key) or spoken_of or linked is None:
+        if fact.starts_at is not None or is_single_valued(known.key) or spoken_of:
             return None
-        found = changes.current(self.ctx.tx, self.ctx.scope.ids, [linked]).get(linked)
-        there = (
-            found is not None and found.id != known.id and memories.holds_on(found, self.ctx.today)
-        )
-        return found if there else None
-
-    def _reschedule(self, fact: Fact, known: Memory, target: Memory | None) -> str | None:
-        """Move the first day of a memory that has not started; the value that it replaces by
-        that."""
-        moves = self._reschedules(fact, known)
-        if moves and fact.starts_at != known.starts_at:
-            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
-        if fact.starts_at is not None:
-            return None
-        before = self._supersede_rivals(fact, known.id) if moves else None
-        return self._replace_target(fact, target, known.id) or before
+        return replaced_by_plan(self.ctx.tx, self.ctx.scope.ids, known, self.ctx.today, {})
 
     def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
         """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
@@ -346,19 +323,18 @@ class Consolidation:
         winner = changes.current(self.ctx.tx, self.ctx.scope.ids, [known.id]).get(known.id)
         if winner is not None and known.inactive_reason == "merged":
             return self._repeat(fact, winner)
-        overtaken = winner if winner is not None else self._newer_rival(fact)
-        late = overtaken is not None and overtaken.said_at > fact.said_at
+        others = self._rivals(fact.key, known.id) if winner is None else [winner]
+        late = any(other.said_at > fact.said_at for other in others)
         over = known.inactive_reason == "ended" and known.last_seen_at > fact.said_at
         if over or (late and fact.starts_at is None):
             history.add_evidence(self.ctx.tx, known.id, fact.proofs)
             return Change("repeated", known, fact.quotes)
         if fact.starts_at != known.starts_at:
             changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
-        before = self._supersede_rivals(fact, known.id)
-        before = self._replace_target(fact, target, known.id) or before
         changes.reactivate(
             self.ctx.tx, known, self.cause, instead_of=self._replaced_on_start(fact, target)
         )
+        before = self._take_place(fact, target, known.id)
         changes.count_repeat(self.ctx.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at)
         if fact.expires_at != known.expires_at:
             changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
@@ -371,15 +347,11 @@ class Consolidation:
         memory_id = self._add_row(fact, self._replaced_on_start(fact, target))
         for rival in self._rivals(fact.key, memory_id) if fact.starts_at is not None else ():
             memories.inherit_tags(self.ctx.tx, memory_id, rival.tags, self.cause)
-        newer = self._newer_statement(fact, target, memory_id)
-        if newer is not None:
-            new = self._reload(memory_id)
-            changes.deactivate(self.ctx.tx, new, "superseded", self.cause, replaced_by=newer.id)
-            return Change("added", self._reload(memory_id), fact.quotes)
-        before = self._supersede_rivals(fact, memory_id)
-        before = self._replace_target(fact, target, memory_id) or before
+        before = self._take_place(fact, target, memory_id)
         if before is not None:
             return Change("superseded", self._reload(memory_id), fact.quotes, before=before)
+        if not self._reload(memory_id).active:
+            return Change("added", self._reload(memory_id), fact.quotes)
         merged = self._merge_near(fact, memory_id)
         kind = "added" if merged is None else "merged"
         return Change(kind, self._reload(memory_id), fact.quotes, before=merged)
@@ -404,46 +376,32 @@ class Consolidation:
         history.add_evidence(self.ctx.tx, memory_id, fact.proofs)
         return memory_id
 
-    def _newer_statement(self, fact: Fact, target: Memory | None, new_id: int) -> Memory | None:
-        """A memory that was said later than this fact and replaces it, as when an old session is
-        read late."""
+    def _take_place(
+        self, fact: Fact, target: Memory | None, memory_id: int, *, anew: bool = True
+    ) -> str | None:
+        """Let a memory replace the one that its fact updates and, where it holds ``anew``, the
+        other values of its key; or be replaced by one that was said later, as when an old session
+        is read late. Gives the value that it replaces.
+
+        A plan replaces only another plan: it is compared with what holds on its first day.
+        """
+        aimed = target if fact.relation == "updates" and target is not None else None
+        there = [aimed] if aimed is not None and aimed.id != memory_id else []
         if fact.starts_at is not None:
-            return None  # they are compared on its first day
-        if fact.relation == "updates" and target is not None and target.said_at > fact.said_at:
-            return target
-        return self._newer_rival(fact, new_id)
-
-    def _replace_target(self, fact: Fact, target: Memory | None, new_id: int) -> str | None:
-        """Retire the memory that a fact updates; its value, or None where nothing is retired yet.
-        Of two that both start later, the one said later replaces the other at once."""
-        if fact.relation != "updates" or target is None or target.id == new_id:
-            return None
-        if target.said_at > fact.said_at:
-            return None
-        if fact.starts_at is not None and memories.holds_on(target, self.ctx.today):
-            return None
-        return self._supersede(target, new_id)
-
-    def _supersede(self, old: Memory, new_id: int) -> str | None:
-        """Retire a memory in favour of a new one; its value, None where it was retired before."""
-        if not self._reload(old.id).active:
-            return None  # it was retired as a rival before
-        changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=new_id)
-        return old.value
-
-    def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
-        """Retire the older values of a key that holds one; the value of the newest of them."""
-        before = None
-        rivals = self._rivals(fact.key, new_id) if fact.starts_at is None else ()
-        for rival in rivals:
-            if rival.said_at <= fact.said_at:
-                replaced = self._supersede(rival, new_id)
-                before = before or replaced
-        return before
-
-    def _newer_rival(self, fact: Fact, new_id: int | None = None) -> Memory | None:
-        rivals = self._rivals(fact.key, new_id)
-        return next((rival for rival in rivals if rival.said_at > fact.said_at), None)
+            there = [plan for plan in there if not memories.holds_on(plan, self.ctx.today)]
+        elif anew:
+            known = {memory_id, *(m.id for m in there)}
+            there += [m for m in self._rivals(fact.key, memory_id) if m.id not in known]
+            holding = (m for m in there if memories.holds_on(m, self.ctx.today))
+            newer = next((m for m in holding if m.said_at > fact.said_at), None)
+            if newer is not None:
+                new = self._reload(memory_id)
+                changes.deactivate(self.ctx.tx, new, "superseded", self.cause, replaced_by=newer.id)
+                return None
+        older = [m for m in there if m.said_at <= fact.said_at]
+        for old in older:
+            changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=memory_id)
+        return older[0].value if older else None
 
     def _rivals(self, key: str, new_id: int | None) -> list[Memory]:
         """The other values of a key that holds one."""
@@ -511,8 +469,8 @@ class Source:
 
 
 MANUAL = Source("user", ADDED_BY_HAND)
-INBOX = Source("user", "accepted from the inbox")
-KEPT_REFUSAL = Source("user", "kept anyway")
+INBOX = Source("user", ACCEPTED)
+KEPT_REFUSAL = Source("user", KEPT_ANYWAY)
 
 
 def session_end(session_id: int) -> Source:
@@ -556,7 +514,7 @@ def ingest(
         else:
             if source.is_user:
                 allow_again(ctx, fact)
-            cause = _cause(ctx, source, fact)
+            cause = replace(_cause(ctx, source, fact), detail=fact.detail)
             change = Consolidation(ctx, cause, merge_threshold, done.written).apply(fact)
             if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
                 change = replace(change, memory=_tagged(ctx, change.memory, fact, cause))

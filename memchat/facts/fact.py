@@ -1,5 +1,4 @@
-"""A fact on its way into the store, what is kept of one that waits or is refused, and what a yes to
-that would change."""
+"""A fact on its way into the store, and what is kept of one that waits for a yes or is refused."""
 
 from __future__ import annotations
 
@@ -20,6 +19,8 @@ from memchat.learn.candidate import Relation
 from memchat.types import InboxItem, Memory, Refusal
 
 ADDED_BY_HAND = "added by hand"
+ACCEPTED = "accepted from the inbox"
+KEPT_ANYWAY = "kept anyway"
 REJECTED = "you said no to it before"
 FORGOTTEN = "it was forgotten on request"
 BLANKED = "its words were forgotten meanwhile"

@@ -1,6 +1,6 @@
-"""The history of each memory. People read it, and the vector index follows it to stay current.
+"""The history of each memory, and which words of which message prove it.
 
-Which words of which message prove a memory.
+People read the history, the vector index follows it to stay current, and undoing replays it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from memchat.db.schema import UtcTime, memories, memory_events, memory_sources
 from memchat.types import Event, Evidence
 
 _e = memory_events.c
+UPKEEP = ("embed", "reindex")
+"""Kinds of events that the index writes; they tell nothing of the memory itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +182,9 @@ def set_cause(tx: Connection, event_id: int, cause: str) -> None:
     tx.execute(update(memory_events).where(_e.id == event_id).values(cause=cause))
 
 
-def set_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
-    """Replace the old values of a past event."""
-    tx.execute(update(memory_events).where(_e.id == event_id).values(old=_dump(old)))
+def set_related(tx: Connection, event_id: int, memory_id: int) -> None:
+    """Replace the memory that a past event names beside its own."""
+    tx.execute(update(memory_events).where(_e.id == event_id).values(related_id=memory_id))
 
 
 def blank_events(tx: Connection, memory_ids: Iterable[int]) -> None:

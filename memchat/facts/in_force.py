@@ -7,7 +7,7 @@ pass without anything being written: ``as_of`` computes the state for readers, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
@@ -40,7 +40,7 @@ def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> ValuesInForce:
         _decide_values(rows, today, displaced, back)
     for memory in due:
         if not is_single_valued(memory.key) and memories.holds_on(memory, today):
-            target = _target(tx, app_ids, memory, displaced, today)
+            target = replaced_by_plan(tx, app_ids, memory, today, displaced)
             if target is not None:
                 loser, winner = sorted((memory, target), key=said_order)
                 if _needs_confirmation(loser, winner):
@@ -107,6 +107,32 @@ def planned_target(tx: Connection, memory_id: int) -> int | None:
     return past[-1].related_id if past else None
 
 
+def replaced_by_plan(
+    tx: Connection,
+    app_ids: Sequence[int],
+    plan: Memory,
+    today: date,
+    displaced: Mapping[int, int],
+) -> Memory | None:
+    """The memory that one with a later first day was said to replace, as it is now, unless that is
+    done. ``displaced`` are memories that are replaced today, though it is not written down yet."""
+    linked = planned_target(tx, plan.id)
+    if linked is None:
+        return None
+    done = any(
+        e.kind == "supersede" and e.related_id == plan.id
+        for e in history.events_of_memory(tx, linked)
+    )
+    if done:
+        return None
+    found = changes.current(tx, app_ids, [linked]).get(linked)
+    while found is not None and found.id in displaced:
+        found = memories.get(tx, app_ids, displaced[found.id])
+    if found is None or found.id == plan.id or not memories.holds_on(found, today):
+        return None
+    return found
+
+
 def _decide_values(
     rows: Sequence[Memory], today: date, displaced: dict[int, int], back: dict[int, int]
 ) -> None:
@@ -121,12 +147,11 @@ def _decide_values(
                 displaced[memory.id] = winner.id
         return
     over = [m for m in active if _is_over(m, today)]
-    before = [
-        m for m in rows if memories.holds_on(m, today) and _replaced_by_expired(m, rows, today)
-    ]
-    if over and before:
+    others = [m for m in rows if memories.holds_on(m, today) and m.inactive_reason != "merged"]
+    before = max(others, key=said_order, default=None)
+    if over and before and before.inactive_reason == "superseded" and before.replaced_by:
         # After "in Porto until the end of the month" the city before it holds again.
-        back[max(over, key=said_order).id] = max(before, key=said_order).id
+        back[max(over, key=said_order).id] = before.id
 
 
 def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
@@ -135,44 +160,6 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
     mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
     learned = newer.starts_at is not None and newer.created_by in LEARNED
     return mine and learned and not newers
-
-
-def _replaced_by_expired(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
-    """Whether a memory was replaced, and all that replaced it has expired."""
-    by_id = {m.id: m for m in rows}
-    seen: set[int] = set()
-    found: Memory | None = memory
-    while found is not None and found.inactive_reason == "superseded" and found.id not in seen:
-        seen.add(found.id)
-        found = by_id.get(found.replaced_by or 0)
-    if found is None or found is memory:
-        return False
-    return found.inactive_reason == "expired" or (found.active and _is_over(found, today))
-
-
-def _target(
-    tx: Connection,
-    app_ids: Sequence[int],
-    memory: Memory,
-    displaced: dict[int, int],
-    today: date,
-) -> Memory | None:
-    """The memory that one whose first day has come was said to replace, unless that is done."""
-    linked = planned_target(tx, memory.id)
-    if linked is None:
-        return None
-    done = any(
-        e.kind == "supersede" and e.related_id == memory.id
-        for e in history.events_of_memory(tx, linked)
-    )
-    if done:
-        return None
-    found = changes.current(tx, app_ids, [linked]).get(linked)
-    while found is not None and found.id in displaced:
-        found = memories.get(tx, app_ids, displaced[found.id])
-    if found is None or found.id == memory.id or not memories.holds_on(found, today):
-        return None
-    return found
 
 
 def _ask_user(ctx: Context, memory: Memory, winner: Memory) -> None:

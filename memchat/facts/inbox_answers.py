@@ -21,7 +21,6 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from memchat.config import Settings
 from memchat.db import database, jobs, messages
 from memchat.db.apps import Context, ScopeIds
-from memchat.db.record_kinds import UPKEEP
 from memchat.db.schema import (
     inbox,
     memories,
@@ -50,7 +49,7 @@ from memchat.facts.fact import (
     search_text,
     target_of,
 )
-from memchat.facts.history import Cause
+from memchat.facts.history import UPKEEP, Cause
 from memchat.facts.in_force import in_words
 from memchat.facts.inbox import FORGET, PROMOTE
 from memchat.facts.manual import ManualChanges

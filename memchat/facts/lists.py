@@ -1,13 +1,5 @@
-"""Lists and counts of memories: by status and type, and by first and last days.
-
-Figures about the memories of a scope, each one query.
-
-Where memories come from: a conversation, and the app that they were kept in before.
-
-The lists of facts that prompts contained whatever was asked, each stored once a conversation.
-
-How often memories were found for a message, and how often they were sent to a model.
-"""
+"""Lists and figures of memories: by status, type and days, where they come from, which lists of
+them prompts contained whatever was asked, and how often each was found or sent to a model."""
 
 from __future__ import annotations
 
@@ -433,7 +425,7 @@ Line = tuple[int, str]
 """A memory's id, and its words."""
 _SENT = """
     (SELECT f.session_id FROM fact_list_lines l JOIN fact_lists f ON f.id = l.list_id
-     WHERE l.memory_id = ?1)
+     WHERE l.memory_id = ?1 UNION SELECT value FROM json_each(?2))
 """
 _TEXTS = f"""
     SELECT session_id, content, 0 FROM messages WHERE role = 'assistant' AND session_id IN {_SENT}
@@ -484,10 +476,12 @@ def get(tx: Connection, list_id: int) -> FactList:
     return FactList(opening, tuple((row.memory_id, row.text) for row in tx.execute(query)))
 
 
-def model_texts_with(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
-    """The replies, titles and summaries of the conversations whose lists contained this memory:
-    (session id, text, 1 for a title or summary and 0 for a reply)."""
-    return database.rows(tx, _TEXTS, memory_id)
+def model_texts_with(
+    tx: Connection, memory_id: int, shown_in: Collection[int] = ()
+) -> list[tuple[int, str, int]]:
+    """The replies, titles and summaries of the conversations whose lists contained this memory, and
+    of those it was ``shown_in``: (session id, text, 1 for a title or summary and 0 for a reply)."""
+    return database.rows(tx, _TEXTS, memory_id, database.json_list(shown_in))
 
 
 def sent_to_models(tx: Connection, memory_ids: Collection[int]) -> set[int]:

@@ -65,18 +65,8 @@ class ManualChanges:
                 f"it would end on {expires_at.isoformat()}, before it starts on "
                 f"{starts_at.isoformat()}; give a later last day"
             )
-        fact = Fact(
-            memory_type=kind,
-            key=name,
-            value=words,
-            said_at=self.ctx.now,
-            search_text=self._search_text(name, words, self.ctx.now, ()),
-            created_by="manual",
-            many=keys.cardinality(name) != "one",
-            expires_at=expires_at,
-            starts_at=starts_at,
-            sensitive=secret,
-        )
+        fact = given_fact(self.ctx, kind, name, words, expires_at, starts_at)
+        fact = replace(fact, sensitive=secret)
         ctx = self._writing_to(self._home(all_apps))
         memory = ingest(ctx, MANUAL, [fact], self.settings.merge_threshold).changes[0].memory
         assert memory is not None
@@ -242,6 +232,28 @@ def checked_fact(memory_type: str, key: str, value: str) -> tuple[MemoryType, st
         raise InputError(f"{memory_type!r} is no type; use {', '.join(MEMORY_TYPES)}")
     name = keys.canonical(keys.normalise_key(one_line(key, "key", 200)))
     return kind, name, one_line(value, "value", VALUE_LIMIT)
+
+
+def given_fact(
+    ctx: Context,
+    kind: MemoryType,
+    key: str,
+    value: str,
+    expires_at: date | None,
+    starts_at: date | None,
+) -> Fact:
+    """A checked fact as the user gives it now, without a quote."""
+    return Fact(
+        memory_type=kind,
+        key=key,
+        value=value,
+        said_at=ctx.now,
+        search_text=search_text(key, value, ctx.now, ctx.zone),
+        created_by="manual",
+        many=keys.cardinality(key) != "one",
+        expires_at=expires_at,
+        starts_at=starts_at,
+    )
 
 
 def checked_tags(given: Iterable[str]) -> tuple[str, ...]:

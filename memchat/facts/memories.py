@@ -1,18 +1,8 @@
-"""Single memories, and those with one key, read within a scope.
+"""Memories as rows, read within a scope, with their tags.
 
 A memory is unique by scope and sha1, active or not: a fact that is said again after another took
-its place gets its old row back.
-
-Memories as rows: what to select, and the record that a row makes.
-
-A fact about to be written, and the hashes it is known by.
-
-Which facts hold on a day, as far as their first and last days decide it.
-
-A row says what was true when it was written. Since then a value may have begun or ended.
-``ValuesInForce`` has these changes before they are written to the rows.
-
-Tags of memories. A row of a memory is read together with its tags (``memory_rows``).
+its place gets its old row back. A row says what was true when it was written; a value may have
+begun or ended since, and ``ValuesInForce`` has these changes before they are written to the rows.
 """
 
 from __future__ import annotations
@@ -119,9 +109,9 @@ def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
 def id_of(tx: Connection, app_id: int, sha1: str) -> tuple[int, bool] | None:
     """The id of the memory of a scope row with this sha1, also of one that waits for its purge, and
     whether it does; None if there is none."""
-    query = select(_m.id, _m.inactive_reason).where(_m.app_id == app_id, _m.sha1 == sha1)
-    row = tx.execute(query).first()
-    return None if row is None else (row.id, row.inactive_reason == FORGOTTEN)
+    sql = "SELECT id, inactive_reason FROM memories WHERE app_id = ? AND sha1 = ?"
+    found = database.rows(tx, sql, app_id, sha1)
+    return (int(found[0][0]), found[0][1] == FORGOTTEN) if found else None
 
 
 def made_at(tx: Connection, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:

@@ -93,11 +93,13 @@ def forget(
     *,
     keep_transcript: bool = False,
     tombstone: bool = True,
+    shown_in: Collection[int] = (),
 ) -> set[int]:
     """Purge memories, and those merged into them, from every table, in the caller's transaction.
 
     ``keep_transcript`` leaves the messages, but lets nothing be found in them or learned from them.
-    Without ``tombstone`` only these memories are purged, the same may be learned again, and titles
+    ``shown_in`` are conversations whose replies may repeat them, whatever receipts say. Without
+    ``tombstone`` only these memories are purged, the same may be learned again, and titles
     of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
     """
     tx, now = ctx.tx, ctx.now
@@ -107,7 +109,7 @@ def forget(
     ids = list(gone)
     stale = history.app_ids_of(tx, ids)
     every = redaction.traces_of(tx, gone.values())
-    occurrences = redaction.Occurrences()
+    occurrences = redaction.Occurrences(shown_in)
     for traces in every:
         if tombstone:
             hidden = traces.memory.inactive_reason == FORGOTTEN

@@ -34,6 +34,8 @@ for values with a digit."""
 class Occurrences:
     """Where the words of forgotten facts stand, collected before anything is changed."""
 
+    shown_in: Collection[int] = ()
+    """Conversations whose replies the facts may have been shown to, whatever receipts say."""
     spans: defaultdict[int, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
     """Message id → (start, end) of the quotes that proved the facts."""
     quotes: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -100,7 +102,8 @@ def collect_occurrences(tx: Connection, traces: Traces, occurrences: Occurrences
     pieces = [text.normal_value(value).split() for value in values]
     bare = {value for _, value in facts}
     words = [[word] for value in bare for word in meaningful_words(value)]
-    for session_id, content, describes in lists.model_texts_with(tx, memory.id):
+    texts = lists.model_texts_with(tx, memory.id, occurrences.shown_in)
+    for session_id, content, describes in texts:
         # The list was sent with every message, so only texts that say the value are blanked: for a
         # title or summary one word of it is enough, for a reply it takes the whole value.
         if session_id in session_ids or not _may_say(words if describes else pieces, content):

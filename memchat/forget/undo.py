@@ -1,14 +1,9 @@
-"""Undoing what a conversation taught: its events are undone, the last one first.
+"""Undoing what messages taught: they are taken back, and what is left of the history is replayed.
 
-Memories that it added go, unless other messages prove them too or the user changed them by hand;
-so do those that a program asked to forget, about which nothing is left to ask.
-What it retired is restored, unless something newer replaced it; what it restored is retired again;
-a day it changed is set back. Of a key that holds one value, the value holds that would hold had the
-deleted messages never been sent (``value_replay``).
-
-Which value of a key that holds one would hold, had some messages never been sent.
-
-Deleting turns of a conversation, with what only they taught.
+Memories that only these messages prove go, unless the user changed them by hand; so do those that a
+program asked to forget, about which nothing is left to ask. Every other memory that they changed
+becomes what its remaining events make of it. Of a key that holds one value, the value holds that
+would hold had the deleted messages never been sent.
 """
 
 from __future__ import annotations
@@ -16,23 +11,57 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any
+from typing import NamedTuple
 
 from memchat.db import apps, jobs, messages, sessions
 from memchat.db.apps import Context
 from memchat.facts import changes, history, memories
-from memchat.facts.fact import ADDED_BY_HAND
+from memchat.facts.fact import ACCEPTED, ADDED_BY_HAND, KEPT_ANYWAY
 from memchat.facts.history import Cause
 from memchat.facts.in_force import drop_replacement_question, is_single_valued, said_order
 from memchat.forget import purge, tombstones
 from memchat.search import turns as search_turns
 from memchat.types import LEARNED, Event, Evidence, Memory, Message, Scope, Undone
 
+DELETED = "conversation deleted"
+TAKEN_BACK = "taken back"
+_UNDONE = (DELETED, TAKEN_BACK)
+_BY_HAND = ("add", "edit", "restore", "repeat")
+_SAID_BY_HAND = (ADDED_BY_HAND, "restored by hand")
+_RETIRING = {"supersede": "superseded", "merge": "merged", "end": "ended"}
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement of a value: when it was said, its first day, and the day on which it was
-    read."""
+
+@dataclass(slots=True)
+class State:
+    """What its events make of a memory."""
+
+    starts_at: date | None = None
+    expires_at: date | None = None
+    reason: str | None = None
+    """superseded, merged or ended; None where only its days decide whether it is in use."""
+    replaced_by: int | None = None
+
+
+def replayed(past: Iterable[Event]) -> State:
+    """What these events, the oldest first, make of a memory."""
+    now = State()
+    for event in past:
+        if event.kind in ("add", "edit", "restore"):
+            new = event.new or {}
+            if "value" in new or "starts_at" in new:
+                now.starts_at = _day_in(new, "starts_at")
+            if "expires_at" in new:
+                now.expires_at = _day_in(new, "expires_at")
+        if event.kind in ("restore", "repeat"):
+            now.reason = now.replaced_by = None
+        elif event.kind in _RETIRING:
+            now.reason, now.replaced_by = _RETIRING[event.kind], event.related_id
+    return now
+
+
+class Statement(NamedTuple):
+    """One statement of a value: when it was said, the day on which it was read, and its first
+    day."""
 
     memory_id: int
     said_at: datetime
@@ -43,153 +72,28 @@ class Statement:
 def start_dates(
     statements: Iterable[Statement], until: dict[int, date | None]
 ) -> dict[int, date | None]:
-    """The first day of each value after these statements; ``until`` are the last days.
+    """The first day of each value of a key after these statements; ``until`` are the last days.
 
     A value that holds already keeps its first day, whatever later day is said.
     """
     values: dict[int, tuple[datetime, date | None]] = {}
-    for statement in statements:
-        i, start = statement.memory_id, statement.starts_at
-        if start is not None and start <= statement.read_on:
-            start = None
-        said_at, before = values.get(i, (statement.said_at, start))
-        if statement.said_at >= said_at:
-            said_at = statement.said_at
-            holds = _in_force(values, until, statement.read_on) == i
-            before = before if start is not None and holds else start
-        values[i] = said_at, before
+    for i, said_at, day, starts_at in statements:
+        start = starts_at if starts_at is not None and starts_at > day else None
+        before, first = values.get(i, (said_at, start))
+        if said_at >= before:
+            holding = [
+                (at, begins or date.min, other)
+                for other, (at, begins) in values.items()
+                if (begins is None or begins <= day) and (until.get(other) or day) >= day
+            ]
+            keeps = start is not None and bool(holding) and max(holding)[-1] == i
+            values[i] = said_at, first if keeps else start
     return {i: start for i, (_, start) in values.items()}
 
 
-def _in_force(
-    values: dict[int, tuple[datetime, date | None]], until: dict[int, date | None], day: date
-) -> int | None:
-    holding = [
-        (said_at, start or date.min, i)
-        for i, (said_at, start) in values.items()
-        if (start is None or start <= day) and (until.get(i) or day) >= day
-    ]
-    return max(holding)[-1] if holding else None
-
-
-@dataclass(frozen=True, slots=True)
-class ValueReplay:
-    """The values of a key that holds one, in a scope row, while messages are deleted."""
-
-    ctx: Context
-    app_id: int
-    key: str
-    deleted_messages: Collection[int]
-    """Ids of the messages that are deleted."""
-    deleted_memories: Collection[int]
-    """Ids of the memories that are deleted with them."""
-    cause: Cause
-
-    def apply(self, user_owned: Collection[int]) -> list[Memory]:
-        """Activate the value that holds by the remaining messages; the memories that are active
-        again.
-
-        The days of ``user_owned`` memories, which the user set, stay as they are.
-        """
-        self._update_start_dates(user_owned)
-        rows = self._rows()
-        today = self.ctx.today
-        coming = [m for m in rows if m.starts_at is not None and m.starts_at > today]
-        back = [
-            m
-            for m in coming
-            if m.inactive_reason == "superseded" and not self._replaced_before_start(m)
-        ]
-        begun = [m for m in rows if m not in coming]
-        chain = sorted((m for m in begun if _takes_part(m)), key=said_order)
-        holding = [m for m in chain if memories.holds_on(m, today)]
-        ended = [m for m in begun if m.inactive_reason == "ended"]
-        if holding and all(said_order(m) < said_order(holding[-1]) for m in ended):
-            back += [m for m in holding[-1:] if not m.active]
-            self._link_successors(chain[: chain.index(holding[-1]) + 1])
-        for memory in back:
-            changes.reactivate(self.ctx.tx, memory, self.cause)
-            drop_replacement_question(self.ctx.tx, self.app_id, memory)
-        return back
-
-    def _link_successors(self, chain: Sequence[Memory]) -> None:
-        """Let each value be replaced by the one that was said next; the last one holds."""
-        place = {m.id: n for n, m in enumerate(chain)}
-        for n, memory in enumerate(chain[:-1]):
-            heir = chain[n + 1]
-            if memory.active:
-                changes.deactivate(
-                    self.ctx.tx, memory, "superseded", self.cause, replaced_by=heir.id
-                )
-            elif place.get(memory.replaced_by or 0, -1) <= n:
-                changes.set_columns(self.ctx.tx, memory.id, replaced_by=heir.id)
-
-    def _update_start_dates(self, user_owned: Collection[int]) -> None:
-        """Give each value the first day that the remaining messages give it."""
-        rows = {m.id: m for m in self._rows() if m.id not in user_owned}
-        until = {i: m.expires_at for i, m in rows.items()}
-        for i, start in start_dates(self._statements(rows), until).items():
-            if start != rows[i].starts_at:
-                changes.set_start(self.ctx.tx, rows[i], start, self.cause)
-
-    def _statements(self, ids: Iterable[int]) -> list[Statement]:
-        """The remaining statements of these memories, in the order in which they were read."""
-        past = [
-            e
-            for i in ids
-            for e in history.events_of_memory(self.ctx.tx, i)
-            if e.kind in ("add", "repeat")
-            and e.message_id
-            and e.message_id not in self.deleted_messages
-        ]
-        turns = messages.by_ids(self.ctx.tx, sorted({e.message_id for e in past if e.message_id}))
-        found = sorted((e for e in past if e.message_id in turns), key=lambda e: e.id)
-        return [
-            Statement(
-                e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start_of(e.new)
-            )
-            for e in found
-            if e.message_id is not None
-        ]
-
-    def _rows(self) -> list[Memory]:
-        found = memories.of_key(self.ctx.tx, [self.app_id], self.key)
-        out = ("merged", "forgotten", "expired")
-        return [
-            m for m in found if m.id not in self.deleted_memories and m.inactive_reason not in out
-        ]
-
-    def _replaced_before_start(self, memory: Memory) -> bool:
-        """Whether a value was replaced before its first day, by a message that remains."""
-        past = [
-            e for e in history.events_of_memory(self.ctx.tx, memory.id) if e.kind == "supersede"
-        ]
-        if not past or past[-1].related_id in self.deleted_memories:
-            return False
-        first = _start_of(past[-1].old)
-        stays = past[-1].message_id is not None and past[-1].message_id not in self.deleted_messages
-        return stays and first is not None and first > self._day(past[-1].at)
-
-    def _day(self, at: datetime) -> date:
-        return at.astimezone(self.ctx.zone).date()
-
-
-def _takes_part(memory: Memory) -> bool:
-    return memory.active or memory.inactive_reason == "superseded"
-
-
-def _start_of(state: dict[str, object] | None) -> date | None:
-    day = (state or {}).get("starts_at")
+def _day_in(state: dict[str, object] | None, name: str) -> date | None:
+    day = (state or {}).get(name)
     return date.fromisoformat(day) if isinstance(day, str) else None
-
-
-DELETED = "conversation deleted"
-TAKEN_BACK = "taken back"
-_UNDONE = (DELETED, TAKEN_BACK)
-_BY_HAND = ("add", "edit", "restore", "repeat")
-_SAID_BY_HAND = (ADDED_BY_HAND, "restored by hand")
-RETIRING = {"supersede": "superseded", "merge": "merged", "end": "ended"}
-_REASONS = RETIRING | {"expire": "expired"}
 
 
 @dataclass(slots=True)
@@ -211,6 +115,26 @@ class ConversationUndo:
 
     def run(self) -> Undone:
         """Undo all of it; the memories that are gone, restored and kept."""
+        self._find_gone_and_kept()
+        touched = self._take_back()
+        for memory_id in self.kept:
+            self._update_said_at(memory_id)
+        there = self._there({*self.gone, *self.kept, *touched})
+        for memory in there:
+            if memory.id in touched and not is_single_valued(memory.key):
+                self._replay([memory])
+        for app_id, key in sorted({(self._scope(m), m.key) for m in there}):
+            if is_single_valued(key):
+                self._replay(self._values(app_id, key))
+                self._let_one_hold(self._values(app_id, key))
+        self.back = {m.id: self.back[m.id] for m in self._there(self.back) if m.active}
+        return Undone(*(tuple(d.values()) for d in (self.gone, self.back, self.kept)))
+
+    @property
+    def _cause(self) -> Cause:
+        return Cause(self.ctx.now, "user", DELETED)
+
+    def _find_gone_and_kept(self) -> None:
         asked = self._asked_to_forget()
         for memory_id in history.proved_memories(self.ctx.tx, list(self.message_ids)):
             if self.only not in (None, memory_id):
@@ -222,25 +146,6 @@ class ConversationUndo:
             elif memory_id in asked:
                 tombstones.remove_of_memory(self.ctx.tx, memory_id)
                 self.gone[memory_id] = asked[memory_id]
-        past = [
-            event
-            for event in history.events_of_messages(self.ctx.tx, self.message_ids)
-            if self.only in (None, event.memory_id, event.related_id)
-        ]
-        slots = self._single_valued_keys({*self.gone, *self.kept, *(e.memory_id for e in past)})
-        for event in reversed(past):
-            if event.memory_id not in self.gone and self._undo(event):
-                history.set_cause(self.ctx.tx, event.id, TAKEN_BACK)
-        self._restore_replaced()
-        for memory_id in self.kept:
-            self._update_said_at(memory_id)
-        for app_id, key in slots:
-            self._replay_values(app_id, key)
-        return Undone(*(tuple(d.values()) for d in (self.gone, self.back, self.kept)))
-
-    @property
-    def _cause(self) -> Cause:
-        return Cause(self.ctx.now, "user", DELETED)
 
     def _asked_to_forget(self) -> dict[int, Memory]:
         """The memories that are hidden because a program asked to forget them, and that nothing
@@ -253,45 +158,49 @@ class ConversationUndo:
             and not self._is_user_owned(memory)
         }
 
-    def _single_valued_keys(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
-        """(scope row, key) of these memories, for keys that hold one value."""
-        rows = memories.by_ids(self.ctx.tx, self.ctx.scope.ids, sorted(memory_ids)).values()
-        found = ((self._scope(m), m.key) for m in rows if is_single_valued(m.key))
-        return sorted(set(found))
+    def _take_back(self) -> set[int]:
+        """Let the events of these messages count no more; the memories that this concerns. What
+        replaced a memory that goes replaces what that one had replaced."""
+        tx, touched = self.ctx.tx, set[int]()
+        said = history.events_of_messages(tx, self.message_ids)
+        past = {e.id: e for e in said if self.only in (None, e.memory_id, e.related_id)}
+        replaced = [m.id for i in self.gone for m in changes.replaced_memories(tx, i)]
+        retired = [e for i in replaced for e in history.events_of_memory(tx, i)]
+        past |= {e.id: e for e in retired if self._retired_by_gone(e)}
+        there = {m.id: m for m in self._there({e.memory_id for e in past.values()})}
+        for event in past.values():
+            memory = there.get(event.memory_id)
+            if memory is None or memory.id in self.gone or event.cause in _UNDONE:
+                continue
+            touched.add(memory.id)
+            heir = self._heir(event.related_id) if self._retired_by_gone(event) else None
+            if heir not in (None, memory.id) and not is_single_valued(memory.key):
+                history.set_related(tx, event.id, heir)
+            else:
+                self._take_back_one(event)
+        return touched
 
-    def _replay_values(self, app_id: int, key: str) -> None:
-        rows = memories.of_key(self.ctx.tx, [app_id], key)
-        user_owned = {m.id for m in rows if self._is_user_owned(m)}
-        replay = ValueReplay(self.ctx, app_id, key, self.message_ids, self.gone, self._cause)
-        self.back |= {memory.id: memory for memory in replay.apply(user_owned)}
-        still = memories.by_ids(self.ctx.tx, self.ctx.scope.ids, list(self.back))
-        self.back = {i: m for i, m in self.back.items() if still[i].active}
+    def _retired_by_gone(self, event: Event) -> bool:
+        return event.kind in _RETIRING and event.related_id in self.gone
 
-    def _undo(self, event: Event) -> bool:
-        """Undo one event; False where that must not be done."""
+    def _take_back_one(self, event: Event) -> None:
         memory = memories.get(self.ctx.tx, self.ctx.scope.ids, event.memory_id)
-        if memory is None:
-            return False
+        if memory is None or event.kind == "add":
+            return  # what added a memory that stays is its beginning
         if event.kind == "repeat":
             left = max(memory.seen_count - 1, 1)
             changes.set_columns(self.ctx.tx, memory.id, seen_count=left)
-            return True
-        if event.kind == "tag":
+        elif event.kind == "tag":
             self._remove_tags(memory, event)
-            return True
-        if is_single_valued(memory.key) and self._is_replayed(event):
-            return True
-        if self._changed_since(event):
-            return self._remove_old_day(event)
-        if event.kind in RETIRING and memory.inactive_reason == RETIRING[event.kind]:
-            self._restore(memory)
-        elif event.kind == "restore" and memory.active:
-            return self._retire_again(memory, event)
-        elif event.kind == "edit" and event.old is not None and event.new is not None:
-            self._set_day(memory, event.old)
-        else:
-            return False
-        return True
+        history.set_cause(self.ctx.tx, event.id, TAKEN_BACK)
+
+    def _heir(self, memory_id: int | None) -> int | None:
+        """What has replaced a memory that goes, and stays itself."""
+        seen: set[int | None] = set()
+        while memory_id in self.gone and memory_id not in seen:
+            seen.add(memory_id)
+            memory_id = self.gone[memory_id].replaced_by
+        return None if memory_id in seen else memory_id
 
     def _remove_tags(self, memory: Memory, event: Event) -> None:
         """Remove the tags that an event gave, but for those that were given again since."""
@@ -302,106 +211,109 @@ class ConversationUndo:
         left = [tag for tag in memory.tags if tag not in given]
         memories.put_tags(self.ctx.tx, memory.id, left, self._cause)
 
-    def _is_replayed(self, event: Event) -> bool:
-        """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
-        if event.kind == "restore":
-            before = self._retired_before(event)
-            return before is not None and before.kind == "supersede"
-        return event.kind == "supersede" or (
-            event.kind == "edit" and "starts_at" in (event.old or {})
+    def _replay(self, rows: Sequence[Memory]) -> None:
+        """Make memories, all values of a key that holds one or a single other one, what their
+        remaining events make of them. Which of several values holds is not decided here."""
+        one_value = is_single_valued(rows[0].key) if rows else False
+        past = {
+            m.id: [e for e in history.events_of_memory(self.ctx.tx, m.id) if e.cause not in _UNDONE]
+            for m in rows
+        }
+        counts = self._was_coming if one_value else bool
+        states = {
+            i: replayed(e for e in events if e.kind != "supersede" or counts(e))
+            for i, events in past.items()
+        }
+        if one_value:
+            learned = [m.id for m in rows if not self._is_user_owned(m)]
+            told = self._statements([e for i in learned for e in past[i]])
+            for i, start in start_dates(told, {i: s.expires_at for i, s in states.items()}).items():
+                states[i].starts_at = start
+        there = changes.existing(
+            self.ctx.tx, [s.replaced_by for s in states.values() if s.replaced_by]
         )
+        for memory in rows:
+            state = states[memory.id]
+            if not any(e.kind == "add" for e in past[memory.id]):
+                continue  # its beginning is not known, so there is nothing to replay
+            for name, put in (("expires_at", changes.set_expiry), ("starts_at", changes.set_start)):
+                if getattr(state, name) != getattr(memory, name):
+                    put(self.ctx.tx, memory, getattr(state, name), self._cause)
+            over = state.expires_at is not None and state.expires_at < self.ctx.today
+            begun = state.starts_at is None or state.starts_at <= self.ctx.today
+            if state.reason is None and one_value and begun and _is_superseded(memory):
+                continue  # ``_let_one_hold`` decides
+            reason = state.reason or ("expired" if over and not memory.active else None)
+            self._put(memory, reason, state.replaced_by if state.replaced_by in there else None)
 
-    def _set_day(self, memory: Memory, old: dict[str, Any]) -> None:
-        """Set the first or last day back."""
-        for name, change in (
-            ("expires_at", changes.set_expiry),
-            ("starts_at", changes.set_start),
-        ):
-            if name in old:
-                day = date.fromisoformat(old[name]) if old[name] else None
-                change(self.ctx.tx, memory, day, self._cause)
-
-    def _changed_since(self, event: Event) -> bool:
-        """Whether a later event changed the memory that is not of this conversation: then it
-        stays."""
-        changes = {*RETIRING, "restore", "edit", "expire"}
-        later = [
-            e
-            for e in history.events_of_memory(self.ctx.tx, event.memory_id)
-            if e.id > event.id and e.kind in changes and e.cause not in _UNDONE
-        ]
-        return any(e.message_id not in self.message_ids for e in later)
-
-    def _remove_old_day(self, event: Event) -> bool:
-        """Where a last day was changed again later, undoing the later change must not restore this
-        one, which only deleted messages prove."""
-        if event.kind != "edit" or event.old is None or event.new is None:
-            return False
-        for later in history.events_of_memory(self.ctx.tx, event.memory_id):
-            if later.id > event.id and later.kind == "edit" and later.old == event.new:
-                history.set_old(self.ctx.tx, later.id, event.old)
-                return True
-        return False
-
-    def _restore_replaced(self) -> None:
-        """Restore what a memory that goes had replaced, whoever caused that."""
-        for goes in self.gone:
-            for memory in changes.replaced_memories(self.ctx.tx, goes):
-                known = memory.id in self.gone or memory.id in self.back
-                settled = is_single_valued(memory.key) and memory.inactive_reason == "superseded"
-                if not known and not settled and memory.inactive_reason in ("superseded", "merged"):
-                    self._restore(memory)
-
-    def _restore(self, memory: Memory) -> None:
-        """Restore a retired memory, or link it to the memory that replaces it now."""
-        winner = self._successor(memory)
-        if winner is None:
-            changes.reactivate(self.ctx.tx, memory, self._cause)
+    def _put(self, memory: Memory, reason: str | None, replaced_by: int | None) -> None:
+        """Bring a memory back, or retire it for a reason."""
+        tx = self.ctx.tx
+        if reason is not None and reason == memory.inactive_reason:
+            if replaced_by != memory.replaced_by:
+                changes.set_columns(tx, memory.id, replaced_by=replaced_by)
+            return
+        if not memory.active:
+            changes.reactivate(tx, memory, self._cause)
+            drop_replacement_question(tx, self._scope(memory), memory)
             self.back[memory.id] = memory
-        elif winner.id != memory.replaced_by:
-            changes.set_columns(self.ctx.tx, memory.id, replaced_by=winner.id)
+        if reason is not None:
+            changes.deactivate(tx, memory, reason, self._cause, replaced_by=replaced_by)
 
-    def _successor(self, memory: Memory) -> Memory | None:
-        """The memory that replaces a retired one and does not go: an active one, or one that ended
-        or expired."""
-        seen, next_id = {memory.id}, memory.replaced_by
-        while next_id is not None and next_id not in seen:
-            seen.add(next_id)
-            found = memories.get(self.ctx.tx, self.ctx.scope.ids, next_id)
-            if found is None or found.active:
-                return None if found is None or next_id in self.gone else found
-            if found.inactive_reason in ("ended", "expired") and next_id not in self.gone:
-                return found
-            next_id = found.replaced_by
-        return None
+    def _let_one_hold(self, rows: Sequence[Memory]) -> None:
+        """Let the value of a key hold that was said last, each value being replaced by the one that
+        was said next."""
+        today = self.ctx.today
+        begun = [m for m in rows if m.starts_at is None or m.starts_at <= today]
+        chain = [m for m in begun if m.active or _is_superseded(m)]
+        chain.sort(key=said_order)
+        holding = [m for m in chain if memories.holds_on(m, today)]
+        ended = [m for m in begun if m.inactive_reason == "ended"]
+        if not holding or any(said_order(m) > said_order(holding[-1]) for m in ended):
+            return
+        place = {m.id: n for n, m in enumerate(chain)}
+        last = place[holding[-1].id]
+        for n, memory in enumerate(chain[:last]):
+            if memory.active or place.get(memory.replaced_by or 0, -1) <= n:
+                self._put(memory, "superseded", chain[n + 1].id)
+        self._put(chain[last], None, None)
 
-    def _retire_again(self, memory: Memory, event: Event) -> bool:
-        """Retire a restored memory as before; False where it was said again since."""
-        before = self._retired_before(event)
-        if before is None or self._proved_since(memory.id):
-            return False
-        changes.deactivate(
-            self.ctx.tx,
-            memory,
-            _REASONS[before.kind],
-            self._cause,
-            replaced_by=before.related_id,
-        )
-        return True
+    def _statements(self, past: Iterable[Event]) -> list[Statement]:
+        """The statements of these events, in the order in which they were read."""
+        told = sorted((e for e in past if e.kind in ("add", "repeat")), key=lambda e: e.id)
+        wanted = {e.message_id for e in told if e.message_id is not None} - {*self.message_ids}
+        turns = messages.by_ids(self.ctx.tx, sorted(wanted))
+        return [
+            Statement(e.memory_id, turn.created_at, self._day(e.at), _day_in(e.new, "starts_at"))
+            for e in told
+            if (turn := turns.get(e.message_id or 0)) is not None
+        ]
 
-    def _retired_before(self, event: Event) -> Event | None:
-        """The event that had retired what this one restored."""
-        past = reversed(history.events_of_memory(self.ctx.tx, event.memory_id))
-        return next(
-            (e for e in past if e.id < event.id and e.kind in _REASONS and e.cause not in _UNDONE),
-            None,
-        )
+    def _values(self, app_id: int, key: str) -> list[Memory]:
+        """The values of a key, in use or not, but for those that are hidden or go."""
+        found = memories.of_key(self.ctx.tx, [app_id], key)
+        hidden = memories.FORGOTTEN
+        return [m for m in found if m.id not in self.gone and m.inactive_reason != hidden]
+
+    def _was_coming(self, event: Event) -> bool:
+        """Whether a value was replaced before its first day."""
+        first = _day_in(event.old, "starts_at")
+        return first is not None and first > self._day(event.at)
+
+    def _there(self, ids: Collection[int]) -> list[Memory]:
+        return [*memories.by_ids(self.ctx.tx, self.ctx.scope.ids, sorted(ids)).values()]
+
+    def _day(self, at: datetime) -> date:
+        return at.astimezone(self.ctx.zone).date()
 
     def _update_said_at(self, memory_id: int) -> None:
-        """Date a memory by the messages that still prove it, or by what the user did by hand."""
+        """Date a memory by the messages that still prove it, and by what the user did by hand; a
+        yes from the inbox counts where no message is left."""
         left = [p.said_at for p in self._other_proofs(memory_id)]
+        causes = _SAID_BY_HAND if left else (*_SAID_BY_HAND, ACCEPTED, KEPT_ANYWAY)
         past = history.events_of_memory(self.ctx.tx, memory_id)
-        left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
+        left += [e.at for e in past if e.actor == "user" and e.cause in causes]
+        left += history.value_edits(self.ctx.tx, [memory_id]).values()
         if left:
             changes.set_columns(self.ctx.tx, memory_id, said_at=max(left), last_seen_at=max(left))
 
@@ -409,14 +321,6 @@ class ConversationUndo:
         proofs = history.evidence_of_memory(self.ctx.tx, memory_id)
         left = [p for p in proofs if p.message_id not in self.message_ids]
         return [p for p in left if p.role == "user" or p.client is not None]
-
-    def _proved_since(self, memory_id: int) -> bool:
-        """Whether it was said again after these messages. A copy has a higher id than what was said
-        after its original, so times are compared first."""
-        turns = messages.by_ids(self.ctx.tx, list(self.message_ids)).values()
-        last = max(((turn.created_at, turn.id) for turn in turns), default=None)
-        proofs = self._other_proofs(memory_id)
-        return last is not None and any((p.said_at, p.message_id) > last for p in proofs)
 
     def _is_user_owned(self, memory: Memory) -> bool:
         past = history.events_of_memory(self.ctx.tx, memory.id)
@@ -429,6 +333,10 @@ class ConversationUndo:
 
     def _scope(self, memory: Memory) -> int:
         return memories.app_id_of(self.ctx.tx, memory.id)
+
+
+def _is_superseded(memory: Memory) -> bool:
+    return memory.inactive_reason == "superseded"
 
 
 def _given_tags(event: Event) -> set[str]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_seri
 
 from memchat.errors import NotFound
 from memchat.language.secrets import mask, mask_part
-from memchat.types import Hit, Memory, MemoryOrigin, Note, NoteHit, Written, to_json
+from memchat.types import ClientMode, Hit, Memory, MemoryOrigin, Note, NoteHit, Written, to_json
 
 PART = 100_000
 """Characters of the text of a note in one resource."""
@@ -300,7 +300,7 @@ class Capabilities(Result):
 
     version: str
     client: str
-    mode: Literal["ask", "trust"]
+    mode: ClientMode
     memory_on: bool
     memory_off: str | None = None
     models: str

@@ -1,12 +1,9 @@
-"""The MCP server: tools, resources and a prompt over the façade of one person in one app.
+"""The MCP server: tools, resources and a prompt over the façade of one person in one app, on
+standard input and output or over HTTP.
 
-Standard input by lines, for a server that Ctrl-C can end while it waits for one.
-
-The MCP server over HTTP: on this machine alone, for programs with a token.
-
-The SDK checks Host and Origin against this address, so that no web page can reach it by another
-name; ``RequireToken`` refuses everything without a token that the person made. A session is its
-token's alone.
+Over HTTP it listens on this machine alone, for programs with a token. The SDK checks Host and
+Origin against this address, so that no web page can reach it by another name; ``RequireToken``
+refuses everything without a token that the person made. A session is its token's alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""The tools: each a typed argument, a description that says when to call it, and one call.
-
-A call that may take long: it tells the client how far it is, and the client may cancel it.
-
-Errors of memchat as a model reads them: one line, without the commands of a terminal.
-"""
+"""The tools of the MCP server: each with typed arguments, a description that says when to call it,
+and one call. A call that takes long tells the client how far it is, and may be cancelled; an error
+is one line, without the commands of a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import anyio.from_thread
 import anyio.lowlevel
@@ -38,7 +35,7 @@ from memchat.mcp.results import (
     Source,
     WrittenResult,
 )
-from memchat.types import Note, NoteSource, Progress, SessionQuote
+from memchat.types import MemoryType, Note, NoteSource, Progress, SessionQuote
 
 if TYPE_CHECKING:
     from memchat.api.clients import ClientAccess
@@ -139,7 +136,6 @@ Tags = Annotated[
 AllTags = Annotated[
     tuple[str, ...], Field(description="Only memories that have each of these tags")
 ]
-MemoryType = Literal["preference", "profile", "fact", "other"]
 Kind = Annotated[
     MemoryType,
     Field(

@@ -1,7 +1,5 @@
-"""Making the models that the settings name.
-
-Which models are in use, why each was chosen, and what is wrong with it.
-"""
+"""Making the models that the settings name: which are in use, why each was chosen, and what is
+wrong with it."""
 
 from __future__ import annotations
 
@@ -10,17 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memchat.config import Settings
-from memchat.config.keys import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, WORDS_ONLY, embedding_name
-from memchat.config.names import ADDRESSES, KEYS, provider_of
+from memchat.config.keys import (
+    ADDRESSES,
+    KEYS,
+    MINILM,
+    OFFLINE_CHAT,
+    OFFLINE_EXTRACT,
+    WORDS_ONLY,
+    embedding_name,
+    provider_of,
+)
 from memchat.config.settings import address
-from memchat.errors import ConfigError, ServiceError
-from memchat.providers.downloads import FASTEMBED, bare_name, model_folder
+from memchat.errors import ConfigError, InputError, ServiceError
 from memchat.providers.litellm_setup import how_to_set_key, key_name, key_names
 from memchat.types import OnProgress, Service
 
 if TYPE_CHECKING:
     from memchat.providers import ChatModel, Embedder, Transcriber
 
+FASTEMBED = "fastembed"
 HASH = "hash"
 OFFLINE_NOTE = "a stand-in that works by patterns, no real model"
 WORDS_NOTE = "memories are searched by words only, not by meaning"
@@ -253,14 +259,26 @@ def _address(settings: Settings, provider: str) -> str | None:
 def download(settings: Settings, model: str, on_progress: OnProgress) -> tuple[Path, int]:
     """Download the files of MiniLM or of a fastembed model: their folder, and how many bytes were
     received, 0 where they were there."""
+    from memchat.providers import downloads
+
     if embedding_name(model) == MINILM:
-        from memchat.providers import downloads
-
         return downloads.download_minilm(on_progress)
-    from memchat.providers.downloads import download_model
-
     folder = model_folder(settings, model)
-    return folder, download_model(bare_name(model), folder, on_progress)
+    return folder, downloads.download_model(bare_name(model), folder, on_progress)
+
+
+def model_folder(settings: Settings, model: str) -> Path:
+    """The folder of a fastembed model, whether it exists or not. Raises InputError for a wrong
+    name."""
+    name = bare_name(model)
+    if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
+        raise InputError(f"{model!r} names no model; write it as fastembed/BAAI/bge-small-en-v1.5")
+    return (settings.models or settings.home / "models") / name
+
+
+def bare_name(model: str) -> str:
+    """The name without the leading ``fastembed/``."""
+    return model.removeprefix(f"{FASTEMBED}/")
 
 
 def embedder_for(settings: Settings, service: Service) -> tuple[Embedder | None, str | None]:

@@ -23,8 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from memchat.config.keys import Keys
-from memchat.config.names import provider_of
+from memchat.config.keys import Keys, provider_of
 from memchat.errors import ProviderError
 from memchat.providers import ChatStream, Completion, ToolCall
 from memchat.providers.errors import CallContext, empty_answer, translate, unusable_answer

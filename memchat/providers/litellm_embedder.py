@@ -9,8 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memchat.config.keys import Keys
-from memchat.config.names import provider_of
+from memchat.config.keys import Keys, provider_of
 from memchat.errors import ServiceError
 from memchat.providers.embedders import BatchEmbedder, embed_in_batches
 from memchat.providers.errors import CallContext, translate, unusable_answer

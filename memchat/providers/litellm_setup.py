@@ -23,8 +23,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memchat.config.keys import Keys
-from memchat.config.names import KEY_NAMES, KEYS, provider_of
+from memchat.config.keys import KEY_NAMES, KEYS, Keys, provider_of
 from memchat.errors import ConfigError, ProviderError
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage

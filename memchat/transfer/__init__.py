@@ -1,1 +1,1 @@
-"""Writing the records of an export into a store; where they come from is the caller's business."""
+"""A person's data as a file, and back: what moves between stores. A backup is a copy of a store."""

@@ -1,6 +1,5 @@
-"""Writing an export into a file that only this account may read, or to a stream.
-
-An export as a Markdown page for people to read. It cannot be imported.
+"""Writing an export into a file that only this account may read, or to a stream: as JSON lines,
+which an import reads, or as a Markdown page for people.
 """
 
 from __future__ import annotations
@@ -8,23 +7,22 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Literal, TextIO, get_args
+from typing import TextIO
 from zoneinfo import ZoneInfo
 
 from memchat import disk
-from memchat.api import results
 from memchat.api.results import Exported
 from memchat.assembly import Assembly
-from memchat.db import record_kinds
-from memchat.db.record_kinds import PersonRecords, Record
 from memchat.errors import InputError, NotFound, StoreError
+from memchat.transfer import kinds
+from memchat.transfer.kinds import FORMAT, VERSION, PersonRecords, Record, json_time
 from memchat.types import EVERY_APP, MEMORY_TYPES, OnProgress, Progress, Scope
 
 _HEADINGS = {
@@ -36,73 +34,61 @@ _HEADINGS = {
 _SPEAKERS = {"user": "You", "assistant": "Assistant"}
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownPage:
-    """A page that is written part by part. Times are shown in ``zone``."""
+FORMATS = ("jsonl", "markdown")
+_EVERY = 500
+"""Records between two reports of the progress."""
 
-    out: TextIO
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The records as a page for people, with times in ``zone``."""
+
+    records: PersonRecords
     zone: ZoneInfo
 
-    def begin(self, user: str, now: datetime) -> None:
-        """Write the title."""
-        self._line(f"# What memchat keeps of {_plain(user)}")
-        self._line(f"Exported on {self._time(now.isoformat())}.")
-
-    def write_memories(self, memories: Iterable[Record]) -> None:
-        """Write the memories by app and type, and those that no longer hold after them. All are
-        held in memory until then."""
-        self._line("## Memories")
+    def paragraphs(self, user: str, now: datetime) -> Iterator[str]:
+        """The page, part by part. The memories are held in memory until they are written."""
+        yield f"# What memchat keeps of {_plain(user)}"
+        yield f"Exported on {self._time(now.isoformat())}."
+        yield "## Memories"
         groups: defaultdict[tuple[str, str], list[Record]] = defaultdict(list)
-        for memory in memories:
+        for memory in self.records.of(kinds.MEMORY):
             group = memory["memory_type"] if memory["active"] else ""
             groups[memory["app"], group].append(memory)
         for app in dict.fromkeys(app for app, _ in groups):
-            self._line(f"### App: {_app(app)}")
+            yield f"### App: {_app(app)}"
             for group in (*MEMORY_TYPES, ""):
                 if (app, group) in groups:
-                    self._line(f"#### {_HEADINGS.get(group, 'No longer in force')}")
-                    self._list(map(self._memory, groups[app, group]))
-
-    def write_questions(self, items: Iterable[Record]) -> None:
-        """Write what waits in the inbox."""
-        waiting = [item for item in items if item["status"] == "pending"]
-        if waiting:
-            self._line("## Waiting for your decision")
-            self._list(f"{_plain(one['reason'])}{_proposal(one)}" for one in waiting)
-
-    def write_notes(self, notes: Iterable[Record]) -> None:
-        """Write the notes, each with its text."""
-        for place, note in enumerate(notes):
+                    yield f"#### {_HEADINGS.get(group, 'No longer in force')}"
+                    yield _list(map(self._memory, groups[app, group]))
+        items = [*self.records.of(kinds.INBOX_ITEM)]
+        if items:
+            yield "## Waiting for your decision"
+            yield _list(f"{_plain(item['reason'])}{_proposal(item)}" for item in items)
+        for place, note in enumerate(self.records.of(kinds.NOTE)):
             if not place:
-                self._line("## Notes")
-            title = f" – {_plain(note['title'])}" if note["title"] else ""
-            self._line(f"### {self._time(note['created_at'])}{title}")
+                yield "## Notes"
+            yield self._heading(note, "created_at")
             gone = "; its file is gone" if note["missing"] else ""
-            self._line(f"App: {_app(note['app'])}; {_plain(note['type'])}{gone}")
-            self._line(_quoted(note["content"]))
+            yield f"App: {_app(note['app'])}; {_plain(note['type'])}{gone}"
+            yield _quoted(note["content"])
+        yield "## Conversations"
+        for record in self.records.conversations():
+            if record["record"] == "message":
+                yield f"**{_SPEAKERS[record['role']]}**, {self._time(record['created_at'])}:"
+                yield _quoted(record["content"])
+                continue
+            yield self._heading(record, "started_at")
+            yield f"App: {_app(record['app'])}"
+            if record["summary"]:
+                yield f"*{_plain(record['summary'])}*"
 
-    def write_conversations(self, records: Iterable[Record]) -> None:
-        """Write the conversations, the oldest first, each with its messages."""
-        self._line("## Conversations")
-        for record in records:
-            if record["record"] == "session":
-                self._session(record)
-            else:
-                self._message(record)
-
-    def _session(self, session: Record) -> None:
-        title = f" – {_plain(session['title'])}" if session["title"] else ""
-        self._line(f"### {self._time(session['started_at'])}{title}")
-        self._line(f"App: {_app(session['app'])}")
-        if session["summary"]:
-            self._line(f"*{_plain(session['summary'])}*")
-
-    def _message(self, message: Record) -> None:
-        self._line(f"**{_SPEAKERS[message['role']]}**, {self._time(message['created_at'])}:")
-        self._line(_quoted(message["content"]))
+    def _heading(self, record: Record, at: str) -> str:
+        title = f" – {_plain(record['title'])}" if record["title"] else ""
+        return f"### {self._time(record[at])}{title}"
 
     def _memory(self, memory: Record) -> str:
-        notes = [f"said on {self._day(memory['said_at'])}"]
+        notes = [f"said on {self._time(memory['said_at']).partition(',')[0]}"]
         if memory["starts_at"]:
             notes.append(f"from {_date(memory['starts_at'])}")
         if memory["expires_at"]:
@@ -116,18 +102,13 @@ class MarkdownPage:
         key = _plain(memory["key"].replace("_", " "))
         return f"**{key}**: {_plain(memory['value'])} ({', '.join(notes)})"
 
-    def _list(self, lines: Iterable[str]) -> None:
-        self._line("\n".join(f"- {line}" for line in lines))
-
-    def _line(self, text: str) -> None:
-        self.out.write(f"{text}\n\n")
-
     def _time(self, at: str) -> str:
         local = datetime.fromisoformat(at).astimezone(self.zone)
         return f"{local.day} {local:%B %Y, %H:%M}"
 
-    def _day(self, at: str) -> str:
-        return self._time(at).partition(",")[0]
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _date(day: str) -> str:
@@ -153,73 +134,61 @@ def _plain(text: str) -> str:
     return " ".join(escaped.split())
 
 
-Format = Literal["jsonl", "markdown"]
-FORMATS: tuple[str, ...] = get_args(Format)
-_EVERY = 500
-"""Records between two reports of the progress."""
+def export(assembly: Assembly, scope: Scope, *, all_apps: bool) -> Iterator[Record]:
+    """The records of a person, all of one moment; each is read when it is asked for."""
+    with assembly.database.read() as tx:
+        yield from PersonRecords(tx, scope, all_apps=all_apps).every()
 
 
-@dataclass(frozen=True, slots=True)
-class ExportFile:
-    """One export into a new file, or to a stream that is open already."""
+def export_file(
+    assembly: Assembly,
+    scope: Scope,
+    to: Path | TextIO,
+    form: str,
+    *,
+    all_apps: bool,
+    progress: OnProgress | None = None,
+) -> Exported:
+    """Write all records of one moment into a new file, or to a stream that is open already. The
+    file is complete or not there at all.
 
-    assembly: Assembly
-    scope: Scope
-    file: Path | TextIO
-    all_apps: bool
-    progress: OnProgress | None = None
+    Raises InputError for an unknown form or a file that exists, NotFound where nothing is kept of
+    the person, StoreError where the file cannot be written.
+    """
+    if form not in FORMATS:
+        raise InputError(f"{form!r} is no format; use {' or '.join(FORMATS)}")
+    if isinstance(to, Path) and (to.exists() or to.is_symlink()):
+        raise InputError(f"{to} is there already; name another file")
+    began, now, expected, done = monotonic(), assembly.clock(), 0, 0
+    with assembly.database.read() as tx:
+        records = PersonRecords(tx, scope, all_apps=all_apps)
+        if not records.apps:
+            where = "" if all_apps else f" in the app {scope.app!r}"
+            raise NotFound(f"nothing is kept of {scope.user!r}{where}; see --user")
+        if form == "markdown":
+            page = _Page(records, assembly.settings.zone).paragraphs(scope.user, now)
+            texts: Iterable[str] = (f"{paragraph}\n\n" for paragraph in page)
+        else:
+            contains = records.counts()
+            expected = sum(contains.values())
+            about: Record = {"exported_at": json_time(now), "user": scope.user}
+            about |= {"app": None if all_apps else scope.app, "contains": contains}
+            texts = map(_line, _whole_file(records, about))
+        with _opened(to) as out:
+            for text in texts:
+                out.write(text)
+                if progress is not None and records.read.total() >= done + _EVERY:
+                    done = records.read.total()
+                    spent = monotonic() - began
+                    progress(Progress(done, max(expected, done), spent, unit="records"))
+    return Exported(to if isinstance(to, Path) else Path("-"), dict(records.read))
 
-    def write(self, form: str) -> Exported:
-        """Write all records of one moment. The file is complete or not there at all.
 
-        Raises InputError for an unknown form or a file that exists, NotFound where nothing is kept
-        of the person, StoreError where the file cannot be written.
-        """
-        if form not in FORMATS:
-            raise InputError(f"{form!r} is no format; use {' or '.join(FORMATS)}")
-        file = self.file if isinstance(self.file, Path) else None
-        if file is not None and (file.exists() or file.is_symlink()):
-            raise InputError(f"{file} is there already; name another file")
-        with self.assembly.database.read() as tx:
-            records = results.records_of(tx, self.scope, all_apps=self.all_apps)
-            if not records.app_ids:
-                where = "" if self.all_apps else f" in the app {self.scope.app!r}"
-                raise NotFound(f"nothing is kept of {self.scope.user!r}{where}; see --user")
-            written: Counter[str] = Counter()
-            with _opened(self.file) as out:
-                if form == "markdown":
-                    self._write_page(out, records, written)
-                else:
-                    self._write_lines(out, records, written)
-        return Exported(file or Path("-"), dict(written))
-
-    def _write_page(self, out: TextIO, records: PersonRecords, written: Counter[str]) -> None:
-        zone, now = self.assembly.settings.zone, self.assembly.clock()
-        page = MarkdownPage(out, zone)
-        page.begin(self.scope.user, now)
-        page.write_memories(self._counted(records.of(record_kinds.MEMORY), written))
-        page.write_questions(self._counted(records.of(record_kinds.INBOX_ITEM), written))
-        page.write_notes(self._counted(records.of(record_kinds.NOTE), written))
-        page.write_conversations(self._counted(records.conversations(), written))
-
-    def _write_lines(self, out: TextIO, records: PersonRecords, written: Counter[str]) -> None:
-        now, contains = self.assembly.clock(), records.counts()
-        out.write(_line(results.header(self.scope, contains, now, all_apps=self.all_apps)))
-        for record in self._counted(records.every(), written, sum(contains.values())):
-            out.write(_line(record))
-        out.write(_line(results.footer(written.total())))
-
-    def _counted(
-        self, records: Iterator[Record], written: Counter[str], total: int = 0
-    ) -> Iterator[Record]:
-        """The records, counted and reported while they are written."""
-        began = monotonic()
-        for record in records:
-            yield record
-            written[record["record"]] += 1
-            done = written.total()
-            if self.progress is not None and done % _EVERY == 0:
-                self.progress(Progress(done, max(total, done), monotonic() - began, unit="records"))
+def _whole_file(records: PersonRecords, about: Record) -> Iterator[Record]:
+    """The records between a header and a footer, by which a file that was cut off is known."""
+    yield {"record": "header", "format": FORMAT, "version": VERSION, **about}
+    yield from records.every()
+    yield {"record": "end", "records": records.read.total()}
 
 
 def _line(record: Record) -> str:

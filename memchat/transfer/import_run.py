@@ -1,544 +1,532 @@
-"""Writing the records of an export into the store, in the caller's transaction.
-
-The records come in the order of ``record_kinds.EVERY``. Whatever a record says, it is written into
-the scopes of the one person who imports. What the store has stays as it is there; what was
-forgotten there stays forgotten.
-
-Recognising the facts of an export that the store has, has reworded, or has forgotten, and the
-questions about facts that are answered by that.
-
-Recognising the conversations of an export that are in the store already.
-
-Recognising the calls of models of an export that are in the store already.
+"""Writing the records of an export into the store, in the caller's transaction and in the order of
+``kinds.KINDS``. Whatever a record says, it is written into the scopes of the one person who
+imports. What the store has stays as it is there; what was forgotten there stays forgotten.
 """
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from memchat.db import apps, messages, record_kinds, sessions, usage
-from memchat.db.apps import Context
-from memchat.db.record_kinds import RecordKind
+from memchat.db import apps, database, jobs, messages, sessions
+from memchat.db.apps import Context, ScopeIds
 from memchat.errors import InputError, MemChatError
-from memchat.facts import clients, history, inbox, memories
-from memchat.facts.memories import sha1_of
-from memchat.forget import tombstones
+from memchat.facts import changes, clients, history, inbox, memories
+from memchat.facts.history import Cause
+from memchat.facts.in_force import said_order, values_of_key
+from memchat.facts.memories import sha1_of, text_hash
+from memchat.forget import purge, redaction, tombstones
 from memchat.forget.redaction import FILLER
-from memchat.transfer import record_check
-from memchat.transfer.imported import (
-    Cut,
-    ImportedClients,
-    ImportedNotes,
-    ImportedRows,
-    check_message,
-    written,
+from memchat.notes import chunks, rows
+from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.search import keywords
+from memchat.transfer import kinds
+from memchat.transfer.kinds import KINDS, LEFT_TO_BACKUPS, Kind, Record, Values
+from memchat.types import (
+    EVERY_APP,
+    Imported,
+    Memory,
+    Message,
+    NewNote,
+    RefusedRecord,
+    Scope,
+    Session,
 )
-from memchat.transfer.record_check import RecordIds, Values
-from memchat.types import EVERY_APP, Imported, Message, RefusedRecord, Scope, Session
 
+IMPORTED = "imported"
 _ITEM = ("created_at", "reason", "memory_type", "key", "value", "quote")
 
 
-@dataclass(slots=True)
-class KnownMemories:
-    """The facts of some scope rows, as they were before the import."""
+class CutText(NamedTuple):
+    """The chunks of a text, and the embedding model that reads each of them whole."""
 
-    tx: Connection
-    homes: Sequence[int]
-    """Every scope row of the person."""
-    shared: int | None
-    """The one that holds in every app."""
-    _reworded: dict[int, dict[str, int]] = field(default_factory=dict)
-
-    def find(self, app_id: int, sha1: str) -> tuple[int, bool] | None:
-        """The id of the memory that says this, or that said it before it was edited, and whether
-        it is deleted and waits for its purge; None where there is none."""
-        found = memories.id_of(self.tx, app_id, sha1)
-        if found is not None:
-            return found
-        edited = self._former(app_id).get(sha1)
-        return None if edited is None else (edited, False)
-
-    def is_forgotten(self, app_id: int, values: Values, said_at: datetime) -> bool:
-        """Whether this fact was forgotten after it was said. Others that share words with a
-        forgotten one are not."""
-        # What holds in every app may have been moved into one before it was forgotten.
-        shared = [] if self.shared is None else [self.shared]
-        app_ids = self.homes if app_id in shared else [app_id, *shared]
-        if not any(tombstones.any_in(self.tx, one) for one in app_ids):
-            return False
-        mark = tombstones.value_mark(values["key"], values["value"])
-        return any(said_at <= at for at in tombstones.find(self.tx, app_ids, [mark]).values())
-
-    def answers(self, app_id: int, item: Values) -> bool:
-        """Whether the same question as that of this inbox item was asked here before, or its answer
-        is known."""
-        if inbox.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
-            return True
-        if item["key"] is None or item["value"] is None:
-            return False
-        sha1 = sha1_of(item["memory_type"] or "", item["key"], item["value"])
-        known = item["relation"] != "ends" and self.find(app_id, sha1) is not None
-        return known or self.is_forgotten(app_id, item, item["created_at"])
-
-    def _former(self, app_id: int) -> dict[str, int]:
-        """The former wordings of edited memories, by hash."""
-        if app_id not in self._reworded:
-            self._reworded[app_id] = {
-                sha1_of(old["memory_type"], old["key"], old["value"]): memory_id
-                for memory_id, old in history.former_wordings(self.tx, app_id)
-            }
-        return self._reworded[app_id]
-
-
-@dataclass(slots=True)
-class KnownSessions:
-    """The conversations that were in some scope rows before the import.
-
-    One is recognised by when it began and by any of its messages, since the others may have been
-    deleted and words in it blanked. Each is found once.
-    """
-
-    tx: Connection
-    _by_start: dict[int, dict[datetime, list[int]]] = field(default_factory=dict)
-
-    def find(
-        self, app_id: int, started_at: datetime, turns: Sequence[Values]
-    ) -> tuple[int, Mapping[int, int]] | None:
-        """The id of the same conversation, and for the ids of these messages in the file those
-        here; None where there is none. ``turns`` are its messages."""
-        there = self._starts(app_id).get(started_at, [])
-        for session_id in there:
-            said = messages.of_session(self.tx, session_id)
-            same = _pairs(turns, said)
-            if same or not (turns or said):
-                there.remove(session_id)
-                return session_id, same
-        return None
-
-    def newer(
-        self, session_id: int, turns: Sequence[Values], same: Mapping[int, int]
-    ) -> tuple[Session, list[Values]] | None:
-        """The conversation as it is here, and those of these messages with which it went on
-        elsewhere; None where there are none, it is open, or went on here too.
-
-        What is older than its last use here was here once, and was deleted.
-        """
-        found = sessions.by_id(self.tx, session_id)
-        here = messages.ids_of(self.tx, session_id)
-        if found is None or found[0].ended_at is None or not here or here[-1] not in same.values():
-            return None
-        session = found[0]
-        later = [turn for turn in turns if turn["created_at"] > session.last_activity_at]
-        return (session, later) if later else None
-
-    def _starts(self, app_id: int) -> dict[datetime, list[int]]:
-        if app_id not in self._by_start:
-            found: defaultdict[datetime, list[int]] = defaultdict(list)
-            for session_id, started_at in sessions.starts(self.tx, app_id):
-                found[started_at].append(session_id)
-            self._by_start[app_id] = dict(found)
-        return self._by_start[app_id]
-
-
-def _pairs(turns: Sequence[Values], said: Sequence[Message]) -> dict[int, int]:
-    """Which messages are the same, in order: their ids in the file, and those here."""
-    pairs: dict[int, int] = {}
-    left = list(said)
-    for turn in turns:
-        for place, message in enumerate(left):
-            if _same(turn, message):
-                pairs[turn["id"]] = message.id
-                del left[: place + 1]
-                break
-    return pairs
-
-
-def _same(turn: Values, message: Message) -> bool:
-    if (turn["role"], turn["created_at"]) != (message.role, message.created_at):
-        return False
-    here, there = message.content, turn["content"]
-    return here == there or (
-        len(here) == len(there)
-        and all(a == b or FILLER in (a, b) for a, b in zip(here, there, strict=True))
-    )
-
-
-_SPENT = ("at", "purpose", "model", "prompt_tokens", "completion_tokens")
-
-
-@dataclass(slots=True)
-class KnownUsage:
-    """The calls that were in some scope rows before the import."""
-
-    tx: Connection
-    _of_app: dict[int, set[tuple[Any, ...]]] = field(default_factory=dict)
-
-    def holds(self, app_id: int, values: Values) -> bool:
-        """Whether the same call is there."""
-        if app_id not in self._of_app:
-            self._of_app[app_id] = usage.of_app(self.tx, app_id, _SPENT)
-        return tuple(values[name] for name in _SPENT) in self._of_app[app_id]
+    parts: Sequence[NewChunk]
+    sized_for: str | None
 
 
 class _LeftOut(Exception):
     """The record belongs to one that is refused, forgotten or known, and goes the same way."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Conversation:
-    """A session of the file, with those of its messages that were read so far."""
+class _Ids:
+    """Which id each record of the file has here, None for one that is left out.
 
-    values: Values
-    turns: dict[int, Values] = field(default_factory=dict)
-    """By their ids in the file."""
+    A table that never had a row takes the ids of the file. Otherwise new ids are given, since an id
+    that was used once, also by a deleted row, never comes to mean something else.
+    """
+
+    def __init__(self, tx: Connection) -> None:
+        used = (
+            "SELECT 1 FROM {0} UNION ALL SELECT 1 FROM sqlite_sequence WHERE name = '{0}' LIMIT 1"
+        )
+        tables = {kind.name: kind.table.name for kind in KINDS.values()}
+        self.kept = {
+            kind for kind, one in tables.items() if not database.rows(tx, used.format(one))
+        }
+        """The kinds whose tables take the ids of the file."""
+        self._here: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
+
+    def put(self, kind: str, in_file: int, here: int | None) -> None:
+        """Note the id of a record in this store, or None for one that is left out."""
+        self._here[kind][in_file] = here
+
+    def has(self, kind: str, in_file: int) -> bool:
+        """Whether the file had a record of this id, left out or not."""
+        return in_file in self._here[kind]
+
+    def here(self, kind: str, in_file: int | None) -> int | None:
+        """The id in this store; None for a record that is not there."""
+        return None if in_file is None else self._here[kind].get(in_file)
+
+    def need(self, kind: str, in_file: int) -> int:
+        """The id in this store of a record that another cannot do without."""
+        here = self.here(kind, in_file)
+        if here is None and self.has(kind, in_file):
+            raise _LeftOut
+        if here is None:
+            raise InputError(f"its {kind} {in_file} has no record before it")
+        return here
 
 
-@dataclass
 class ImportRun:
-    """One import into the scopes of one person."""
+    """One import into the scopes of one person. The scope of ``ctx`` is that of no one app; ``cut``
+    cuts a text for a profile of notes."""
 
-    ctx: Context
-    """Its scope is that of no one app."""
-    user: str
-    cut: Cut
-    """Cuts the texts of notes into chunks."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, ctx: Context, user: str, cut: Callable[[str, str], CutText]) -> None:
+        self.ctx, self.tx, self.user, self.cut = ctx, ctx.tx, user, cut
         # This refuses a new name that cannot be seen.
-        self._homes = apps.ids_of_user(self.ctx.tx, self.user)
-        self._shared = apps.shared_id(self.ctx.tx, self.user)
-        self._ids = RecordIds(self.ctx.tx)
-        self._memories = KnownMemories(self.ctx.tx, self._homes, self._shared)
-        self._sessions = KnownSessions(self.ctx.tx)
-        self._usage_here = KnownUsage(self.ctx.tx)
-        self._rows = ImportedRows(self.ctx, self.user)
-        self._notes = ImportedNotes(self.ctx, self.cut)
-        self._clients = ImportedClients(self.ctx)
+        self._homes = apps.ids_of_user(self.tx, user)
+        self._shared = apps.shared_id(self.tx, user)
+        self._ids = _Ids(self.tx)
         self._apps: dict[str, int] = {}
-        self._old_apps: set[int] = set()
-        self._open: _Conversation | None = None
-        self._new: defaultdict[str, set[int]] = defaultdict(set)
+        self._open: tuple[Values, dict[int, Values]] | None = None
+        """The conversation that is read, and its messages so far by their ids in the file."""
+        self._starts: dict[int, dict[datetime, list[int]]] = {}
+        self._reworded: dict[int, dict[str, int]] = {}
+        self._new: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        """The new rows by kind, each with its scope row, 0 where it has none of its own."""
+        self._talks: dict[int, int] = {}
+        self._notes: dict[int, int] = {}
+        """New and changed conversations and notes, each with its scope row."""
+        self._forgotten: set[int] = set()
+        """New memories that were forgotten here. They are written until their words are blanked in
+        the new conversations, and are then purged."""
+        self._replaced: dict[int, int] = {}
+        """New memories with the id in the file of what replaced them."""
+        self._stale: set[int] = set()
         self._added: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
-        self._forgotten = 0
+        self._left_out: Counter[str] = Counter()
+        self._stay_away: Counter[str] = Counter()
         self._changed_notes = 0
-        self._deleted_notes = 0
         self._refused: list[RefusedRecord] = []
-        self._take: Mapping[str, Callable[[Values], None]] = {
-            "app": self._app,
-            "client": self._client,
-            "memory": self._memory,
-            "evidence": self._evidence,
-            "event": self._event,
-            "note": self._note,
-            "inbox_item": self._inbox_item,
-            "client_write": self._client_write,
-            "refusal": self._refusal,
-            "receipt": self._receipt,
-            "muted": self._muted,
-            "usage": self._usage,
-        }
 
-    def take(self, line: int, record: Mapping[str, Any]) -> None:
+    def take(self, line: int, record: Record) -> None:
         """Write one record of a known kind, or note why it cannot be written. ``line`` is where it
         stands in the file."""
+        name, in_file = record["record"], record.get("id")
+        decided = record.get("status", "pending") != "pending" or record.get("unchecked")
+        if name in LEFT_TO_BACKUPS or (name == "inbox_item" and decided):
+            self._left_out[name] += 1
+            return
         try:
-            kind, values = record_check.checked(record)
-            if kind is record_kinds.MESSAGE:
-                self._hold_message(values)
-                return
-            self._close_session()
-            if kind is record_kinds.SESSION:
-                self._open_session(values)
+            kind, values = kinds.checked(record)
+            if kind is not kinds.MESSAGE:
+                self._close_session()
+            self._write(kind, values)
+        except (_LeftOut, MemChatError) as error:
+            if isinstance(error, MemChatError):
+                self._refused.append(RefusedRecord(line, str(error)))
+            if type(in_file) is int and not self._ids.has(name, in_file):
+                self._ids.put(name, in_file, None)
+
+    def _write(self, kind: Kind, values: Values) -> None:
+        if "id" in values and self._ids.has(kind.name, values["id"]):
+            raise InputError(f"an earlier {kind.name} has the same id")
+        if "app" in values:
+            if values["app"] not in self._apps:
+                raise InputError("its app has no record before it")
+            values["app_id"] = self._apps[values["app"]]
+        getattr(self, f"_{kind.name}")(values)  # each kind has a method of its name below
+
+    def _add(self, kind: Kind, values: Values, **more: Any) -> int:
+        """Write a row with its references as they are here."""
+        columns = dict(more)
+        for field in kind.fields:
+            name = "app_id" if field.name == "app" else field.name
+            value = values[name]
+            if field.refers is not None:
+                value = self._ids.here(field.refers, value)
+            elif field.type in (dict, object) and value is not None:
+                value = json.dumps(value, ensure_ascii=field.type is object, sort_keys=True)
+            if not field.derived and (name != "id" or kind.name in self._ids.kept):
+                columns[name] = value
+        try:
+            row_id = database.insert(self.tx, kind.table.name, **columns)
+        except sqlite3.IntegrityError:
+            raise InputError(f"an earlier {kind.name} is the same, or has the same id") from None
+        if "id" in values:
+            self._ids.put(kind.name, values["id"], row_id)
+        self._new[kind.name][row_id] = values.get("app_id", 0)
+        self._added[kind.name] += 1
+        return row_id
+
+    def _is_known(self, kind: Kind, values: Values, here: int) -> None:
+        self._ids.put(kind.name, values["id"], here)
+        self._known[kind.name] += 1
+
+    def _stays_away(self, kind: Kind, values: Values) -> None:
+        self._ids.put(kind.name, values["id"], None)
+        self._stay_away[kind.name] += 1
+
+    def _app(self, values: Values) -> None:
+        name = values["name"]
+        scope = None if name == EVERY_APP else Scope(self.user, name)
+        found = self._shared if scope is None else apps.find(self.tx, scope).own
+        if name in self._apps or found is not None:
+            self._apps.setdefault(name, found or 0)
+            self._known["app"] += 1
+        else:
+            here = EVERY_APP if scope is None else scope.app
+            self._apps[name] = self._add(kinds.APP, values | {"name": here}, user=self.user)
+
+    def _client(self, values: Values) -> None:
+        client_id = clients.find(self.tx, values["app_id"], values["name"])
+        if client_id is None:
+            self._add(kinds.CLIENT, values)
+        else:
+            self._is_known(kinds.CLIENT, values, client_id)
+
+    def _session(self, values: Values) -> None:
+        if values["client_id"] is not None:
+            client_id = self._ids.need("client", values["client_id"])
+            if clients.app_id_of(self.tx, client_id) != values["app_id"]:
+                raise InputError("it is in another app than its program")
+        self._open = values, {}  # it is written when its messages are all read
+
+    def _message(self, values: Values) -> None:
+        session, turns = self._open or ({}, {})
+        if values["session_id"] != session.get("id"):
+            if self._ids.has("session", values["session_id"]):
+                self._ids.need("session", values["session_id"])
+            raise InputError("it does not stand behind the record of its session")
+        said = values["role"] == "assistant" and not values["memory"]
+        if session["client_id"] is not None and not (said and values["copied_from"] is None):
+            # Their conversations are not shown among the chats, so nothing is learned from them.
+            raise InputError("it is not what a program said, in a program's conversation")
+        if values["id"] in turns:
+            raise InputError("an earlier message has the same id")
+        turns[values["id"]] = values
+
+    def _close_session(self) -> None:
+        """Write the conversation whose messages are all read now."""
+        if self._open is None:
+            return
+        (values, by_id), self._open = self._open, None
+        turns, app_id = [*by_id.values()], values["app_id"]
+        client_id = self._ids.here("client", values["client_id"])
+        found = self._same_session(values, turns, client_id)
+        if found is None:
+            if client_id is not None:
+                ended_at = values["ended_at"] or values["last_activity_at"]
+                values |= {"summary": None, "copied_from": None, "ended_at": ended_at}
+            session_id = self._add(kinds.SESSION, values)
+            if values["summary"]:
+                keywords.write(self.tx, "sessions", session_id, app_id, values["summary"])
+            before, is_read = 0, True
+        else:
+            session, same = found
+            session_id, before = session.id, session.extracted_to
+            is_read = before >= max(same.values(), default=0)
+            self._is_known(kinds.SESSION, values, session_id)
+            for turn in turns:
+                self._ids.put("message", turn["id"], same.get(turn["id"]))
+            self._known["message"] += len(same)
+            last = messages.ids_of(self.tx, session_id)[-1:]
+            if client_id is not None:
+                turns = [turn for turn in turns if turn["id"] not in same]
+            elif session.ended_at is None or not {*last} & {*same.values()}:
+                turns = []  # it is open here, or went on here too
             else:
-                self._take[kind.name](values)
-        except _LeftOut:
-            self._ids.leave_out(record)
-        except MemChatError as error:
-            self._refused.append(RefusedRecord(line, str(error)))
-            self._ids.leave_out(record)
+                # What is older than its last use here was here once, and was deleted.
+                turns = [turn for turn in turns if turn["created_at"] > session.last_activity_at]
+            if not turns:
+                return
+            if client_id is None:
+                sessions.touch(self.tx, session_id, turns[-1]["created_at"])
+        for turn in turns:
+            message_id = self._add(kinds.MESSAGE, turn)
+            if is_read and turn["id"] <= (values["extracted_to"] or 0):
+                before = message_id
+        if client_id is not None:
+            clients.set_session(self.tx, client_id, session_id)
+        sessions.set_read_to(self.tx, session_id, before if client_id is None else 0)
+        learnable = messages.ids_of(self.tx, session_id, learnable=True)
+        messages.write_keywords(self.tx, session_id, learnable)
+        self._talks[session_id] = app_id
+
+    def _same_session(
+        self, values: Values, turns: Sequence[Values], client_id: int | None
+    ) -> tuple[Session, Mapping[int, int]] | None:
+        """The same conversation as it was here before the import, and for the ids of these messages
+        in the file those here.
+
+        A program has one conversation. Others are recognised by when they began and by any of their
+        messages, since the rest may have been deleted; each is found once.
+        """
+        app_id = values["app_id"]
+        if app_id not in self._starts:
+            self._starts[app_id] = defaultdict(list)
+            for session_id, started_at in sessions.starts(self.tx, app_id):
+                self._starts[app_id][started_at].append(session_id)
+        there = self._starts[app_id][values["started_at"]]
+        if client_id is not None:
+            known = clients.session_of(self.tx, client_id)
+            there = [] if known is None else [known]
+        for session_id in there:
+            said = messages.of_session(self.tx, session_id)
+            same = _pairs(turns, said)
+            found = sessions.by_id(self.tx, session_id)
+            if found and (same or client_id is not None or not (turns or said)):
+                there.remove(session_id)
+                return found[0], same
+        return None
+
+    def _memory(self, values: Values) -> None:
+        sha1 = sha1_of(values["memory_type"], values["key"], values["value"])
+        found = self._known_fact(values["app_id"], sha1, values["created_at"])
+        if found is not None and not found[1]:
+            return self._is_known(kinds.MEMORY, values, found[0])
+        forgotten = self._is_forgotten(values, values["said_at"])
+        if forgotten or found is not None:
+            self._stays_away(kinds.MEMORY, values)
+            if found is not None or not (self._new["message"] or self._new["session"]):
+                return
+        made = {"sha1": sha1, "search_text": "", "text_hash": ""}
+        memory_id = self._add(kinds.MEMORY, values | {"replaced_by": None}, **made)
+        memories.write_tags(self.tx, memory_id, values["tags"].split())
+        if values["replaced_by"] is not None:
+            self._replaced[memory_id] = values["replaced_by"]
+        if forgotten:
+            self._added["memory"] -= 1
+            self._forgotten.add(memory_id)
+
+    def _known_fact(
+        self, app_id: int, sha1: str, created_at: datetime | None = None
+    ) -> tuple[int, bool] | None:
+        """The id of the memory that says this, that said it before it was edited, or that was made
+        at this time and moved to another app since; and whether it is deleted and waits for its
+        purge. None where there is none."""
+        found = memories.id_of(self.tx, app_id, sha1)
+        if found is not None or app_id in self._new["app"]:
+            return found
+        if app_id not in self._reworded:
+            self._reworded[app_id] = {
+                sha1_of(old["memory_type"], old["key"], old["value"]): memory_id
+                for memory_id, old in history.former_wordings(self.tx, app_id)
+            }
+        here = self._reworded[app_id].get(sha1)
+        if here is None and created_at is not None:
+            here = memories.made_at(self.tx, self._homes, sha1, created_at)
+        return None if here is None or here in self._new["memory"] else (here, False)
+
+    def _is_forgotten(self, values: Values, said_at: datetime) -> bool:
+        """Whether this fact was forgotten after it was said. Others that share words with a
+        forgotten one are not."""
+        # What holds in every app may have been moved into one before it was forgotten.
+        shared = [] if self._shared is None else [self._shared]
+        app_ids = self._homes if values["app_id"] in shared else [values["app_id"], *shared]
+        if not any(tombstones.any_in(self.tx, one) for one in app_ids):
+            return False
+        mark = tombstones.value_mark(values["key"], values["value"])
+        return any(said_at <= at for at in tombstones.find(self.tx, app_ids, [mark]).values())
+
+    def _evidence(self, values: Values) -> None:
+        memory_id = self._ids.need("memory", values["memory_id"])
+        message_id = self._ids.need("message", values["message_id"])
+        if memory_id in self._new["memory"] or message_id in self._new["message"]:
+            self._add(kinds.EVIDENCE, values)
+
+    def _event(self, values: Values) -> None:
+        if self._ids.need("memory", values["memory_id"]) not in self._new["memory"]:
+            return
+        for state in filter(None, (values["old"], values["new"])):
+            if "replaced_by" in state:
+                state["replaced_by"] = self._ids.here("memory", state["replaced_by"])
+        self._add(kinds.EVENT, values)
+
+    def _inbox_item(self, values: Values) -> None:
+        for name in ("memory_id", "related_id", "target_id"):
+            if values[name] is not None:
+                self._ids.need("memory", values[name])
+        if values["app_id"] not in self._new["app"] and self._is_answered(values["app_id"], values):
+            self._known["inbox_item"] += 1
+        else:
+            self._add(kinds.INBOX_ITEM, values)
+
+    def _is_answered(self, app_id: int, item: Values) -> bool:
+        """Whether the same question was asked here before, or its answer is known."""
+        message_id = self._ids.here("message", item["message_id"])
+        if message_id is not None and message_id not in self._new["message"]:
+            return True
+        if inbox.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
+            return True
+        if item["key"] is None or item["value"] is None:
+            return False
+        sha1 = sha1_of(item["memory_type"] or "", item["key"], item["value"])
+        known = item["relation"] != "ends" and self._known_fact(app_id, sha1) is not None
+        return known or self._is_forgotten(item, item["created_at"])
+
+    def _note(self, values: Values) -> None:
+        app_id, changed_at = values["app_id"], values["updated_at"]
+        key = values["type"], values["external_id"]
+        known = rows.by_external_id(self.tx, app_id, *key)
+        last = rows.deleted_at(self.tx, app_id, *key) if known is None else known.updated_at
+        later = changed_at is not None and (last is None or changed_at > last)
+        if known is None and last is not None and not later:
+            return self._stays_away(kinds.NOTE, values)
+        same = known and (values["title"], values["content"]) == (known.title, known.text)
+        if known is not None and (same or not later):
+            return self._is_known(kinds.NOTE, values, known.id)
+        cut = self.cut(values["content"], values["profile"])
+        if not cut.parts:
+            raise InputError("its content has no words")
+        if known is None:
+            note_id = self._add(kinds.NOTE, values, sized_for=cut.sized_for)
+        else:
+            new = NewNote(values["content"], values["title"], *key, profile=values["profile"])
+            note_id, _ = rows.put(self.tx, app_id, new, changed_at, sized_for=cut.sized_for)
+            rows.mark_missing(self.tx, [note_id], values["missing"])
+            purge.request_scrub(self.tx)
+            self._stale.add(app_id)
+            self._changed_notes += 1
+        text = (values["title"], values["content"], values["pair_id"], values["parent_id"])
+        note = NoteOf(note_id, app_id, values["type"], *text)
+        chunks.replace(self.tx, note, cut.parts, self.ctx.now)
+        if known is None:
+            chunks.set_counts(self.tx, note_id, values["counts"] or {})
+        self._notes[note_id] = app_id
 
     def finish(self, *, embeds: bool) -> tuple[Imported, set[int]]:
         """Complete what was written: links, search texts, queued work. Gives what was done, and the
         scope rows whose saved vector index must be dropped."""
         self._close_session()
-        stale = self._rows.complete(self._ids, embeds=embeds) | self._notes.reworded
-        queued = self._notes.queue() if embeds else 0
+        for memory_id, in_file in self._replaced.items():
+            replaced_by = self._ids.here("memory", in_file)
+            changes.set_columns(self.tx, memory_id, replaced_by=replaced_by)
+        if self._talks or self._new["memory"]:
+            apps.ensure_shared(self.tx, self.user, self.ctx.now)
+        if self._forgotten:
+            self._forget()
+        searched = self._write_search_texts()
+        self._retire_rivals()
+        described, unread = self._talks_to_queue()
+        vectors = {"embed": searched, "index": described, "note": self._notes} if embeds else {}
+        for kind, targets in {**vectors, "extract": unread}.items():
+            for target_id, app_id in targets.items():
+                jobs.enqueue(self.tx, kind, app_id, target_id, self.ctx.now)
         done = Imported(
             dict(+self._added),
             dict(+self._known),
-            self._forgotten,
+            self._stay_away["memory"],
             tuple(sorted(self._refused, key=lambda one: one.line)),
-            self._rows.unread,
-            self._rows.unembedded + queued,
+            len(unread),
+            sum(map(len, vectors.values())),
             changed_notes=self._changed_notes,
-            deleted_notes=self._deleted_notes,
+            deleted_notes=self._stay_away["note"],
+            left_out=dict(self._left_out),
         )
-        return done, stale
+        return done, self._stale
 
-    def _app(self, values: Values) -> None:
-        name = values["name"]
-        if name in self._apps:  # it stands twice in the file
-            self._known["app"] += 1
-            return
-        if name == EVERY_APP:
-            app_id = self._shared
-        else:
-            scope = Scope(self.user, name)
-            app_id, name = apps.find(self.ctx.tx, scope).own, scope.app
-        if app_id is not None:
-            self._old_apps.add(app_id)
-            self._known["app"] += 1
-        else:
-            columns = {"user": self.user, **values, "name": name}
-            app_id = record_kinds.add(self.ctx.tx, record_kinds.APP, columns)
-            assert app_id is not None
-            self._added["app"] += 1
-        self._apps[values["name"]] = app_id
+    def _forget(self) -> None:
+        """Purge the memories that were forgotten here, and blank their words in what came with
+        them: also in replies to which they may have been shown, as no receipts come with those."""
+        gone = [memory for memory in self._present() if memory.id in self._forgotten]
+        known_at = min(memory.created_at for memory in gone)
+        shown_in = {
+            session_id
+            for session_id in self._talks
+            for turn in messages.of_session(self.tx, session_id)
+            if turn.role == "assistant" and turn.created_at >= known_at
+        }
+        self._stale |= purge.forget(self.ctx, gone, shown_in=shown_in)
 
-    def _app_id(self, values: Values) -> int:
-        if values["app"] not in self._apps:
-            raise InputError("its app has no record before it")
-        return self._apps[values["app"]]
+    def _write_search_texts(self) -> dict[int, int]:
+        """Write the texts of the new memories; those that are searched, with their scope rows."""
+        searched = {}
+        for memory in self._present():
+            app_id = self._new["memory"][memory.id]
+            words = redaction.present_search_text(self.ctx, memory, app_id)
+            sql = "UPDATE memories SET search_text = ?, text_hash = ? WHERE id = ?"
+            database.rows(self.tx, sql, words, text_hash(words), memory.id)
+            if memory.active or memory.inactive_reason == "superseded":
+                keywords.write(self.tx, "memories", memory.id, app_id, words)
+                searched[memory.id] = app_id
+        return searched
 
-    def _client(self, values: Values) -> None:
-        self._ids.check_new(record_kinds.CLIENT, values["id"])
-        client_id = self._clients.find(self._app_id(values), values)
-        if client_id is None:
-            self._add(record_kinds.CLIENT, values)
-        else:
-            self._ids.put(record_kinds.CLIENT, values["id"], client_id)
-            self._known["client"] += 1
+    def _retire_rivals(self) -> None:
+        """Of a key that holds one value, the one that was said last holds, also where the store had
+        another before."""
+        new = self._new["memory"]
+        slots = {(new[memory.id], memory.key) for memory in self._present() if memory.active}
+        for app_id, key in sorted(slots):
+            ctx = replace(self.ctx, scope=ScopeIds(app_id, None))
+            holding = sorted(values_of_key(ctx, app_id, key), key=said_order)
+            if all(memory.id in new for memory in holding):
+                continue  # so it was where they come from
+            cause = Cause(self.ctx.now, "user", IMPORTED)
+            for memory in holding[:-1]:
+                changes.deactivate(self.tx, memory, "superseded", cause, replaced_by=holding[-1].id)
 
-    def _open_session(self, values: Values) -> None:
-        self._ids.check_new(record_kinds.SESSION, values["id"])
-        app_id = self._app_id(values)
-        if values["client_id"] is not None:
-            self._clients.check_session(self._need("client", values["client_id"]), app_id)
-        self._open = _Conversation(values)
+    def _talks_to_queue(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The new conversations of which something was read, or that have a summary, and those
+        that were not read yet, each with its scope row."""
+        described, unread = {}, {}
+        for session_id, app_id in self._talks.items():
+            session, _ = sessions.by_id(self.tx, session_id) or (None, None)
+            if session is None:
+                continue
+            if session.extracted_to or session.summary:
+                described[session_id] = app_id
+            on = apps.memory_switch(self.tx, Scope(self.user, session.app)).on
+            if session.ended_at and on and sessions.has_unread_messages(self.tx, session_id):
+                unread[session_id] = app_id
+        return described, unread
 
-    def _hold_message(self, values: Values) -> None:
-        if self._ids.is_left_out("session", values["session_id"]):
-            raise _LeftOut
-        if self._open is None or values["session_id"] != self._open.values["id"]:
-            raise InputError("it does not stand behind the record of its session")
-        if self._open.values["client_id"] is not None:
-            check_message(values)
-        self._ids.check_new(record_kinds.MESSAGE, values["id"])
-        if values["id"] in self._open.turns:
-            raise InputError("an earlier message has the same id")
-        self._open.turns[values["id"]] = values
+    def _present(self) -> list[Memory]:
+        """The new memories as their rows are now."""
+        by_app: defaultdict[int, list[int]] = defaultdict(list)
+        for memory_id, app_id in self._new["memory"].items():
+            by_app[app_id].append(memory_id)
+        found = [memories.by_ids(self.tx, [app_id], by_app[app_id]) for app_id in sorted(by_app)]
+        return [memory for there in found for memory in there.values()]
 
-    def _close_session(self) -> None:
-        """Write the session whose messages are all read now."""
-        if self._open is None:
-            return
-        held, self._open = self._open, None
-        values, turns = held.values, [*held.turns.values()]
-        app_id = self._app_id(values)
-        if values["client_id"] is not None:
-            return self._add_said_by_client(app_id, values, turns)
-        found = None
-        if app_id in self._old_apps:
-            found = self._sessions.find(app_id, values["started_at"], turns)
-        if found is not None:
-            session_id, same = found
-            self._ids.put(record_kinds.SESSION, values["id"], session_id)
-            for turn in turns:
-                self._ids.put(record_kinds.MESSAGE, turn["id"], same.get(turn["id"]))
-            self._known["session"] += 1
-            self._known["message"] += len(same)
-            return self._continue_session(app_id, session_id, values, turns, same)
-        new_id = self._add(record_kinds.SESSION, values | {"extracted_to": 0})
-        read_to = self._add_turns(turns, values)
-        self._rows.add_session(new_id, app_id, read_to=read_to, summary=values["summary"])
 
-    def _add_said_by_client(self, app_id: int, values: Values, turns: Sequence[Values]) -> None:
-        """Write what a program said into the one conversation that it has here."""
-        client_id = self._need("client", values["client_id"])
-        session_id, same = self._clients.said_here(client_id, turns)
-        if session_id is None:
-            ended_at = values["ended_at"] or values["last_activity_at"]
-            own = {"extracted_to": 0, "summary": None, "copied_from": None, "ended_at": ended_at}
-            session_id = self._add(record_kinds.SESSION, values | own)
-            clients.set_session(self.ctx.tx, client_id, session_id)
-        else:
-            self._ids.put(record_kinds.SESSION, values["id"], session_id)
-            self._known["session"] += 1
-            self._known["message"] += len(same)
-        for in_file, here in same.items():
-            self._ids.put(record_kinds.MESSAGE, in_file, here)
-        self._add_turns([turn for turn in turns if turn["id"] not in same], values)
-        self._rows.add_session(session_id, app_id, read_to=0, summary=None)
+def _pairs(turns: Sequence[Values], said: Sequence[Message]) -> dict[int, int]:
+    """Which messages are the same: their ids in the file, and those here. Words may have been
+    blanked in one of the two."""
+    left: defaultdict[tuple[str, datetime], list[Message]] = defaultdict(list)
+    for message in said:
+        left[message.role, message.created_at].append(message)
+    pairs: dict[int, int] = {}
+    for turn in turns:
+        there = left[turn["role"], turn["created_at"]]
+        same = next((one for one in there if _is_same(turn["content"], one.content)), None)
+        if same is not None:
+            there.remove(same)
+            pairs[turn["id"]] = same.id
+    return pairs
 
-    def _continue_session(
-        self,
-        app_id: int,
-        session_id: int,
-        values: Values,
-        turns: Sequence[Values],
-        same: Mapping[int, int],
-    ) -> None:
-        """Add what was said in a known conversation after its last use here."""
-        found = self._sessions.newer(session_id, turns, same)
-        if found is None:
-            return
-        session, later = found
-        was_read = session.extracted_to >= max(same.values())
-        read_to = self._add_turns(later, values)
-        sessions.touch(self.ctx.tx, session_id, later[-1]["created_at"])
-        read_to = max(session.extracted_to, read_to if was_read else 0)
-        self._rows.add_session(session_id, app_id, read_to=read_to, summary=session.summary)
 
-    def _add_turns(self, turns: Sequence[Values], session: Values) -> int:
-        """Write messages; the id of the last that was read where they come from, or 0."""
-        read_to = 0
-        for turn in turns:
-            message_id = self._add(record_kinds.MESSAGE, turn)
-            read_to = message_id if turn["id"] <= (session["extracted_to"] or 0) else read_to
-        return read_to
-
-    def _memory(self, values: Values) -> None:
-        self._ids.check_new(record_kinds.MEMORY, values["id"])
-        app_id = self._app_id(values)
-        sha1 = memories.sha1_of(values["memory_type"], values["key"], values["value"])
-        found = self._memories.find(app_id, sha1)
-        if found is None and app_id in self._old_apps:
-            moved = memories.made_at(self.ctx.tx, self._homes, sha1, values["created_at"])
-            found = None if moved is None or moved in self._new["memory"] else (moved, False)
-        if found is not None:
-            memory_id, deleted = found
-            self._ids.put(record_kinds.MEMORY, values["id"], None if deleted else memory_id)
-            self._forgotten += deleted
-            self._known["memory"] += not deleted
-            return
-        forgotten = self._memories.is_forgotten(app_id, values, values["said_at"])
-        self._forgotten += forgotten
-        if forgotten and not (self._new["session"] or self._new["message"]):
-            self._ids.put(record_kinds.MEMORY, values["id"], None)
-            return
-        replaced_by = values["replaced_by"]
-        words = {"sha1": sha1, "search_text": "", "text_hash": ""}
-        columns = values | words | {"replaced_by": None}
-        given = columns.pop("tags").split()
-        memory_id = self._add(record_kinds.MEMORY, columns, counted=not forgotten)
-        memories.write_tags(self.ctx.tx, memory_id, given)
-        self._rows.add_memory(memory_id, app_id, replaced_by=replaced_by, forgotten=forgotten)
-
-    def _evidence(self, values: Values) -> None:
-        memory_id = self._need("memory", values["memory_id"])
-        message_id = self._need("message", values["message_id"])
-        if memory_id in self._new["memory"] or message_id in self._new["message"]:
-            self._add(record_kinds.EVIDENCE, values)
-
-    def _event(self, values: Values) -> None:
-        memory_id = self._need("memory", values["memory_id"])
-        if memory_id not in self._new["memory"]:
-            return
-        for state in filter(None, (values["old"], values["new"])):
-            if "replaced_by" in state:
-                state["replaced_by"] = self._ids.here("memory", state["replaced_by"])
-        self._add(record_kinds.EVENT, values)
-
-    def _note(self, values: Values) -> None:
-        self._ids.check_new(record_kinds.NOTE, values["id"])
-        app_id = self._app_id(values)
-        known = self._notes.find(app_id, values)
-        if known is not None:
-            self._ids.put(record_kinds.NOTE, values["id"], known.id)
-            changed = self._notes.update(known, app_id, values)
-            if changed:
-                self._new["note"].add(known.id)
-            self._changed_notes += changed
-            self._known["note"] += not changed
-        elif self._notes.is_deleted(app_id, values):
-            self._ids.put(record_kinds.NOTE, values["id"], None)
-            self._deleted_notes += 1
-        else:
-            cut = self._notes.cut_text(values)
-            note_id = self._add(record_kinds.NOTE, values | {"sized_for": cut.sized_for})
-            self._notes.add_chunks(note_id, app_id, values, cut)
-
-    def _inbox_item(self, values: Values) -> None:
-        app_id = self._app_id(values)
-        message_id = self._ids.here("message", values["message_id"])
-        for name in ("memory_id", "related_id", "target_id"):
-            if values[name] is not None:
-                self._need("memory", values[name])
-        decided = message_id is not None and message_id not in self._new["message"]
-        if app_id in self._old_apps and (decided or self._memories.answers(app_id, values)):
-            self._ids.put(record_kinds.INBOX_ITEM, values["id"], None)
-            self._known["inbox_item"] += 1
-            return
-        self._add(record_kinds.INBOX_ITEM, values)
-
-    def _client_write(self, values: Values) -> None:
-        client_id = self._need("client", values["client_id"])
-        kind, in_file = written(values)
-        target_id = 0 if in_file is None else self._need(kind, in_file)
-        added = self._clients.add_write(client_id, values, target_id, self._new["note"])
-        (self._added if added else self._known)["client_write"] += 1
-
-    def _refusal(self, values: Values) -> None:
-        if self._ids.here("message", values["message_id"]) not in self._new["message"]:
-            self._of_new_session(values["session_id"])
-        self._add(record_kinds.REFUSAL, values)
-
-    def _receipt(self, values: Values) -> None:
-        if self._need("message", values["message_id"]) not in self._new["message"]:
-            return
-        item_id = self._need(values["kind"], values["item_id"])
-        self._add(record_kinds.RECEIPT, values | {"item_id": item_id})
-
-    def _muted(self, values: Values) -> None:
-        self._of_new_session(values["session_id"])
-        self._need("memory", values["memory_id"])
-        self._add(record_kinds.MUTED, values)
-
-    def _usage(self, values: Values) -> None:
-        app_id = self._app_id(values)
-        if app_id in self._old_apps and self._usage_here.holds(app_id, values):
-            self._known["usage"] += 1
-            return
-        self._add(record_kinds.USAGE, values)
-
-    def _of_new_session(self, in_file: int) -> None:
-        if self._need("session", in_file) not in self._new["session"]:
-            raise _LeftOut
-
-    def _need(self, kind: str, in_file: int) -> int:
-        """The id here of a record that this one cannot do without."""
-        here = self._ids.here(kind, in_file)
-        if here is not None:
-            return here
-        if self._ids.is_left_out(kind, in_file):
-            raise _LeftOut
-        raise InputError(f"its {kind} {in_file} has no record before it")
-
-    def _add(self, kind: RecordKind, values: Values, *, counted: bool = True) -> int:
-        """Write a row with its references as they are here."""
-        columns = {name: value for name, value in values.items() if name not in kind.derived}
-        for name in kind.refers.keys() & columns.keys():
-            columns[name] = self._ids.here(kind.refers[name], values[name])
-        if "app" in columns:
-            columns["app_id"] = self._app_id(columns)
-            del columns["app"]
-        in_file = columns.pop("id", None)
-        kept = self._ids.kept(kind, in_file) if in_file is not None else None
-        if kept is not None:
-            columns["id"] = kept
-        row_id = record_kinds.add(self.ctx.tx, kind, columns)
-        if row_id is None:
-            raise InputError(f"an earlier {kind.name} is the same, or has the same id")
-        if in_file is not None:
-            self._ids.put(kind, in_file, row_id)
-        self._new[kind.name].add(row_id)
-        self._added[kind.name] += counted
-        return row_id
+def _is_same(here: str, there: str) -> bool:
+    return here == there or (
+        len(here) == len(there)
+        and all(a == b or FILLER in (a, b) for a, b in zip(here, there, strict=True))
+    )

@@ -22,13 +22,17 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 from memchat.errors import InputError
 from memchat.types.scope import Job, Role, one_line, to_json
 
 MemoryType = Literal["preference", "profile", "fact", "other"]
-MEMORY_TYPES: tuple[MemoryType, ...] = ("preference", "profile", "fact", "other")
+MEMORY_TYPES: tuple[MemoryType, ...] = get_args(MemoryType)
+MemoryStatus = Literal[
+    "active", "inactive", "expired", "expiring", "all", "pending", "completed", "failed"
+]
+"""Which memories a list shows; the last three by the state of their vector."""
 CreatedBy = Literal["manual", "auto", "import", "mcp"]
 LEARNED: tuple[CreatedBy, ...] = ("auto", "mcp")
 """What is no word of the person's own hand: a model read it out of a conversation, or a program

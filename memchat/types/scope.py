@@ -155,6 +155,9 @@ def effort(calls: int, tokens: int, cost_usd: float | None) -> str:
     return f"{calls:,} {'call' if calls == 1 else 'calls'}, {price}"
 
 
+JobStatus = Literal["pending", "running", "completed", "failed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One queued job and its state."""
@@ -164,8 +167,7 @@ class Job:
     user: str
     app: str
     target_id: int
-    status: str
-    """pending, running, completed or failed."""
+    status: JobStatus
     attempts: int
     run_at: datetime
     error_message: str | None

@@ -14,7 +14,7 @@ Embedding services and the packages that bring them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
@@ -116,6 +116,8 @@ class Imported:
     """How many notes were changed later where they come from, and are now as they were there."""
     deleted_notes: int = 0
     """How many notes stay away since they were deleted here."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many were left out since no export has them any more, by kind."""
     dry_run: bool = False
     """Whether nothing was stored."""
 
@@ -149,6 +151,7 @@ def counted_records(records: Mapping[str, int], *, session: str = "session") -> 
         "session": (session, f"{session}s"),
         "message": ("message", "messages"),
         "note": ("note", "notes"),
+        "record": ("record", "records"),
     }
     numbers = [(records.get(kind, 0), *names) for kind, names in nouns.items()]
     told = [f"{n:,} {one if n == 1 else many}" for n, one, many in numbers if n]
@@ -156,6 +159,8 @@ def counted_records(records: Mapping[str, int], *, session: str = "session") -> 
 
 
 CHUNK_TOKENS = 2_000
+MOST_BATCH = 2048
+"""Texts that any provider takes in one request."""
 
 
 @dataclass(frozen=True, slots=True)

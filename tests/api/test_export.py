@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from memchat.errors import InputError, NotFound, StoreError
+from memchat.transfer.kinds import KINDS
 from tests.support import private, transfer
 
 
@@ -20,7 +21,7 @@ def ana(mc, clock, extract_model):
 def test_the_file_says_first_what_it_is_and_last_that_it_is_whole(ana, clock, tmp_path) -> None:
     done = ana.export_file(tmp_path / "ana.jsonl")
     first, *records, last = map(json.loads, done.file.read_text(encoding="utf-8").splitlines())
-    assert (first["format"], first["version"], first["user"]) == ("memchat export", 3, "ana")
+    assert (first["format"], first["version"], first["user"]) == ("memchat export", 4, "ana")
     assert first["exported_at"] == clock().isoformat().replace("+00:00", "Z")
     counts = Counter(record["record"] for record in records)
     assert {kind: n for kind, n in first["contains"].items() if n} == counts == done.records
@@ -28,10 +29,12 @@ def test_the_file_says_first_what_it_is_and_last_that_it_is_whole(ana, clock, tm
     assert records == list(ana.export())
 
 
-def test_every_kind_of_record_is_in_it(ana) -> None:
+def test_every_kind_of_record_is_in_it_that_an_import_brings_back(ana) -> None:
+    assert ana.usage() and ana.sessions.why().lines  # a backup has these
+    ana.client("Desk", "trust").remember("fact", "lamp", "green")
     records = list(ana.export())
     kinds = Counter(record["record"] for record in records)
-    assert kinds["app"] == 3 and kinds["inbox_item"] == 1 and kinds["usage"] and kinds["receipt"]
+    assert kinds.keys() == set(KINDS) and kinds["app"] == 3 and kinds["inbox_item"] == 1
     memories = {one["value"]: one for one in records if one["record"] == "memory"}
     assert memories["Lisbon"]["inactive_reason"] == "superseded"
     assert memories["Lisbon"]["replaced_by"] == memories["Porto"]["id"]
@@ -40,6 +43,16 @@ def test_every_kind_of_record_is_in_it(ana) -> None:
     assert edits == ["green tea"]
     (work,) = [one for one in records if one["record"] == "app" and one["name"] == "work"]
     assert work["memory"] is False
+
+
+def test_only_questions_that_wait_for_the_person_are_in_it(ana, mc) -> None:
+    (item,) = ana.inbox.list()
+    ana.inbox.reject(item.id)
+    with private.database(mc).write() as tx:
+        tx.exec_driver_sql(
+            "INSERT INTO inbox (app_id, reason, key, value, unchecked) VALUES (1, '', 'a', 'b', 1)"
+        )
+    assert "inbox_item" not in {one["record"] for one in ana.export()}
 
 
 def test_nothing_of_anybody_else_is_in_it(mc) -> None:
@@ -126,8 +139,8 @@ def test_the_progress_counts_records(mc, tmp_path) -> None:
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')")
         tx.exec_driver_sql(
-            "INSERT INTO usage (app_id, purpose, model) WITH RECURSIVE n(i) AS"
-            " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT 1, 'chat', 'm' FROM n"
+            "INSERT INTO clients (app_id, name, mode) WITH RECURSIVE n(i) AS"
+            " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT 1, i, 'ask' FROM n"
         )
     ana.export_file(tmp_path / "ana.jsonl", progress=told.append)
     assert [(one.done, one.total, one.unit) for one in told] == [

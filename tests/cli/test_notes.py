@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
-from memchat.cli import note_files
+from memchat.cli import notes as cli_notes
 from memchat.cli.output import width
 from tests.support.cli import Done, Run
 
@@ -201,7 +201,7 @@ def test_what_is_less_sure_stands_below_a_line(
     notes.add("The third day was the best.", title="Trip")
     first, second = notes.search("cut the budget by a third", include_text=True).hits
     hits = [first, replace(second, confident=False)]
-    note_files.print_hits(hits, "third", mc.settings.zone, scores=False)
+    cli_notes.print_hits(hits, "third", mc.settings.zone, scores=False)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Money, ") and lines[2:4] == ["", "Less sure:"]
     assert lines[4].startswith("Trip, ") and len(lines) == 6

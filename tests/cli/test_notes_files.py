@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.cli import progress
+from memchat.cli import output
 from tests.support.cli import Run
 
 WILD = "\x1b[31mred\u202e"
@@ -106,7 +106,7 @@ def test_ctrl_c_keeps_what_was_added_and_the_rest_is_added_the_next_time(
     terminal = Interrupted()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", terminal)
-        patch.setattr(progress, "EVERY_SECONDS", 0.0)
+        patch.setattr(output, "EVERY_SECONDS", 0.0)
         done = run("notes", "add", str(made))
     assert (done.code, done.out) == (130, "")
     assert "stopped; what was added is kept" in terminal.getvalue()

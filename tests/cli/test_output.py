@@ -20,13 +20,15 @@ from hypothesis import strategies as st
 
 from memchat import MemChat
 from memchat.cli import log, output
-from memchat.cli.options import settings
+from memchat.cli.command import settings
 from memchat.cli.output import shorten, width, wrap
-from memchat.cli.system import VARIABLES
+from memchat.config.settings import VARIABLES
 from tests.support.cli import Run, add, commands
 from tests.support.paths import ROOT
 
 # --- words on the screen
+
+MEMORY_COLUMNS = (*output.memory_columns(ZoneInfo("UTC")),)
 
 
 def test_times_are_shown_in_the_user_s_zone() -> None:
@@ -120,7 +122,7 @@ LONG = ("word " * 60, "言葉" * 40, "👍🏽❤️" * 40)
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-@pytest.mark.parametrize("headings", [output.MEMORY_HEADINGS, ("id", "value"), ("setting", "from")])
+@pytest.mark.parametrize("headings", [MEMORY_COLUMNS, ("id", "value"), ("setting", "from")])
 def test_a_table_fits_the_terminal_it_is_made_for(headings: tuple[str, ...], columns: int) -> None:
     rows = [(number, *(text for _ in headings[1:])) for number, text in enumerate(LONG)]
     lines = "\n".join(output.table(headings, rows, columns=columns)).splitlines()

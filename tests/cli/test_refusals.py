@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
-from memchat.cli import chat_loop
+from memchat.cli import command
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
 from tests.support import private
@@ -35,7 +35,7 @@ def hold(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> Hold:
             return MemChat(settings=settings, chat_model=models[0], extract_model=models[1])
 
         with monkeypatch.context() as patch:
-            patch.setattr(chat_loop, "open_store", opened)
+            patch.setattr(command, "open_store", opened)
             patch.setattr(sys, "stdin", io.StringIO(said))
             return run("chat", "--app", app)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from memchat.cli import system
-from memchat.cli.system import VARIABLES
 from memchat.config import Settings
 from memchat.config.keys import PROVIDERS
+from memchat.config.settings import VARIABLES
 from tests.support.cli import Run, add
 
 # --- apps, search, system

@@ -129,3 +129,14 @@ def test_an_export_that_cannot_be_made_leaves_no_file(
     done = run("export", *args)
     assert done.code == code and why in done.err and done.out == ""
     assert not Path("ana.jsonl").exists() and Path("there.jsonl").read_text() == "mine"
+
+
+def test_records_that_only_a_backup_has_by_now_are_told(run: Run) -> None:
+    add(run, "profile", "city", "Lisbon")
+    run("export", "ana.jsonl")
+    file = Path("ana.jsonl")
+    *lines, end = file.read_text().splitlines()
+    file.write_text("\n".join([*lines, '{"record":"usage"}', '{"record":"muted"}', end]))
+    assert run("import", "ana.jsonl").out.splitlines()[-1] == (
+        "no part of an export any more, and left out: 2 records (usage, muted)"
+    )

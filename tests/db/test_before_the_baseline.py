@@ -156,5 +156,6 @@ def test_the_export_of_an_earlier_store_brings_facts_history_conversations_and_n
     with MemChat(settings=settings, embedder=HashEmbedder(), clock=FakeClock(NOON)) as mc:
         done = mc.user("ana").import_file(HELD / "ana.jsonl")
         assert not done.refused and not done.known
+        assert done.left_out == {"client_write": 2, "receipt": 1, "usage": 24}
         assert seen(mc) == json.loads((HELD / "seen.json").read_text("utf-8"))
         assert not mc.user("ana").import_file(HELD / "ana.jsonl").added

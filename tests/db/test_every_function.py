@@ -203,9 +203,9 @@ def test_events_and_changes_are_followed_and_edited(tx, own) -> None:
     assert history.changed_since(tx, own, event.id - 1) == [lisbon]
     assert history.app_ids_of(tx, [lisbon]) == {own}
     history.set_cause(tx, event.id, "undone")
-    history.set_old(tx, event.id, {"value": "Faro"})
+    history.set_related(tx, event.id, lisbon)
     last = history.events_of_memory(tx, lisbon)[-1]
-    assert (last.cause, last.old, last.new) == ("undone", {"value": "Faro"}, new)
+    assert (last.cause, last.related_id, last.old, last.new) == ("undone", lisbon, old, new)
     history.detach_session(tx, session_id)
     history.blank_events(tx, [lisbon])
     last = history.events_of_memory(tx, lisbon)[-1]

@@ -33,8 +33,6 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
         ClientWrite("memory", city, NOON), ClientWrite("note", 7, LATER)
     ]  # fmt: skip
     assert [one.target_id for one in clients.writes(tx, mine, kind="memory")] == [city]
-    assert clients.has_write(tx, mine, "memory", city, NOON)
-    assert not clients.has_write(tx, mine, "memory", city, LATER)
     assert [one.target_id for one in clients.writes(tx, mine, since=LATER)] == [7]
     assert (clients.note_written_at(tx, mine, 7), clients.note_written_at(tx, mine, 8)) == (
         LATER,

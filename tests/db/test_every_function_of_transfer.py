@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from memchat.db import apps, messages, record_kinds, sessions, usage
+from memchat.db import apps, messages, sessions
 from memchat.facts import changes, history, inbox, memories
 from memchat.facts.inbox import NewInboxItem
 from memchat.facts.memories import sha1_of
 from memchat.search import keywords
-from memchat.types import Scope, Usage
+from memchat.transfer.kinds import PersonRecords
+from memchat.types import Scope
 from tests.support.rows import ANA, BY_HAND, keep, new, talk
 from tests.support.store import NOON
 
@@ -21,17 +22,11 @@ def own(tx) -> int:
     return apps.ensure(tx, ANA, NOON)[0]
 
 
-def test_a_person_s_rows_are_found_and_records_become_rows_once(tx, own) -> None:
+def test_a_person_s_scope_rows_are_found_for_an_export(tx, own) -> None:
     shared, work = apps.shared_id(tx, "ana"), apps.ensure(tx, Scope("ana", "work"), NOON)[0]
     assert shared is not None and apps.shared_id(tx, "bo") is None
-    assert set(record_kinds.app_ids(tx, ANA, all_apps=True)) == {own, shared, work}
-    assert record_kinds.app_ids(tx, ANA, all_apps=False) == [own]
-    added = {"user": "bo", "name": "home", "created_at": NOON, "memory": True}
-    bo = record_kinds.add(tx, record_kinds.APP, added)
-    assert bo is not None and apps.find(tx, Scope("bo", "home")).own == bo
-    assert record_kinds.add(tx, record_kinds.APP, added) is None
-    assert record_kinds.is_unused(tx, record_kinds.SESSION)
-    assert not record_kinds.is_unused(tx, record_kinds.APP)
+    assert set(PersonRecords(tx, ANA, all_apps=True).apps) == {own, shared, work}
+    assert PersonRecords(tx, ANA, all_apps=False).apps == {own: ANA.app}
 
 
 def test_what_an_edited_memory_said_before_is_known(tx, own) -> None:
@@ -67,5 +62,3 @@ def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:
     inbox.add(tx, own, NewInboxItem("unsure", quote="I live in Lisbon", key="city"), NOON)
     assert inbox.holds(tx, own, {"key": "city", "memory_type": None, "created_at": NOON})
     assert not inbox.holds(tx, own, {"key": None})
-    usage.add(tx, own, session_id, Usage("chat", "a/model", 3, 2, 0.0, 0.1), NOON)
-    assert usage.of_app(tx, own, ("model", "prompt_tokens")) == {("a/model", 3)}

@@ -204,6 +204,19 @@ def test_what_ends_before_a_value_comes_leaves_its_place_to_the_one_before(mc, c
     assert in_force(mc) == ["Porto"]
 
 
+def test_a_value_for_a_while_gives_its_place_back_in_whatever_words_it_is_told(mc, clock) -> None:
+    tell(mc, "Leeds")
+    clock.advance(days=1)
+    porto = known(tell(mc, "Porto", expires_at=on(5)))
+    clock.advance(days=1)
+    link = {"relation": "same", "target_id": porto.id}
+    assert tell(mc, "Porto near the river", expires_at=on(5), **link).kind == "merged"
+    clock.advance(days=4)
+    assert in_force(mc) == ["Leeds"]
+    mc.jobs.run()
+    assert in_force(mc) == ["Leeds"]
+
+
 def test_an_end_that_is_said_for_a_later_day_comes_on_it(mc, clock) -> None:
     job = known(tell(mc, "cook", key="job"))
     done = tell(mc, "", key="job", relation="ends", target_id=job.id, starts_at=on(10))
@@ -285,6 +298,23 @@ def test_a_plan_that_is_there_early_replaces_what_it_was_to_replace(mc, clock) -
     clock.advance(days=1)
     assert tell(mc, "10:00", key="standup_time").before == "9:00"
     assert in_force(mc, "standup_time") == ["10:00"]
+
+
+def test_what_is_read_late_holds_until_the_plan_that_it_speaks_of_begins(mc, clock) -> None:
+    porto = known(tell(mc, "Porto", starts_at=on(6)))
+    link = {"relation": "updates", "target_id": porto.id}
+    tell(mc, "Leeds", said_at=NOON - timedelta(days=3), **link)
+    assert (in_force(mc), coming(mc)) == (["Leeds"], ["Porto"])
+    clock.advance(days=6)
+    assert in_force(mc) == ["Porto"]
+
+
+def test_a_plan_that_is_there_early_by_words_read_late_replaces_nothing_newer(mc, clock) -> None:
+    clock.advance(days=2)
+    tell(mc, "Leeds")
+    for starts_at in (on(6), None):
+        tell(mc, "Porto", said_at=NOON, starts_at=starts_at)
+    assert (in_force(mc), coming(mc)) == (["Leeds"], [])
 
 
 def test_forgetting_what_is_to_come_leaves_no_word_of_it(mc, clock) -> None:

@@ -421,3 +421,57 @@ def test_an_older_value_does_not_come_back_where_a_newer_one_was_ended(
     tell(mc, "", relation="ends", target_id=faro.id)
     ana.sessions.delete(second)
     assert active(mc) == set()
+
+
+def test_a_last_day_that_only_deleted_words_named_is_gone_though_the_fact_stays(
+    mc, extract_model, clock
+) -> None:
+    says(mc, extract_model, clock, BEES)
+    until = {"until_said": "until tomorrow", "until": "tomorrow"}
+    quote = "I keep bees until tomorrow"
+    second = says(mc, extract_model, clock, fact(quote, "hobby", "keep bees", **until))
+    clock.advance(days=3)
+    mc.jobs.run()
+    assert active(mc) == set()
+    mc.user("ana").sessions.delete(second)
+    assert active(mc) == {"keep bees"}
+
+
+def test_what_is_taken_back_twice_counts_once(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
+    ids = [says(mc, extract_model, clock, BEES) for _ in range(3)]
+    (message, *_) = ana.sessions.messages(ids[1])
+    ana.sessions.unlearn(message.id)
+    ana.sessions.delete(ids[1])
+    (bees,) = ana.memories.list()
+    assert bees.seen_count == 2
+
+
+def test_what_was_entered_by_hand_is_as_old_as_that_once_later_words_are_gone(
+    mc, extract_model, clock
+) -> None:
+    ana = mc.user("ana")
+    entered = ana.memories.add("profile", "city", "Lisbon")
+    clock.advance(days=1)
+    session = says(mc, extract_model, clock, city("Lisbon"))
+    ana.sessions.delete(session)
+    assert ana.memories.get(entered.id).said_at == entered.said_at
+
+
+def test_a_plan_that_was_dropped_for_what_holds_now_waits_again_once_that_is_unsaid(
+    tmp_path,
+) -> None:
+    with store(tmp_path) as (mc, clock):
+        told(mc, Said(0, "A", 6), 0)
+        clock.advance(seconds=1)
+        plan = next(iter(mc.user("ana").memories.list()))
+        session_id = talk(mc, "I live in B.").session_id
+        message = mc.user("ana").sessions.messages(session_id)[0]
+        proof = (message.id, 0, "I live in B")
+        link = {"relation": "updates", "target_id": plan.id}
+        tell(mc, "B", (session_id, message.id), proofs=(proof,), **link)
+        assert (in_force(mc), coming(mc)) == (["B"], [])
+        clock.advance(seconds=1)
+        told(mc, Said(0, "C", None), 0)
+        mc.user("ana").sessions.delete(session_id)
+        assert (in_force(mc), coming(mc)) == (["C"], ["A"])

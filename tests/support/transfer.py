@@ -11,9 +11,9 @@ from typing import Any
 
 from memchat import MemChat, User
 from memchat.config import Settings
-from memchat.db import record_kinds
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
+from memchat.transfer import kinds
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, WAIT
 
@@ -99,14 +99,9 @@ def renumbered(records: Iterable[Record]) -> list[Record]:
 
 
 def _renumbered(record: Record, numbers: dict[str, dict[int, int]]) -> Record:
-    kind = record_kinds.BY_NAME[record["record"]]
-    refers = {**kind.refers, "id": kind.name}
-    if kind.name == "session":
-        refers["extracted_to"] = "message"
-    elif kind.name == "memory":
-        refers["replaced_by"] = "memory"
-    elif kind.name == "receipt":
-        refers["item_id"] = record["kind"]
+    kind = kinds.KINDS[record["record"]]
+    refers = {field.name: field.refers for field in kind.fields if field.refers}
+    refers |= {"id": kind.name, "extracted_to": "message"}
     return record | {
         name: numbers[of][record[name]] for name, of in refers.items() if record.get(name)
     }

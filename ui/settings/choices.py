@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memchat.config import Settings
-from memchat.config.names import KEYS, provider_of
+from memchat.config.keys import KEYS, provider_of
 from memchat.config.settings import VARIABLES
 from memchat.config.sources import FILE, set_settings
 from memchat.errors import InputError

@@ -1,4 +1,4 @@
-"""Everything that is kept of the person as a file, and back."""
+"""What is kept of the person as a file, and back."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def show() -> None:
         disabled=not person.apps.list(),
     )
     st.caption(
-        "Memories with their history, notes, conversations, the inbox, and what replies were "
-        "given, of every space; no keys and no settings. Nothing in the file is encrypted."
+        "Memories with their history, notes, conversations, and what waits in the inbox, of every "
+        "space; no keys and no settings. A backup has the rest. Nothing in the file is encrypted."
     )
     upload = st.file_uploader("A file that was exported", type=["jsonl"], key="upload")
     st.button(
@@ -84,16 +84,16 @@ def imported(
 
 def _tell(done: Imported) -> None:
     st.success(f"Imported: {_told(done.added)}.")
-    notes = []
-    if done.known:
-        notes.append(f"Here already, and left as they are: {_told(done.known)}.")
-    if done.forgotten:
-        notes.append(f"Forgotten here, and left out: {_told({'memory': done.forgotten})}.")
-    if done.deleted_notes:
-        notes.append(f"Deleted here, and left out: {ui.plural(done.deleted_notes, 'note')}.")
-    if done.changed_notes:
-        changed = ui.plural(done.changed_notes, "note")
-        notes.append(f"Changed elsewhere later than here, and taken from there: {changed}.")
+    changed = _told({"note": done.changed_notes})
+    left_out = sum(done.left_out.values())
+    counts = {
+        "Here already, and left as they are": _told(done.known),
+        "Forgotten here, and left out": _told({"memory": done.forgotten}),
+        "Deleted here, and left out": _told({"note": done.deleted_notes}),
+        "Changed elsewhere later than here, and taken from there": changed,
+        "No part of an export any more, and left out": _told({"record": left_out}),
+    }
+    notes = [f"{what}: {count}." for what, count in counts.items() if count != "nothing"]
     if done.unread:
         notes.append(f"{ui.plural(done.unread, 'conversation')} will be read for memories.")
     notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]

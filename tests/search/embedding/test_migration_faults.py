@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from memchat import MemChat
-from memchat.cli.progress import line
+from memchat.cli.output import progress_text
 from memchat.db.database import FILE
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.providers.embedders import HashEmbedder
@@ -197,8 +197,8 @@ def test_progress_tells_rate_and_time_left() -> None:
     progress = Progress(done=1_200, total=3_000, seconds=2.0, begun_at=200)
     assert progress.rate == 500.0 and progress.left == 3.6
     assert Progress(0, 10, 0.0).left is None
-    assert line(progress) == "1,200 of 3,000 (40 %), 500 a second, 4 s left"
-    assert line(Progress(10, 10, 4.0)) == "10 of 10 (100 %), 2.5 a second"
+    assert progress_text(progress) == "1,200 of 3,000 (40 %), 500 a second, 4 s left"
+    assert progress_text(Progress(10, 10, 4.0)) == "10 of 10 (100 %), 2.5 a second"
 
 
 # kill -9

@@ -296,12 +296,12 @@ def test_a_slow_service_does_not_hold_up_forgetting(open_store, slow: Slow) -> N
 def test_a_slow_service_is_told_on_the_command_line_once(
     open_store, slow: Slow, monkeypatch, capsys
 ) -> None:
-    from memchat.cli import chat_loop
+    from memchat.cli import chat as cli_chat
 
     mc = kayak(open_store, slow)
     chat, told = mc.user("ana").chat(), set[str]()
     for text in ("the red kayak", "the red kayak again"):
-        assert chat_loop._turn(chat, text, told)
+        assert cli_chat._turn(chat, text, told)
     assert capsys.readouterr().err.count("did not answer within 0.15 s") == 1
 
 

@@ -1,22 +1,21 @@
 """Numbers that open a lock, recognised by what is said about the lock: "you get in the house with
-28841", "the bike goes open on 6-1-8-3". Also the turns of a dial, and unlock patterns. The words
-for them are in ``locks.toml``."""
+28841", "the bike goes open on 6-1-8-3". Also the turns of a dial, and unlock patterns."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
-from itertools import groupby
+from functools import cache, lru_cache
 
 from memchat.language import lexicon
-from memchat.language.named_secrets import MARKS, Place, is_spaced, whole_words
+from memchat.language.secret_shapes import Place, regions
+from memchat.language.secret_words import Cue, alternatives, any_of, one_of
 
 _NEAR = 70
 """The most characters between a number and the lock, before or after it."""
+_AROUND = 130
+"""Characters before and after a number that are read."""
 _BESIDE = 40
 """Characters next to a number that are searched for what is done with it."""
 _FIGURE = re.compile(
@@ -25,7 +24,6 @@ _FIGURE = re.compile(
     r"(?![\d:/%€$£°]|[.,]\d|-\d| ?[€$£%°]|[a-zß-ÿ])"
 )
 """A number of three to eight digits, written as one, with dashes, or digit by digit."""
-_DIGIT = re.compile(r"\d")
 _ENTERED = ("enter", "use", "take")
 """The kinds of words for entering a number."""
 _SEQUENCE = re.compile(r"\d\W|#|\*|\d[a-z]")
@@ -62,83 +60,57 @@ _CLAUSE_ENDS = re.compile(r"[\"']?(?:\s*$|[,;.!?)])")
 
 
 @cache
-def words() -> dict[str, dict[str, str]]:
-    """The table: the words of each kind, by language."""
-    path = files("memchat.language") / "secret_data" / "locks.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-@cache
-def entries(kind: str) -> tuple[tuple[str, str], ...]:
-    """The entries of a kind, each with its language."""
-    return tuple(
-        (code, " ".join(entry.split()).replace(r"\w", rf"[\w{MARKS}]"))
-        for code, kinds in words().items()
-        for entry in kinds[kind].split(", ")
-        if entry.strip()
-    )
-
-
-def _alternatives(*kinds: str) -> str:
-    listed = [(code, entry) for kind in kinds for code, entry in entries(kind)]
-    by_code = {code: [e for c, e in listed if c == code] for code, _entry in listed}
-    # One list for languages that follow each other is searched faster than one for each.
-    runs = (list(codes) for _, codes in groupby(by_code, is_spaced))
-    return "|".join(
-        whole_words(codes[0], "|".join(entry for code in codes for entry in by_code[code]))
-        for codes in runs
-    )
-
-
-@cache
-def _any(*kinds: str) -> re.Pattern[str]:
-    return re.compile(_alternatives(*kinds))
-
-
-@cache
 def _lead(*kinds: str) -> re.Pattern[str]:
     """A pattern for the text right before a number: a word for entering it, or "with", and small
     words."""
-    small = "|".join(map(re.escape, sorted(lexicon.all_words("function_words"))))
-    begin = _alternatives(*kinds)
+    small = one_of(sorted(lexicon.all_words("function_words")))
+    begin = alternatives(*kinds)
     return re.compile(rf"(?:{begin})(?:\s*:)?(?: (?:{small}|code|number|pin)){{0,2}}[\s\"'「]*$")
 
 
 @cache
 def _follows(*kinds: str) -> re.Pattern[str]:
     """A pattern for the text right after a number: what it does, or a word that follows "with"."""
-    return re.compile(rf"[\"'」]?\s*(?:{_alternatives(*kinds)})")
+    return re.compile(rf"[\"'」]?\s*(?:{alternatives(*kinds)})")
 
 
 @cache
 def _unlocking() -> re.Pattern[str]:
     """A pattern for opening something that is not named: "unlocks with", "disarm it with"."""
-    both = (_alternatives(kind) for kind in ("open", "with"))
+    both = (alternatives(kind) for kind in ("open", "with"))
     return re.compile(r"(?:{})(?: \w+){{0,2}} (?:{}) $".format(*both))
 
 
-def find(text: str) -> Iterator[Place]:
-    """The places of lock codes, dial turns and unlock patterns in a folded text."""
-    if not _DIGIT.search(text):
-        yield from _drawn_places(text)
-        return
-    locks = [match.span() for match in _any("coded", "lock").finditer(text)]
-    yield from (span for span in _spans(_FIGURE, text) if _opens(text, span, locks))
-    if locks:
-        yield from (span for span in _spans(_turned(), text) if _beside(locks, span))
-    yield from _drawn_places(text)
+def find(text: str, figures: list[Place], cues: list[Cue]) -> Iterator[Place]:
+    """The places of lock codes, dial turns and unlock patterns in a folded text. ``figures`` are
+    the regions around its numbers."""
+
+    def of(*kinds: str) -> list[Place]:
+        return [(start, end) for start, end, roles in cues if any(k in kinds for k, _ in roles)]
+
+    locks, screens, opening = of("coded", "lock"), of("screen"), of("open")
+    for region in figures:
+        for start, end in _spans(_FIGURE, text, region):
+            begin = max(0, start - _AROUND)
+            around = text[begin : end + _AROUND], start - begin, end - begin
+            about = _is_near(locks, (start, end)) or _is_near(opening, (start, start))
+            if (about or "#" in text[start:end]) and _opens(*around):
+                yield start, end
+    for part in regions(locks, len(text), 160, 160) if figures else ():
+        turns = _spans(any_of("turn"), text, part)
+        for piece in regions(turns, part[1], 20, 40):
+            yield from (span for span in _spans(_turned(), text, piece) if _is_near(locks, span))
+    for part in regions(screens, len(text), 200, 200) if opening else ():
+        for span in _spans(_drawn(), text, part):
+            if _is_near(opening, span) and _is_near(screens, span):
+                yield span
 
 
-def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Place]:
-    return (match.span() for match in pattern.finditer(text))
+def _spans(pattern: re.Pattern[str], text: str, part: Place) -> Iterator[Place]:
+    return (match.span() for match in pattern.finditer(text, *part))
 
 
-def _drawn_places(text: str) -> Iterator[Place]:
-    if screens := [match.span() for match in _any("screen").finditer(text)]:
-        yield from (span for span in _spans(_drawn(), text) if _is_drawn(text, span, screens))
-
-
-def _beside(locks: list[Place], span: Place) -> bool:
+def _is_near(locks: list[Place], span: Place) -> bool:
     """Whether a lock is near. The locks are sorted, so only the two nearest are checked."""
     at = bisect_left(locks, span)
     return any(
@@ -147,12 +119,15 @@ def _beside(locks: list[Place], span: Place) -> bool:
     )
 
 
-def _opens(text: str, span: Place, locks: list[Place]) -> bool:
+@lru_cache(maxsize=4096)
+def _opens(text: str, start: int, end: int) -> bool:
     """Whether a number opens the lock near it, and is not a count, a label or a time."""
+    span = start, end
+    locks = list(_spans(any_of("coded", "lock"), text, (0, len(text))))
     before = text[max(0, span[0] - _BESIDE) : span[0]]
     if _RANGE.search(before) or _is_counted(text, *span) or _is_a_year(text, span, before):
         return False
-    if not _beside(locks, span):
+    if not _is_near(locks, span):
         return _is_typed(text, span, before)
     if _is_an_amount(text, span):
         return False
@@ -161,9 +136,9 @@ def _opens(text: str, span: Place, locks: list[Place]) -> bool:
     if _is_label(locks, span, text) and not _follows("after").match(text, span[1]):
         return _ends_a_note(text, span, locks)
     near = max(0, span[0] - _NEAR), span[1] + _NEAR
-    if not _any("open", *_ENTERED).search(text, *near):
+    if not any_of("open", *_ENTERED).search(text, *near):
         return False
-    takes = ("take",) if _any("coded").search(text, *near) else ()
+    takes = ("take",) if any_of("coded").search(text, *near) else ()
     if _lead("enter", "use", "with", *takes).search(before):
         return not (_CLOCK.fullmatch(text, *span) and _WAKING.search(before))
     if _NUMBERED.search(before):
@@ -182,13 +157,13 @@ def _is_an_amount(text: str, span: Place) -> bool:
         span[1] - span[0] > 3
         and text.endswith("00", *span)
         and not _CODED.search(text, *near)
-        and not _any("enter").search(text, *near)
+        and not any_of("enter").search(text, *near)
     )
 
 
 @cache
 def _entered() -> re.Pattern[str]:
-    return re.compile(rf"(?:{_alternatives(*_ENTERED)})[\s:]*$")
+    return re.compile(rf"(?:{alternatives(*_ENTERED)})[\s:]*$")
 
 
 def _is_a_year(text: str, span: Place, before: str) -> bool:
@@ -200,7 +175,7 @@ def _is_a_year(text: str, span: Place, before: str) -> bool:
 def _is_typed(text: str, span: Place, before: str) -> bool:
     """Whether a number without a lock near it is said to be typed in, or to open something."""
     if "#" in text[slice(*span)]:
-        return _any(*_ENTERED).search(before) is not None
+        return any_of(*_ENTERED).search(before) is not None
     long = span[1] - span[0] > 3
     return bool(long and _unlocking().search(before) and _CLAUSE_ENDS.match(text, span[1]))
 
@@ -218,7 +193,7 @@ def _ends_a_note(text: str, span: Place, locks: list[Place]) -> bool:
     lock = locks[bisect_left(locks, span) - 1]
     if span[1] - span[0] < 4 or not _COLON.search(text[lock[1] : span[0]]):
         return False
-    if not _any("coded").match(text, lock[0]) or not _CLAUSE_ENDS.match(text, span[1]):
+    if not any_of("coded").match(text, lock[0]) or not _CLAUSE_ENDS.match(text, span[1]):
         return False
     if _CLOCK.fullmatch(text, *span) and _WAKING.search(text, *lock):
         return False
@@ -232,7 +207,7 @@ def _is_counted(text: str, start: int, end: int) -> bool:
     count anything, longer ones only what is commonly counted."""
     if _SEQUENCE.search(text, start, end):
         return False
-    if _MEASURE.match(text, end) or _any("count").match(text, end + (text[end : end + 1] == " ")):
+    if _MEASURE.match(text, end) or any_of("count").match(text, end + (text[end : end + 1] == " ")):
         return True
     if end - start > 3 and not text.endswith("00", start, end):
         return False
@@ -250,7 +225,7 @@ def _is_counted(text: str, start: int, end: int) -> bool:
 
 @cache
 def _turned() -> re.Pattern[str]:
-    turn = _alternatives("turn")
+    turn = alternatives("turn")
     first = rf"(?:{turn})\W{{0,2}}(?:[^\W\d]{{1,6}} ){{0,2}}\d{{1,2}}(?!\d)"
     last = rf"(?<!\d)\d{{1,2}} ?(?:[^\W\d]{{1,5}} ){{0,2}}(?:{turn})"
     gap = r"[\s,;.>-]{0,3}(?:[^\W\d]{1,5} ){0,2}"
@@ -259,12 +234,6 @@ def _turned() -> re.Pattern[str]:
 
 @cache
 def _drawn() -> re.Pattern[str]:
-    place = rf"(?:{_alternatives('turn')})"
+    place = rf"(?:{alternatives('turn')})"
     gap = r"[\s,;>、，-]{0,3}(?:[^\W\d]{1,8}[ ,]{1,2}){0,4}"
     return re.compile(rf"{place}(?:{gap}{place}){{2,12}}(?: (?:one|two|once|twice))?")
-
-
-def _is_drawn(text: str, span: Place, screens: list[Place]) -> bool:
-    """Whether these positions form an unlock pattern: a screen is near, and it is unlocked."""
-    near = _any("open").search(text, max(0, span[0] - _NEAR), span[1] + _NEAR)
-    return near is not None and _beside(screens, span)

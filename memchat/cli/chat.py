@@ -1,28 +1,16 @@
-"""``memchat chat`` and ``memchat recall``.
-
-What a person says next: typed or pasted at a terminal, or a line of standard input.
-"""
+"""``memchat chat`` and ``memchat recall``: a conversation at the terminal or over standard input,
+and a search in what is remembered."""
 
 from __future__ import annotations
 
 import select
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from typer import Argument, BadParameter, Option
 
-from memchat.cli import log, output, progress, sessions
-from memchat.cli.options import (
-    All,
-    App,
-    Json,
-    Limit,
-    User,
-    WithTags,
-    known_app,
-    open_store,
-    settings,
-)
+from memchat.cli import output, sessions, system
+from memchat.cli.command import All, Call, Limit, WithTags, command, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
 
@@ -87,31 +75,22 @@ def _waits() -> bool:
 GOODBYES = ("exit", "quit", "bye")
 
 
+@command(without="as_json")
 def chat(
-    user: User,
-    question: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="QUESTION",
-            help="With --once: what to ask; without it standard input is read.",
-            show_default=False,
-        ),
-    ] = None,
-    app: App = "default",
-    incognito: Annotated[
-        bool, typer.Option("--incognito", help="Use no memory and leave nothing behind.")
-    ] = False,
-    resume: Annotated[
-        int | None,
-        typer.Option("--resume", metavar="ID", help="Go on with this session.", show_default=False),
-    ] = None,
-    latest: Annotated[
-        bool, typer.Option("--continue", "-c", help="Go on with the latest session of the app.")
-    ] = False,
-    once: Annotated[
-        bool,
-        typer.Option("--once", help="Answer one question with what is remembered; learn nothing."),
-    ] = False,
+    call: Call,
+    question: str | None = Argument(
+        None,
+        metavar="QUESTION",
+        help="With --once: what to ask; without it standard input is read.",
+    ),
+    incognito: bool = Option(False, "--incognito", help="Use no memory and leave nothing behind."),
+    resume: int | None = Option(None, metavar="ID", help="Go on with this session."),
+    latest: bool = Option(
+        False, "--continue", "-c", help="Go on with the latest session of the app."
+    ),
+    once: bool = Option(
+        False, "--once", help="Answer one question with what is remembered; learn nothing."
+    ),
 ) -> None:
     """Talk; when the conversation ends, what matters is remembered.
 
@@ -126,50 +105,44 @@ def chat(
     Without a terminal each line of standard input is one turn.
     """
     if sum((incognito, resume is not None, latest, once)) > 1:
-        raise typer.BadParameter("give one of --incognito, --resume, --continue and --once")
+        raise BadParameter("give one of --incognito, --resume, --continue and --once")
     if once:
-        _answer_once(user, app, _question(question))
+        _answer_once(call, _question(question))
         return
     if question is not None:
-        raise typer.BadParameter("a question goes with --once; without it the chat asks for one")
-    progress.offer(settings())
-    with open_store() as mc:
-        person = mc.user(user, app=app)
-        if latest:
-            resume = _latest(person)
-        first_time = not any(item.sessions for item in person.apps.list())
-        began = mc.now
-        conversation: Chat | None = person.chat(incognito=incognito, resume=resume)
-        answered = True
-        while conversation is not None:
-            try:
-                _greet(mc, person, conversation, first_time=first_time)
-                fine, go_on = _talk(mc, person, conversation)
-                _end(person, conversation, began)
-            finally:
-                # However it ended, nothing that was said stays in an open session.
-                conversation.end(wait=False)
-            answered, first_time = answered and fine, False
-            conversation = person.chat(incognito=True) if go_on else None
-    if not answered and not output.on_terminal():
-        raise typer.Exit(1)
+        raise BadParameter("a question goes with --once; without it the chat asks for one")
+    system.offer(settings())
+    mc, person = call.mc, call.person
+    if latest:
+        resume = _latest(person)
+    first_time = not any(item.sessions for item in person.apps.list())
+    began = mc.now
+    conversation: Chat | None = person.chat(incognito=incognito, resume=resume)
+    answered = True
+    while conversation is not None:
+        try:
+            _greet(mc, person, conversation, first_time=first_time)
+            fine, go_on = _talk(mc, person, conversation)
+            _end(person, conversation, began)
+        finally:
+            # However it ended, nothing that was said stays in an open session.
+            conversation.end(wait=False)
+        answered, first_time = answered and fine, False
+        conversation = person.chat(incognito=True) if go_on else None
+    call.failed = not answered and not output.on_terminal()
 
 
+@command()
 def recall(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
-    user: User,
-    app: App = "default",
+    call: Call,
+    query: str = Argument(metavar="QUERY", help="What to look for."),
     tags: WithTags = None,
     limit: Limit = 10,
-    confident: Annotated[
-        bool, typer.Option("--confident", help="Only what surely has to do with it.")
-    ] = False,
-    min_score: Annotated[
-        float | None,
-        typer.Option("--min-score", metavar="X", help="Only hits with this score or a higher one."),
-    ] = None,
+    confident: bool = Option(False, "--confident", help="Only what surely has to do with it."),
+    min_score: float | None = Option(
+        None, metavar="X", help="Only hits with this score or a higher one."
+    ),
     everything: All = False,
-    as_json: Json = False,
 ) -> None:
     """Search memories and past conversations.
 
@@ -177,19 +150,18 @@ def recall(
     best of the rest, under "Less sure:"; where nothing surely has, three of them are printed. With
     --tag only memories are searched.
     """
-    with open_store() as mc:
-        found = known_app(mc, user, app).search(query, tags=tags or (), limit=limit)
-        if found.degraded:
-            output.notice(found.degraded)
-        hits = [
-            hit
-            for hit in (found.confident if confident else found.hits)
-            if min_score is None or hit.score >= min_score
-        ]
-        if as_json:
-            output.print_json([to_json(hit) for hit in hits])
-        else:
-            _print_hits(output.shown_hits(hits, everything=everything))
+    found = call.known.search(query, tags=tags or (), limit=limit)
+    if found.degraded:
+        output.notice(found.degraded)
+    hits = [
+        hit
+        for hit in (found.confident if confident else found.hits)
+        if min_score is None or hit.score >= min_score
+    ]
+    if call.as_json:
+        output.print_json([to_json(hit) for hit in hits])
+    else:
+        _print_hits(output.shown_hits(hits, everything=everything))
 
 
 def _print_hits(hits: Sequence[Hit]) -> None:
@@ -206,20 +178,19 @@ def _print_hits(hits: Sequence[Hit]) -> None:
 def _question(given: str | None) -> str:
     """The one question: the argument, else all of standard input."""
     if given is None and sys.stdin.isatty():
-        raise typer.BadParameter('say what to ask: memchat chat --once "QUESTION"')
+        raise BadParameter('say what to ask: memchat chat --once "QUESTION"')
     return sys.stdin.read() if given is None else given
 
 
-def _answer_once(user: str, app: str, question: str) -> None:
+def _answer_once(call: Call, question: str) -> None:
     """Print the answer to one question, and write nothing."""
-    with open_store() as mc:
-        answer = known_app(mc, user, app).answer(question)
-        for line in mc.address_notices():
+    answer = call.known.answer(question)
+    for line in call.mc.address_notices():
+        output.notice(line)
+    print(output.plain(answer.text), flush=True)
+    for line in (answer.shown.degraded or "", output.remembered(answer.shown)):
+        if line:
             output.notice(line)
-        print(output.plain(answer.text), flush=True)
-        for line in (answer.shown.degraded or "", output.remembered(answer.shown)):
-            if line:
-                output.notice(line)
 
 
 def _latest(person: Person) -> int:
@@ -284,7 +255,7 @@ def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
 
 def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) -> bool:
     """Do what stands behind a slash; False for what is a turn of the conversation."""
-    from memchat.api.chat_commands import keep_note, last_reply
+    from memchat.api.sessions import keep_note, last_reply
     from memchat.chat import slash
 
     if command.name == "help":
@@ -305,7 +276,7 @@ def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) 
 
 def _offer_note(conversation: Chat) -> None:
     """Say how to keep the message that was just sent, where it is long."""
-    from memchat.api.chat_commands import last_long
+    from memchat.api.sessions import last_long
 
     said = [turn for turn in conversation.turns if turn.role == "user" and turn.id]
     if said and last_long(said) == said[-1]:
@@ -317,6 +288,8 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
 
     ``told`` holds what was said of the search before, so that it is said once.
     """
+    from memchat.cli import log
+
     try:
         reply = conversation.send(text)
         _stream(reply)

@@ -1,0 +1,438 @@
+"""The kinds of records in an export, each declared once: the fields with their columns are what is
+read from the store, what a record of a file has to be like, and what an import writes.
+
+Exported is what an import brings back. What is made anew is not (vectors, keyword rows, search
+texts, chunks of notes), nor what a store knows of its own work (queued jobs, leases, tombstones,
+receipts, refusals, usage), nor what was deleted and waits for its purge: a backup has all of that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Connection, Date, Integer, Select, Table, bindparam, func, select
+
+from memchat.db import schema
+from memchat.db.schema import UtcTime
+from memchat.errors import InputError
+from memchat.facts import manual
+from memchat.facts.history import UPKEEP
+from memchat.facts.inbox import FORGET, PROMOTE
+from memchat.facts.memories import tags_of_row, visible
+from memchat.types import (
+    CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
+    EVERY_APP,
+    MEMORY_TYPES,
+    Scope,
+    clean_text,
+    one_line,
+)
+from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
+
+FORMAT = "memchat export"
+VERSION = 4
+"""Of the format; a higher one is only read by a newer memchat. 4 has what an import brings back."""
+LEFT_TO_BACKUPS = ("client_write", "refusal", "receipt", "muted", "usage")
+"""Kinds of records that exports had up to version 3; an import leaves them out."""
+Record = dict[str, Any]
+"""A JSON-ready record; ``record`` names its kind."""
+Values = dict[str, Any]
+"""The checked fields of a record, as the store takes them."""
+LARGEST_ID = 2**53
+"""Ids up to this are exact in every reader of JSON."""
+_YEARS = range(1000, 9000)
+_ROWS = 1_000
+_TYPES: Mapping[str, type] = {
+    "app": str,  # a record has its name
+    "external_id": object,  # a text or a whole number
+    **dict.fromkeys(("active", "many", "masked", "memory", "missing", "pinned", "sensitive"), bool),
+    **dict.fromkeys(("old", "new", "detail", "counts"), dict),
+}
+"""Of fields whose column does not tell their type."""
+_OF_COLUMNS = ((UtcTime, datetime), (Date, date), (Integer, int))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record."""
+
+    name: str
+    type: type
+    """``object`` is a text or a whole number."""
+    optional: bool = False
+    refers: str | None = None
+    """The kind of the record whose id it holds."""
+    choices: tuple[str, ...] = ()
+    source: Any = None
+    """The column, or the query, that it is read from."""
+    derived: bool = False
+    """Whether it is no column of its table."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """One kind of records."""
+
+    name: str
+    table: Table
+    where: Any
+    """The condition for the rows that are exported, for scope rows ``app_ids``."""
+    fields: tuple[Field, ...]
+    """In the order in which they are written."""
+
+
+def _kind(
+    name: str,
+    table: Table,
+    where: Any,
+    fields: str,
+    derived: Mapping[str, Any] = MappingProxyType({}),
+    **choices: tuple[str, ...],
+) -> Kind:
+    """``fields`` are names; ``name:kind`` holds the id of a record of that kind."""
+    found = []
+    for declared in fields.split():
+        field, _, refers = declared.partition(":")
+        source = derived.get(field, table.c.get("app_id" if field == "app" else field))
+        by_column = (kind for column, kind in _OF_COLUMNS if isinstance(source.type, column))
+        held = _TYPES.get(field) or next(by_column, str)
+        is_derived, chosen = field in derived, choices.get(field, ())
+        optional = is_derived or bool(source.nullable)
+        found.append(Field(field, held, optional, refers or None, chosen, source, is_derived))
+    return Kind(name, table, where, tuple(found))
+
+
+_here: Any = bindparam("app_ids", expanding=True)
+_s, _m, _f, _e = (schema.sessions.c, schema.messages.c, schema.memories.c, schema.memory_events.c)
+_i, _n, _chunk = schema.inbox.c, schema.sources.c, schema.chunks.c
+_sessions = select(_s.id).where(_s.app_id.in_(_here))
+_messages = select(_m.id).where(_m.session_id.in_(_sessions))
+_facts = select(_f.id).where(_f.app_id.in_(_here), visible)
+_proofs = schema.memory_sources.c
+
+
+def _of_chunks(what: Any, *where: Any) -> Any:
+    """A value that is read from the chunks of a note."""
+    return select(what).where(_chunk.source_id == _n.id, *where).limit(1).scalar_subquery()
+
+
+def _read_to() -> Any:
+    """The last message that was read; it may be deleted since, then the one before it."""
+    said = schema.messages.alias()
+    read = (said.c.session_id == _s.id) & (said.c.id <= _s.extracted_to)
+    return select(func.max(said.c.id)).where(read).scalar_subquery()
+
+
+APP = _kind("app", schema.apps, schema.apps.c.id.in_(_here), "name memory created_at")
+CLIENT = _kind(
+    "client",
+    schema.clients,
+    schema.clients.c.app_id.in_(_here),
+    "id app name mode calls first_call_at last_call_at",
+    mode=CLIENT_MODES,
+)
+SESSION = _kind(
+    "session",
+    schema.sessions,
+    _s.app_id.in_(_here),
+    "id app title summary started_at last_activity_at ended_at extracted_to copied_from:session"
+    " client_id:client",
+    {
+        "extracted_to": _read_to(),
+        "client_id": select(schema.clients.c.id)
+        .where(schema.clients.c.session_id == _s.id)
+        .limit(1)
+        .scalar_subquery(),
+    },
+)
+"""``client_id`` is the program whose words a conversation holds."""
+MESSAGE = _kind(
+    "message",
+    schema.messages,
+    _m.session_id.in_(_sessions),
+    "id session_id:session role content status memory created_at copied_from:message",
+    role=("user", "assistant"),
+    status=("complete", "partial", "failed"),
+)
+MEMORY = _kind(
+    "memory",
+    schema.memories,
+    _f.app_id.in_(_here) & visible,
+    "id app memory_type key value many active inactive_reason replaced_by:memory expires_at"
+    " starts_at cues sensitive pinned created_by created_at updated_at said_at last_seen_at"
+    " seen_count match_count read_count tags",
+    {"tags": tags_of_row},
+    created_by=("manual", "auto", "import", "mcp"),
+    inactive_reason=("superseded", "merged", "expired", "ended"),
+)
+EVIDENCE = _kind(
+    "evidence",
+    schema.memory_sources,
+    _proofs.memory_id.in_(_facts) & _proofs.message_id.in_(_messages),
+    "memory_id:memory message_id:message start quote",
+)
+EVENT = _kind(
+    "event",
+    schema.memory_events,
+    _e.app_id.in_(_here) & _e.memory_id.in_(_facts) & _e.kind.not_in(UPKEEP),
+    "id memory_id:memory app kind at actor cause session_id:session message_id:message"
+    " related_id:memory old new detail",
+    kind=(
+        "add", "repeat", "edit", "supersede", "merge", "expire", "end", "restore", "pin", "unpin",
+        "move", "hide", "show", "tag",
+    ),
+    actor=("user", "model", "system", "client"),
+)  # fmt: skip
+NOTE = _kind(
+    "note",
+    schema.sources,
+    _n.app_id.in_(_here),
+    "id app type external_id title content profile created_at updated_at missing pair_id parent_id"
+    " counts",
+    {
+        "pair_id": _of_chunks(_chunk.pair_id),
+        "parent_id": _of_chunks(_chunk.parent_id),
+        "counts": _of_chunks(
+            func.json_group_object(
+                _chunk.hash, func.json_array(_chunk.match_count, _chunk.read_count)
+            ),
+            (_chunk.match_count > 0) | (_chunk.read_count > 0),
+        ),
+    },
+    profile=(*PROFILES,),
+)
+"""``counts`` has how often chunks were found and read, by the hash of their text."""
+INBOX_ITEM = _kind(
+    "inbox_item",
+    schema.inbox,
+    _i.app_id.in_(_here)
+    & (_i.status == "pending")
+    & (_i.unchecked == 0)
+    & (_i.memory_id.is_(None) | _i.memory_id.in_(_facts)),
+    "id app message_id:message reason memory_type key value expires_at starts_at many cues"
+    " sensitive relation target_id:memory quote start sentence masked memory_id:memory"
+    " related_id:memory created_at tags",
+    memory_type=MEMORY_TYPES,
+    relation=("new", "updates", "ends", "same", "beside", FORGET, PROMOTE),
+)
+"""What waits for the person; what was answered, or waits for its second look, does not travel."""
+KINDS = {
+    kind.name: kind
+    for kind in (APP, CLIENT, SESSION, MESSAGE, MEMORY, EVIDENCE, EVENT, NOTE, INBOX_ITEM)
+}
+"""In the order of an export: what a record refers to comes before it, and the messages of each
+session directly after it. Only ``replaced_by`` may refer to a memory that comes later, and
+``extracted_to`` is the id of the session's last message that was read."""
+
+
+class PersonRecords:
+    """The records of a person in the order of ``KINDS``. References to what is not exported are
+    null."""
+
+    def __init__(self, tx: Connection, scope: Scope, *, all_apps: bool) -> None:
+        apps = select(schema.apps.c.id, schema.apps.c.name).where(schema.apps.c.user == scope.user)
+        self.tx = tx
+        self.apps: dict[int, str] = {
+            row.id: row.name for row in tx.execute(apps) if all_apps or row.name == scope.app
+        }
+        """The names of the exported scope rows."""
+        self.read: Counter[str] = Counter()
+        """How many records were read of each kind."""
+        self._ids: dict[str, frozenset[int]] = {}
+
+    def every(self) -> Iterator[Record]:
+        """All records, one after the other."""
+        for kind in KINDS.values():
+            if kind is SESSION:
+                yield from self.conversations()
+            elif kind is not MESSAGE:
+                yield from self.of(kind)
+
+    def conversations(self) -> Iterator[Record]:
+        """Each session, and behind it its messages."""
+        for session in self.of(SESSION):
+            yield session
+            yield from self.of(MESSAGE, _m.session_id == session["id"])
+
+    def of(self, kind: Kind, *where: Any) -> Iterator[Record]:
+        """The records of one kind."""
+        query = select(*(field.source.label(field.name) for field in kind.fields))
+        query = query.select_from(kind.table).where(kind.where, *where)
+        ordered = query.order_by(*kind.table.primary_key.columns)
+        for row in self._rows(ordered.execution_options(yield_per=_ROWS)):
+            pairs = zip(kind.fields, row, strict=True)
+            self.read[kind.name] += 1
+            yield {"record": kind.name} | {f.name: self._value(f, value) for f, value in pairs}
+
+    def counts(self) -> dict[str, int]:
+        """How many records there are of each kind."""
+        return {
+            name: self._rows(
+                select(func.count()).select_from(kind.table).where(kind.where)
+            ).scalar()
+            for name, kind in KINDS.items()
+        }
+
+    def _rows(self, query: Select[Any]) -> Any:
+        return self.tx.execute(query, {"app_ids": list(self.apps)})
+
+    def _value(self, field: Field, value: Any) -> Any:
+        if value is None:
+            return None
+        if field.name == "app":
+            return self.apps[value]
+        if field.refers is not None:
+            return value if value in self._exported(field.refers) else None
+        if field.type is bool:
+            return bool(value)
+        if field.type in (dict, object):
+            return json.loads(value)
+        if field.type is datetime:
+            return json_time(value)
+        return value.isoformat() if field.type is date else value
+
+    def _exported(self, name: str) -> frozenset[int]:
+        """The ids of the exported records of a kind."""
+        if name not in self._ids:
+            kind = KINDS[name]
+            rows = self._rows(select(kind.table.c.id).where(kind.where))
+            self._ids[name] = frozenset(rows.scalars())
+        return self._ids[name]
+
+
+def json_time(at: datetime) -> str:
+    """A time as records have it."""
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def checked(record: Mapping[str, Any]) -> tuple[Kind, Values]:
+    """The kind of a record of a file, which may come from anywhere, and its values. What a person
+    could not enter today is refused.
+
+    Raises InputError that says which field cannot be stored, and why. The message holds no value
+    of the record.
+    """
+    kind = KINDS[record["record"]]
+    values = {field.name: _checked(field, record.get(field.name)) for field in kind.fields}
+    if kind is MEMORY:
+        _check_memory(values)
+    elif kind is INBOX_ITEM:
+        values["tags"] = _tags(values["tags"])
+    elif kind is NOTE:
+        _check_note(values)
+    elif kind is CLIENT:
+        values["name"] = one_line(values["name"], "name of the client", CLIENT_NAME_LIMIT)
+    if values.get("app") == EVERY_APP and kind in (CLIENT, NOTE):
+        raise InputError("it belongs to one app, and it names none")
+    return kind, values
+
+
+def _check_memory(values: Values) -> None:
+    fact = manual.checked_fact(values["memory_type"], values["key"], values["value"])
+    values["memory_type"], values["key"], values["value"] = fact
+    # It was kept where it comes from, perhaps by another version's rules: refusing would lose it.
+    values["sensitive"] |= manual.is_secret(values["key"], values["value"], keep=True)
+    values["tags"] = _tags(values["tags"])
+    if values["active"] != (values["inactive_reason"] is None):
+        raise InputError("it must have an inactive_reason exactly if it is not active")
+
+
+def _tags(tags: str | None) -> str:
+    return " ".join(manual.checked_tags((tags or "").split()))
+
+
+def _check_note(values: Values) -> None:
+    values["content"] = clean_text(values["content"])
+    if not 0 < len(str(values["external_id"])) <= ID_LIMIT:
+        raise InputError(f"its external_id does not have 1 to {ID_LIMIT} characters")
+    values["type"] = one_line(values["type"], "type", TYPE_LIMIT)
+    if values["title"] is not None:
+        values["title"] = one_line(values["title"], "title", TITLE_LIMIT)
+
+
+_WORDS = {str: "a text", bool: "true or false", int: "a whole number", dict: "an object"}
+
+
+def _checked(field: Field, value: Any, within: str = "") -> Any:
+    """The value of a field as the store takes it; ``within`` names the field around it."""
+    name, wanted = f"{within}{field.name}", field.type
+    if value is None:
+        if field.optional:
+            return None
+        raise InputError(f"it has no {name}")
+    if wanted is datetime or wanted is date:
+        return _day_or_time(name, value, wanted)
+    if wanted is object and type(value) not in (int, str):
+        raise InputError(f"its {name} is neither a text nor a whole number")
+    if wanted is not object and type(value) is not wanted:
+        raise InputError(f"its {name} is not {_WORDS[wanted]}")
+    if field.choices and value not in field.choices:
+        raise InputError(f"its {name} must be one of {', '.join(field.choices)}")
+    if wanted is int:
+        least = 1 if name == "id" or field.refers else 0
+        if field.derived and not field.refers:
+            least = -LARGEST_ID  # ids of another program
+        if not least <= value <= LARGEST_ID:
+            raise InputError(f"its {name} is not between {least} and {LARGEST_ID}")
+    elif wanted is dict:
+        _check_object(name, value)
+    elif wanted is not bool:
+        _check_text(name, str(value))
+    return value
+
+
+_STATE = (
+    *(Field(name, str) for name in ("memory_type", "key", "value")),
+    *(Field(name, date, optional=True) for name in ("expires_at", "starts_at")),
+    Field("replaced_by", int, optional=True),
+)
+"""Of the fields that an event has of a memory before and after it, those that are read again
+whenever the memory is forgotten or imported."""
+
+
+def _check_object(name: str, value: dict[str, Any]) -> None:
+    try:
+        _check_text(name, json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except (ValueError, RecursionError):
+        raise InputError(f"its {name} holds a number or a depth that cannot be stored") from None
+    if name == "counts":
+        for pair in value.values():
+            numbers = pair if isinstance(pair, list) and len(pair) == 2 else [None]
+            if not all(type(n) is int and 0 <= n <= LARGEST_ID for n in numbers):
+                raise InputError(f"its counts are not pairs of numbers between 0 and {LARGEST_ID}")
+    elif name != "detail":
+        for field in _STATE:
+            if field.name in value:
+                _checked(field, value[field.name], f"{name}.")
+        if "value" in value and not {"memory_type", "key"} <= value.keys():
+            raise InputError(f"its {name} has a value without memory_type or key")
+        tags = value.get("tags", [])
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise InputError(f"its {name} has tags that are not a list of texts")
+
+
+def _day_or_time(name: str, value: Any, wanted: type) -> date:
+    try:
+        if wanted is date:
+            return date.fromisoformat(value)
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is None or time.year not in _YEARS:
+            raise ValueError
+        return time.astimezone(UTC)
+    except (TypeError, ValueError):
+        form = "2026-11-21" if wanted is date else "2026-11-21T09:30:00Z"
+        raise InputError(f"its {name} is not of the form {form}") from None
+
+
+def _check_text(name: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"its {name} holds half a character") from None
