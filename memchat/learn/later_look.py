@@ -40,7 +40,7 @@ from memchat.learn.second_look import (
 )
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.search import embeddings, services
+from memchat.search import passages, services
 from memchat.types import Change, InboxItem, Learned, Memory, Message, Scope, Session
 
 
@@ -214,8 +214,7 @@ class DeferredSecondLook:
             done = ingest(ctx, source, [fact], self.settings.merge_threshold)
         refusals.add(tx, own, session.id, done.refused, now)
         if (in_use := services.in_use(tx)) is not None:
-            missing = embeddings.missing(tx, in_use, done.written)
-            queue_embedding(ctx, [memory_id for memory_id, _, _, _ in missing])
+            queue_embedding(ctx, passages.lacking(tx, in_use, "embed", done.written))
         return done.changes[0]
 
 

@@ -18,7 +18,10 @@ def without_cues(mc, *facts: tuple[str, str]) -> list[int]:
     """Facts as an older version wrote them."""
     ids = [mc.user("ana").memories.add("fact", key, value).id for key, value in facts]
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE memories SET cues = '', search_text = key || ': ' || value")
+        tx.exec_driver_sql("UPDATE memories SET cues = ''")
+        tx.exec_driver_sql(
+            "UPDATE passages SET text = (SELECT content FROM memories WHERE id = owner_id)"
+        )
     return ids
 
 
