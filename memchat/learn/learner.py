@@ -116,10 +116,10 @@ class FactVectors:
         that wrote them; those that are missing are made by jobs."""
         service_id = self.space.service_id if self.space is not None else None
         session_id = self.reading.session.id
-        turns.write(ctx, session_id)
+        made = (service_id, self.vectors) if service_id is not None else None
+        turns.write(ctx, session_id, made)
         if service_id is None:
             return
-        passages.keep_vectors(ctx.tx, service_id, self.vectors, ctx.now)
         # The service may have been changed meanwhile.
         in_use = services.in_use(ctx.tx) or service_id
         queue_embedding(ctx, passages.lacking(ctx.tx, in_use, "embed", written))

@@ -34,7 +34,7 @@ from memchat.search.embed import EmbeddingSpace, Question
 from memchat.search.keywords import Kind, Matches
 from memchat.search.passages import UnembeddedText
 from memchat.search.question_dates import QuestionDates
-from memchat.search.selection import Selection
+from memchat.search.vector_index import Selection
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -24,6 +25,8 @@ from memchat.search import passages, render, services
 from memchat.search.passages import Passage
 from memchat.types import Message, Session
 
+Made = tuple[int, Mapping[str, Any]]
+"""A service and its vectors by the hash of their text."""
 _REPLY_LIMIT = 600
 """Characters of a reply that are blended into the turns next to it."""
 _SPEAKER = re.compile(r"[^\W\d_a-z][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}: ")
@@ -70,9 +73,9 @@ def texts(
     return Texts(said, _summary_line(session.started_at, zone, summary) if summary else None)
 
 
-def write(ctx: Context, session_id: int) -> None:
+def write(ctx: Context, session_id: int, made: Made | None = None) -> None:
     """Write the passages of what has been read of a conversation, from the rows as they are now,
-    and queue what lacks a vector of the service in use."""
+    with the vectors ``made`` of them, and queue what lacks one of the service in use."""
     tx = ctx.tx
     found = sessions.by_id(tx, session_id)
     if found is None:
@@ -86,6 +89,8 @@ def write(ctx: Context, session_id: int) -> None:
     if line and hashes.get(session_id) != (key := passages.text_hash(line)):
         assert session.summary is not None
         passages.put(tx, Passage("summary", session_id, app_id, session.summary, line, key))
+    if made is not None:
+        passages.keep_vectors(tx, *made, ctx.now)
     in_use = services.in_use(tx)
     if in_use is not None and passages.lacking(tx, in_use, "index", [session_id]):
         jobs.enqueue(tx, "index", app_id, session_id, ctx.now)

@@ -1,12 +1,7 @@
-"""The vector search of one embedding service, over its shards.
-
-A shard has the vectors of one kind (memories, the user's messages, summaries, or chunks of notes)
-of one scope row.
-Shards are loaded when needed and dropped when memory runs short. Every search happens inside a
-caller's read transaction: the shard first reads the changes since its last use, so that it has all
-that was committed before the transaction's snapshot and nothing later.
-
-Blending the vector of a turn with its neighbours', so that "yes, that one" can be found.
+"""The vector search of one embedding service, over its shards: each has the vectors of one kind of
+one scope row, is loaded when needed, and dropped when memory runs short. Every search happens
+inside a caller's read transaction: the shard first reads the changes since its last use, so that it
+has all that was committed before the transaction's snapshot and nothing later.
 """
 
 from __future__ import annotations
@@ -18,6 +13,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +24,6 @@ from memchat.errors import StoreError
 from memchat.search import embeddings, passages
 from memchat.search.embeddings import OwnerVectors
 from memchat.search.keywords import KINDS, Kind
-from memchat.search.selection import EVERYTHING, Selection
 from memchat.types import Service
 
 if TYPE_CHECKING:
@@ -62,6 +57,28 @@ def blend_neighbours(
     chosen = mixed[kept]
     chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
     return [turns[n][0] for n in kept], chosen.astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """All rows, or those of ``only``, and never one of ``without``."""
+
+    only: Collection[int] | None = None
+    without: Collection[int] = ()
+
+    @property
+    def everything(self) -> bool:
+        """Whether it leaves no row out."""
+        return self.only is None and not self.without
+
+    def ids(self) -> tuple[list[int], bool]:
+        """Ids, and whether these are the ones that may be found; else all others may be."""
+        if self.only is None:
+            return sorted(self.without), False
+        return sorted(set(self.only).difference(self.without)), True
+
+
+EVERYTHING = Selection()
 
 
 log = logging.getLogger(__name__)

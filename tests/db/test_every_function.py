@@ -158,7 +158,7 @@ def test_facts_of_a_period_and_values_by_date(tx, own) -> None:
     talk(tx, own, "I live in Lisbon.", "Good.")
     days = NOON - timedelta(days=1), NOON + timedelta(days=1)
     assert question_dates.said(tx, "fact", [own], days, 9, [over]) == [lisbon]
-    assert len(question_dates.said(tx, "messages", [own], days, 9)) == 1
+    assert len(question_dates.said(tx, "turn", [own], days, 9)) == 1
     assert question_dates.ending(tx, [own], TODAY, 9) == [lisbon]
     (due,) = memories.with_due_date(tx, [own], TODAY)
     assert due.id == over and not memories.holds_on(due, TODAY)
