@@ -279,7 +279,8 @@ class EmbeddingRun:
         bad = [c for c in batch.claims if c.target_id in faults]
         done = jobs.finish_all(tx, good, now)
         bad = jobs.still_held(tx, bad)
-        self._keep(tx, done, answer.vectors, now)
+        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
+        self._keep(tx, done, {k: answer.vectors[k] for k in keys if k in answer.vectors}, now)
         reasons: dict[str, tuple[MemChatError, list[int]]] = {}
         for claimed in bad:
             if isinstance(faults[claimed.target_id], PauseRequested):
@@ -290,7 +291,6 @@ class EmbeddingRun:
         for error, ids in reasons.values():
             log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), error)
         self._record_usage(tx, batch, answer, now)
-        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
         faulty = sum(key in answer.faults for key in keys)
         result = EmbeddingResult([c.id for c in done], [c.id for c in bad], made, faulty)

@@ -1,13 +1,6 @@
-"""Notes: the rows of ``sources``, each a memo or document with its text.
-
-Figures about notes: how many there are, and how often their chunks were found and read.
-
-Notes that are files: their type is "file", and their external id is the path.
-
-Deleted notes that are not purged yet: the deletion can be undone.
-
-The rows of such a note are gone, so nothing lists, finds or reads it. The job that purges the note
-holds them, as JSON.
+"""Notes: the rows of ``sources``, each a memo or document with its text; a note that is a file has
+the type "file" and its path as external id. Of a deleted note whose deletion can be undone the rows
+are gone: the job that purges it holds them, as JSON.
 """
 
 from __future__ import annotations

@@ -1,15 +1,6 @@
-"""One list of candidates from two: by vector and by words, both scores filled in over the union.
-
-Each list gives its candidates, and the score that the other did not give is looked up: that is
-worth more than any tuning. ``hybrid_score`` is the one way in which both are blended; reciprocal
-ranks of both lists are the option.
-
-Reciprocal rank fusion: one list of several, by the ranks that things have in each.
-
-Rows without a vector, because they are new: a search makes a few of these vectors itself.
-
-It does so only with a service of this machine: a search waits for no network and no writer. The
-vectors take part in that search whether or not they could be stored.
+"""Ranking what a question finds: one list of candidates from two, by vector and by words. The score
+that the other list did not give is looked up, which is worth more than any tuning. Rows that are
+too new to have a vector get one for the search, where a service of this machine makes it in time.
 """
 
 from __future__ import annotations

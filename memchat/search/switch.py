@@ -1,12 +1,9 @@
-"""Changing the embedding service: its vectors are made first, beside those in use.
+"""The embedding services of a store: listing, changing and removing them.
 
-Search goes on with the old vectors meanwhile, also for what is written now; those new rows are
-embedded before the change. Notes with chunks that the new service cannot read whole are cut anew.
+In a change the vectors of the coming service are made beside those in use, which go on to answer.
 Each batch is a transaction of its own, so a killed run loses at most two batches, and the next run
-goes on from there. The change itself is one row, in a transaction that has checked that no vector
-is missing.
-
-The embedding services of a store: listing them, changing between them, removing one.
+goes on from there. Notes with chunks that the coming service cannot read whole are cut anew. The
+change itself is one row, in a transaction that has checked that no vector is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -34,6 +31,7 @@ from memchat.errors import (
     ProviderError,
     StoreError,
 )
+from memchat.notes.index import NoteFitting
 from memchat.providers import factory
 from memchat.search import embeddings, passages, services, vector_index
 from memchat.search.batches import (
@@ -78,18 +76,6 @@ class MigrationResult:
     """None where a price is not known."""
 
 
-class FitsNotes(Protocol):
-    """Fits the notes of the store to the coming service."""
-
-    def run(self) -> None:
-        """Cut the notes anew whose chunks it cannot read whole."""
-        ...
-
-    def done(self, tx: Connection) -> bool:
-        """Whether it reads every chunk of the store whole."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class MigrationBatch:
     """Rows without a vector that are embedded together, and their texts by hash."""
@@ -110,7 +96,7 @@ class Migration:
         clock: Callable[[], datetime],
         embedder: Embedder,
         service_id: int,
-        fitting: FitsNotes,
+        fitting: NoteFitting,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._database = database
@@ -269,8 +255,6 @@ class Migration:
         self._done.cost_usd = None if so_far is None or more is None else so_far + more
 
 
-Fitting = Callable[["Embedder", "Embedder | None"], FitsNotes]
-"""Makes what fits the notes of the store to a coming service; given that, and the one in use."""
 REMOVED_AT_ONCE = 2_000
 """Vectors deleted in one transaction: other writers wait no longer than for these."""
 
@@ -284,14 +268,12 @@ class EmbeddingServices:
         settings: Settings,
         clock: Callable[[], datetime],
         given: Embedder | None,
-        fitting: Fitting,
     ) -> None:
         """``given`` is an embedder that the settings cannot name."""
         self._database = database
         self._settings = settings
         self._clock = clock
         self._given = given
-        self._fitting = fitting
 
     def infos(self) -> list[ServiceInfo]:
         """Every service of the store, in the order they came."""
@@ -340,7 +322,8 @@ class EmbeddingServices:
                 return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
         common = (self._database, self._settings, self._clock)
-        fitting = self._fitting(embedder, self._embedder_in_use())
+        in_use = self._embedder_in_use()
+        fitting = NoteFitting(self._database, self._clock, embedder, in_use)
         run = Migration(*common, embedder, service_id, fitting, sleep)
         try:
             return run.run(tell)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from memchat import MemChat
-from memchat.notes.index import NoteFitting
 from memchat.providers.embedders import HashEmbedder
 from memchat.search import switch
 from memchat.search.switch import EmbeddingServices
@@ -61,8 +59,7 @@ def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> switch.Migration
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
     database, clock = private.database(mc), lambda: mc.now
-    fitting = partial(NoteFitting, database, clock)
-    switch = EmbeddingServices(database, mc.settings, clock, embedder, fitting)
+    switch = EmbeddingServices(database, mc.settings, clock, embedder)
     return switch.migrate(None, dimensions=None, max_tokens=None, **how)
 
 
