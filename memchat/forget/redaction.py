@@ -19,7 +19,7 @@ from memchat.facts.fact import search_text
 from memchat.facts.history import Cause
 from memchat.language import numbers, text
 from memchat.language import sentences as stored_quotes
-from memchat.search import embeddings, receipts
+from memchat.search import embeddings, passages, receipts
 from memchat.search.embed import shortened
 from memchat.types import Event, Evidence, Memory, Message
 
@@ -268,7 +268,7 @@ def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
 def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
     """Delete the vectors of these turns as search queries."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
-    embeddings.remove_unused(tx, hashes)
+    passages.remove_unused(tx, hashes)
 
 
 def is_blanked(text: str) -> bool:

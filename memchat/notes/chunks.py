@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from memchat.db import database
 from memchat.db.schema import chunks, sources, utc_text
-from memchat.search import embeddings, passages
+from memchat.search import passages
 from memchat.search.passages import Passage
 
 _c, _s = chunks.c, sources.c
@@ -74,13 +74,13 @@ def replace(tx: Connection, note: NoteOf, parts: Sequence[NewChunk], now: dateti
         if hashed in counts:
             sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE id = ?"
             database.rows(tx, sql, *counts[hashed], ids[-1])
-    embeddings.remove_unused(tx, before)
+    passages.remove_unused(tx, before)
     return ids
 
 
 def remove(tx: Connection, note_id: int) -> list[str]:
     """Delete the chunks of a note with their passages; returns their hashes. Their vectors go with
-    ``embeddings.remove_unused``."""
+    ``passages.remove_unused``."""
     rows = database.rows(tx, "DELETE FROM chunks WHERE source_id = ? RETURNING id", note_id)
     return passages.take(tx, "chunk", [row[0] for row in rows])
 

@@ -22,7 +22,7 @@ from memchat.forget.tombstones import Mark
 from memchat.language.text import folded
 from memchat.notes import chunks
 from memchat.notes.chunks import NoteOf
-from memchat.search import embeddings, receipts
+from memchat.search import passages, receipts
 from memchat.types import NoteCounts, NoteUse
 from memchat.types.note import ExternalId, NewNote, Note, NoteHit
 
@@ -208,7 +208,7 @@ def remove_traces(tx: Connection, note_id: int, hashes: Sequence[str]) -> None:
     """Delete what is left of a deleted note: the vectors of its chunks that no other text has, and
     what receipts and prompts of chats hold of it."""
     remove_from_chats(tx, note_id)
-    embeddings.remove_unused(tx, hashes)
+    passages.remove_unused(tx, hashes)
 
 
 def remove_from_chats(tx: Connection, note_id: int) -> None:

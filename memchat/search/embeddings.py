@@ -29,10 +29,6 @@ _PUT = """
     INSERT INTO embeddings (hash, service_id, embedding, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT DO NOTHING
 """
-_UNUSED = "NOT EXISTS (SELECT 1 FROM passages WHERE passages.hash = embeddings.hash)"
-_REMOVE_UNUSED = f"""
-    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?)) AND {_UNUSED}
-"""
 _OF_KIND = """
     SELECT p.id >> 2, e.embedding FROM passages p
     LEFT JOIN embeddings e ON e.hash = p.hash AND e.service_id = ?
@@ -144,15 +140,3 @@ def of_turns(
         which = f"{_OF_TURNS} +p.app_id = ? AND p.id IN ({asked}) {order}"
         rows = database.rows(tx, which, service_id, app_id, database.json_list(ids))
     return [(row[0], row[1], bool(row[2]), row[3]) for row in rows]
-
-
-def unused_hashes(tx: Connection) -> list[str]:
-    """The hashes of vectors that no passage has."""
-    sql = f"SELECT DISTINCT hash FROM embeddings WHERE {_UNUSED}"
-    return [row[0] for row in database.rows(tx, sql)]
-
-
-def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
-    """Delete the vectors of these hashes, of every service, unless a passage still has the hash."""
-    if hashes:
-        database.rows(tx, _REMOVE_UNUSED, database.json_list(hashes))

@@ -71,6 +71,10 @@ _OF_JOB: Mapping[JobKind, str] = {
     "note": f"SELECT id << 2 | 3 AS id, source_id AS target FROM chunks WHERE source_id {_IN}",
 }
 """The passages that the job of a kind and target makes the vectors of."""
+_UNUSED = "NOT EXISTS (SELECT 1 FROM passages WHERE passages.hash = embeddings.hash)"
+_REMOVE_UNUSED = f"""
+    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?)) AND {_UNUSED}
+"""
 _PUT = """
     INSERT INTO passages (id, app_id, text, hash, reply, searched) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET app_id = excluded.app_id, text = excluded.text,
@@ -150,7 +154,7 @@ def put(tx: Connection, passage: Passage) -> None:
     if before or passage.hash:  # else no index has read it, and none has to
         _record(tx, [(app_id, i)])
     if before not in (None, passage.hash):
-        embeddings.remove_unused(tx, [before])
+        remove_unused(tx, [before])
 
 
 def put_text(
@@ -190,12 +194,12 @@ def take(tx: Connection, kind: Kind, owner_ids: Iterable[int]) -> list[str]:
 
 def drop(tx: Connection, kind: Kind, owner_ids: Iterable[int]) -> None:
     """Delete the passages of these owners, with the vectors that no other text has."""
-    embeddings.remove_unused(tx, take(tx, kind, owner_ids))
+    remove_unused(tx, take(tx, kind, owner_ids))
 
 
 def drop_app(tx: Connection, app_id: int) -> None:
     """Delete all passages of a scope row."""
-    embeddings.remove_unused(tx, _take(tx, "app_id = ?", app_id))
+    remove_unused(tx, _take(tx, "app_id = ?", app_id))
 
 
 def _take(tx: Connection, which: str, value: Any) -> list[str]:
@@ -224,6 +228,18 @@ def keep_vectors(
         log = f"INSERT INTO changes (app_id, passage_id) SELECT app_id, id {found}"
         database.rows(tx, log, asked)
     return wanted
+
+
+def unused_hashes(tx: Connection) -> list[str]:
+    """The hashes of vectors that no passage has."""
+    sql = f"SELECT DISTINCT hash FROM embeddings WHERE {_UNUSED}"
+    return [row[0] for row in database.rows(tx, sql)]
+
+
+def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
+    """Delete the vectors of these hashes, of every service, unless a passage still has the hash."""
+    if hashes:
+        database.rows(tx, _REMOVE_UNUSED, database.json_list(hashes))
 
 
 def latest_change(tx: Connection, app_id: int) -> int:

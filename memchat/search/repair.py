@@ -216,8 +216,8 @@ class Repair:
         with self._database.write() as tx:
             said = database.rows(tx, "SELECT content FROM messages WHERE role = 'user'")
             queries = {embeddings.query_hash(shortened(row[0])) for row in said}
-            idle = [key for key in embeddings.unused_hashes(tx) if key not in queries]
-            embeddings.remove_unused(tx, idle)
+            idle = [key for key in passages.unused_hashes(tx) if key not in queries]
+            passages.remove_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 
     def _missing(self) -> str | None:

@@ -453,7 +453,7 @@ def test_only_vectors_that_no_memory_has_any_more_are_dropped(tx) -> None:
     unit = np.eye(1, 64, dtype=np.float32)[0]
     unused = [f"{i:064x}" for i in range(40_000)]  # more than one statement can name
     embeddings.put(tx, service, [(used, unit), (unused[0], unit), (unused[-1], unit)], NOON)
-    embeddings.remove_unused(tx, [*unused, used])
+    passages.remove_unused(tx, [*unused, used])
     assert set(embeddings.get(tx, service, [used, unused[0], unused[-1]])) == {used}
 
 

@@ -430,8 +430,8 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     passages.queue_lacking(tx, used, NOON)
     assert passages.unfinished_jobs(tx, [porto], NOON)[porto].status == "pending"
     assert passages.of_memories(tx, [lisbon])[lisbon].status == "completed"
-    assert embeddings.query_hash("q") in embeddings.unused_hashes(tx)
-    embeddings.remove_unused(tx, [embeddings.query_hash("q")])
+    assert embeddings.query_hash("q") in passages.unused_hashes(tx)
+    passages.remove_unused(tx, [embeddings.query_hash("q")])
     coming = services.register(tx, Service("test", "other", 4, 100), NOON)
     services.set_coming(tx, coming)
     services.take_lease(tx, "host:1:1", NOON, 60)
