@@ -101,12 +101,6 @@ def _rows(tx: Connection, sql: str) -> list[Any]:
     return list(tx.exec_driver_sql(sql))
 
 
-_HASHED = (
-    ("memories", "text_hash"),
-    ("messages", "text_hash"),
-    ("sessions", "summary_hash"),
-    ("chunks", "hash"),
-)
 _SEARCHED = "(active = 1 OR inactive_reason = 'superseded')"
 
 
@@ -120,28 +114,28 @@ def _file(tx: Connection) -> Iterator[str]:
 
 def _keyword_rows(tx: Connection) -> Iterator[str]:
     searched = _rows(tx, f"SELECT id, app_id || 'q' FROM memories WHERE {_SEARCHED}")
-    yield from _differ("keyword rows of memories", searched, _scopes(tx, "memories", searched))
+    yield from _differ("keyword rows of memories", searched, _scopes(tx, 0, searched))
     said = _rows(
         tx,
-        "SELECT m.id, s.app_id || CASE m.role WHEN 'user' THEN 'q' ELSE 'r' END"
+        "SELECT m.id, s.app_id || CASE m.role WHEN 'user' THEN 't' ELSE 'r' END"
         " FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.memory = 1",
     )
-    yield from _differ("keyword rows of messages", said, _scopes(tx, "messages", said))
+    yield from _differ("keyword rows of messages", said, _scopes(tx, 1, said))
 
 
-def _scopes(tx: Connection, kind: str, wanted: list[Any]) -> list[Any]:
+def _scopes(tx: Connection, kind: int, wanted: list[Any]) -> list[Any]:
     """Each keyword row's scope, which stands before its words; one without words has any."""
     of = {row[0]: row[1] for row in wanted}
-    rows = _rows(tx, f"SELECT rowid, text FROM {kind}_fts")
-    return [(i, re.match(r"\d+[qr]", text).group() if text else of.get(i)) for i, text in rows]
+    rows = _rows(tx, f"SELECT rowid >> 2, text FROM passages_fts WHERE rowid & 3 = {kind}")
+    return [(i, re.match(r"\d+[qtr]", text).group() if text else of.get(i)) for i, text in rows]
 
 
 def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:
     stored: dict[int, dict[int, bytes]] = {app: {} for (app,) in _rows(tx, "SELECT id FROM apps")}
     for app, memory, vector in _rows(
         tx,
-        "SELECT m.app_id, m.id, e.embedding FROM memories m JOIN embeddings e"
-        f" ON e.hash = m.text_hash WHERE {_SEARCHED}",
+        "SELECT m.app_id, m.id, e.embedding FROM memories m JOIN passages p ON p.id = m.id << 2"
+        f" JOIN embeddings e ON e.hash = p.hash WHERE {_SEARCHED}",
     ):
         stored[app][memory] = vector
     for number, index in enumerate(indexes):
@@ -171,12 +165,12 @@ def _said(tx: Connection, index: VectorIndex) -> Iterator[str]:
         turns = embeddings.of_turns(tx, index.service_id, app)
         size = next((len(turn[3]) // 4 for turn in turns if turn[3] is not None), 1)
         rows = dict(zip(*vector_index.blend_neighbours(turns, size), strict=True))
-        yield from _differ(f"messages of scope {app}", rows, index.ids(tx, app, "messages"))
-        told, _ = embeddings.of_summaries(tx, index.service_id, app)
-        yield from _differ(f"summaries of scope {app}", told, index.ids(tx, app, "sessions"))
+        yield from _differ(f"messages of scope {app}", rows, index.ids(tx, app, "turn"))
+        told = embeddings.of_kind(tx, index.service_id, "summary", app).ids
+        yield from _differ(f"summaries of scope {app}", told, index.ids(tx, app, "summary"))
         for message in random.sample(sorted(rows), min(_FRESH, len(rows))):
             vector = np.asarray(rows[message], np.float32)
-            cosine = index.scores(tx, [app], vector, [message], "messages").get(message, 0.0)
+            cosine = index.scores(tx, [app], vector, [message], "turn").get(message, 0.0)
             if abs(cosine - 1) > 1e-4:
                 yield f"the index holds an old vector of message {message} (cosine {cosine:.3f})"
 
@@ -187,13 +181,12 @@ def _vectors(tx: Connection) -> Iterator[str]:
     for (memory,) in _rows(
         tx,
         f"SELECT id FROM memories WHERE {_SEARCHED}"
-        " AND text_hash NOT IN (SELECT hash FROM embeddings)",
+        " AND id << 2 NOT IN (SELECT p.id FROM passages p JOIN embeddings e ON e.hash = p.hash)",
     ):
         if memory not in waiting:
             yield f"memory {memory} has no vector and nothing will make one"
     held = {key for (key,) in _rows(tx, "SELECT hash FROM embeddings")}
-    for table, column in _HASHED:
-        held -= {key for (key,) in _rows(tx, f"SELECT {column} FROM {table}")}
+    held -= {key for (key,) in _rows(tx, "SELECT hash FROM passages")}
     asked = _rows(tx, "SELECT content FROM messages WHERE role = 'user'")
     held -= {embeddings.query_hash(shortened(content)) for (content,) in asked}
     if held:

@@ -55,7 +55,9 @@ def _kept(tx: Connection, calls: Mapping[Any, Call], cut: int) -> Iterator[str]:
 
 def _chunks(tx: Connection) -> Iterator[str]:
     """Chunks are parts of their note as it is now; each has its words and its vector, or a job."""
-    worded = {row[0] for row in _rows(tx, "SELECT rowid FROM chunks_fts")}
+    worded = {
+        row[0] for row in _rows(tx, "SELECT rowid >> 2 FROM passages_fts WHERE rowid & 3 = 3")
+    }
     embedded = {row[0] for row in _rows(tx, "SELECT hash FROM embeddings")}
     queued = "SELECT source_id FROM jobs WHERE kind = 'note' AND status = -1"
     waiting = {row[0] for row in _rows(tx, queued)}
@@ -83,5 +85,5 @@ def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:
         wanted[app].add(chunk)
     for index in indexes:
         for app, ids in wanted.items():
-            if ids != (found := index.ids(tx, app, "chunks")):
+            if ids != (found := index.ids(tx, app, "chunk")):
                 yield f"the index of chunks of scope {app} differs: {sorted(ids ^ found)[:5]}"

@@ -26,14 +26,14 @@ from memchat.config import Settings
 from memchat.db import apps, records
 from memchat.db.database import Database
 from memchat.errors import ProviderError
-from memchat.facts import changes, memories
+from memchat.facts import changes
 from memchat.facts.fact import search_text
 from memchat.facts.history import Cause
 from memchat.facts.memories import NewMemory
 from memchat.learn.candidate import MAX_FACTS
 from memchat.learn.values import VALUE_LIMIT
 from memchat.providers.embedders import HashEmbedder
-from memchat.search import embeddings
+from memchat.search import embeddings, passages
 from memchat.testing import ScriptedModel
 from memchat.types import MEMORY_TYPES, Scope, Usage
 
@@ -126,7 +126,7 @@ def fill(home: Path, count: int) -> None:
             changes.add(tx, own, new, Cause(now, "user"))
         texts = [new.search_text for new in facts]
         vectors, _ = HashEmbedder().embed_documents(texts)
-        hashes = map(memories.text_hash, texts)
+        hashes = map(passages.text_hash, texts)
         service_id = int(records.get(tx, "service_id") or 0)
         embeddings.put(tx, service_id, zip(hashes, vectors, strict=True), now)
     database.close()

@@ -34,9 +34,9 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.db import apps, schema
 from memchat.db.database import Database
-from memchat.facts.memories import sha1_of, text_hash
+from memchat.facts.memories import sha1_of
 from memchat.providers.embedders import HashEmbedder
-from memchat.search import embeddings, keywords, services
+from memchat.search import passages, services
 from memchat.types import Hit, Scope
 
 OLD, NEW = "before-384", "after-384"
@@ -111,19 +111,19 @@ def fill(home: Path, rows: int) -> None:
         numbers = range(first, min(first + WRITTEN_AT_ONCE, rows + 1))
         texts = [text_of(number) for number in numbers]
         vectors, _ = embedder.embed_documents(texts)
-        hashes = [text_hash(text) for text in texts]
+        hashes = [passages.text_hash(text) for text in texts]
         with database.write() as tx:
             facts = [
                 {"id": n, "app_id": app_id, "memory_type": "fact", "key": "thing", "value": words,
-                 "sha1": sha1_of("fact", "thing", words), "search_text": words, "text_hash": h}
-                for n, words, h in zip(numbers, texts, hashes, strict=True)
+                 "sha1": sha1_of("fact", "thing", words)}
+                for n, words in zip(numbers, texts, strict=True)
             ]  # fmt: skip
             tx.execute(insert(schema.memories), facts)
             event = {"app_id": app_id, "kind": "add", "actor": "user"}
             tx.execute(insert(schema.memory_events), [event | {"memory_id": n} for n in numbers])
             for number, words in zip(numbers, texts, strict=True):
-                keywords.write(tx, "memories", number, app_id, words)
-            embeddings.put(tx, service_id, zip(hashes, vectors, strict=True), now)
+                passages.put_text(tx, "fact", number, app_id, words)
+            passages.keep_vectors(tx, service_id, dict(zip(hashes, vectors, strict=True)), now)
     database.close()
 
 

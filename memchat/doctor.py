@@ -29,8 +29,9 @@ from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.providers.litellm_setup import how_to_set_key, litellm, redact
 from memchat.providers.local import FETCH
-from memchat.search import embeddings, keywords, repair, services, unembedded
+from memchat.search import embeddings, passages, repair, services
 from memchat.search.embed import EmbeddingSpace
+from memchat.search.keywords import Kind
 from memchat.types import ChatMessage, OnProgress, Progress, counted
 
 NAMED = "MEMCHAT_EMBED_MODEL"
@@ -38,6 +39,9 @@ WORDS = f"{NAMED}=none to search by words only"
 UNUSABLE = (ConfigError, ProviderError, SchemaError)
 """Errors that mean an unusable embedding model, not an unusable store."""
 REPAIR = "run memchat doctor --repair, and report this, with how you got there"
+_OWNERS: dict[Kind, str] = {
+    "fact": "memories", "turn": "messages", "summary": "sessions", "chunk": "chunks"
+}  # fmt: skip
 _Scope = tuple[int, int, int]
 """A scope row, how much is searched in it, and how much of that has a vector."""
 LARGEST = 20
@@ -187,10 +191,7 @@ def _store(database: Database) -> Iterator[Check]:
         noted = notes_rows.total(tx)
         wrong = repair.notes_with_wrong_chunks(tx)
         stray = repair.chunks_without_note(tx)
-        kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions", "chunks")
-        counts = [
-            (kind, keywords.count(tx, kind), repair.count_keyword_rows(tx, kind)) for kind in kinds
-        ]
+        counts = repair.keyword_counts(tx)
         scrub = records.get(tx, "scrub_pending")
     size = f"{rows} memories, {counted(noted, 'note')}"
     yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {size}")
@@ -204,7 +205,7 @@ def _store(database: Database) -> Iterator[Check]:
             yield Check(
                 "keyword search",
                 "problem",
-                f"{held} keyword rows for {wanted} {kind}",
+                f"{held} keyword rows for {wanted} {_OWNERS[kind]}",
                 REPAIR,
             )
     if scrub is not None:
@@ -244,9 +245,9 @@ def _vectors(
     if damage is not None:
         yield Check("weights", "problem", damage, FETCH)
     with database.read() as tx:
-        scopes = embeddings.coverage(tx, space.service_id)
-        noted = embeddings.coverage(tx, space.service_id, "chunks")
-        drifted = _drifted(tx, space, "memories", scopes) | _drifted(tx, space, "chunks", noted)
+        scopes = passages.coverage(tx, space.service_id, "fact")
+        noted = passages.coverage(tx, space.service_id, "chunk")
+        drifted = _drifted(tx, space, "fact", scopes) | _drifted(tx, space, "chunk", noted)
     if drifted:
         yield Check(
             "vectors",
@@ -267,14 +268,14 @@ def _vectors(
 
 
 def _drifted(
-    tx: Connection, space: EmbeddingSpace, kind: embeddings.Kind, scopes: Sequence[_Scope]
+    tx: Connection, space: EmbeddingSpace, kind: Kind, scopes: Sequence[_Scope]
 ) -> set[int]:
     """The largest of these scope rows in which the index differs from the rows."""
     return {
         app_id
         for app_id, _, _ in scopes[:LARGEST]
         if space.index.ids(tx, app_id, kind)
-        != embeddings.embedded_ids(tx, space.service_id, app_id, kind)
+        != passages.embedded_ids(tx, space.service_id, app_id, kind)
     }
 
 
@@ -288,7 +289,7 @@ def _change(database: Database) -> Iterator[Check]:
     with database.read() as tx:
         coming = services.coming(tx)
         service = services.get(tx, coming)
-        lacking = unembedded.count(tx, coming) if coming is not None else 0
+        lacking = passages.count_lacking(tx, coming) if coming is not None else 0
     if service is not None:
         detail = f"the change to {service.name} is begun; {lacking} texts have no vector of it yet"
         remedy = f"run memchat services migrate {service.name}, or memchat services rm --force"

@@ -16,8 +16,7 @@ from memchat.config import Settings
 from memchat.config.keys import MINILM
 from memchat.db import records, schema
 from memchat.doctor import LARGEST, Check
-from memchat.facts import memories
-from memchat.search import embeddings, services
+from memchat.search import embeddings, passages, services
 from memchat.types import Service, UsageTotal
 from tests.support import private
 from tests.support.store import NOON, Opener
@@ -53,7 +52,8 @@ def filled(tmp_path: Path) -> Path:
             service_id = services.register(tx, OPENAI, NOON)
             records.put(tx, "service_id", str(service_id))
             vector = np.full(OPENAI.dimensions, OPENAI.dimensions**-0.5, np.float32)
-            embeddings.put(tx, service_id, [(memories.hash_of(tx, memory.id), vector)], NOON)
+            (key,) = passages.hashes(tx, "fact", [memory.id]).values()
+            embeddings.put(tx, service_id, [(key, vector)], NOON)
     return home
 
 

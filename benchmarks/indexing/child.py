@@ -24,11 +24,11 @@ from benchmarks.indexing.memos import memo
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.notes.chunking import token_counter
-from memchat.notes.chunks import text_hash
 from memchat.notes.index import Cutter
 from memchat.providers import Embedder
 from memchat.providers.embedders import HashEmbedder
 from memchat.providers.local import MiniLMEmbedder
+from memchat.search.passages import text_hash
 from memchat.types import NewNote, Progress, Service, Usage
 
 USER = "reader"

@@ -210,13 +210,12 @@ class Kills:
         out = self._out
         with database.read() as tx:
             rows = tx.exec_driver_sql(
-                "SELECT j.status, j.error_message, m.search_text, e.hash IS NOT NULL,"
-                " (SELECT count(*) FROM memory_events v"
-                "  WHERE v.memory_id = m.id AND v.kind = 'embed'),"
-                " (SELECT max(v.at) FROM memory_events v"
-                "  WHERE v.memory_id = m.id AND v.kind = 'embed')"
-                " FROM jobs j JOIN memories m ON m.id = j.source_id"
-                " LEFT JOIN embeddings e ON e.hash = m.text_hash"
+                "SELECT j.status, j.error_message, p.text, e.hash IS NOT NULL,"
+                # One change when the fact was written, and one when it got its vector.
+                " (SELECT count(*) - 1 FROM changes c WHERE c.passage_id = p.id),"
+                " CASE j.status WHEN 0 THEN j.processed_at END"
+                " FROM jobs j JOIN passages p ON p.kind = 'fact' AND p.owner_id = j.source_id"
+                " LEFT JOIN embeddings e ON e.hash = p.hash"
             ).all()
         if len(rows) != jobs:
             out.faults.append(f"{len(rows)} jobs where {jobs} were put in")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from memchat.facts.consolidation import ingest, session_end
 from memchat.facts.fact import Fact, search_text
 from memchat.notes.chunking import token_counter
 from memchat.providers import Embedder
-from memchat.search import embeddings, turns
+from memchat.search import embeddings, passages, turns
 from memchat.search.embed import EmbeddingSpace
 from memchat.types import Scope, Service, Usage
 
@@ -125,10 +125,10 @@ def _feed_talk(
         done = ingest(ctx, session_end(session_id), facts, mc.settings.merge_threshold)
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
-        rows = embeddings.missing(tx, meaning.service_id, done.written)
-        stored = turns.stored(tx, session_id, zone)
-    assert stored is not None
-    vectors, _ = meaning.documents([*(words for _, _, words, _ in rows), *stored[2].every])
+        turns.write(ctx, session_id)
+        facts_ = passages.lacking(tx, meaning.service_id, "embed", done.written)
+        said = passages.lacking(tx, meaning.service_id, "index", [session_id])
+    lacking = [words for texts in (*facts_.values(), *said.values()) for words in texts.values()]
+    vectors, _ = meaning.documents(lacking)
     with mc._assembly.database.write() as tx:
-        embeddings.put(tx, meaning.service_id, vectors.items(), talk.at)
-        turns.write(replace(ctx, tx=tx), session_id, meaning.service_id, vectors)
+        passages.keep_vectors(tx, meaning.service_id, vectors, talk.at)

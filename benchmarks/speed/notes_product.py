@@ -10,10 +10,11 @@ from benchmarks.speed.product import DENSE, GivenVectors, Store
 from memchat.db import apps
 from memchat.db.apps import Context
 from memchat.notes import index, rows
-from memchat.notes.chunks import NewChunk, text_hash
+from memchat.notes.chunks import NewChunk
 from memchat.notes.index import Prepared
 from memchat.notes.rows import Filter
 from memchat.search import embeddings
+from memchat.search.passages import text_hash
 from memchat.search.shard import Selection
 from memchat.types import NewNote, Scope
 
@@ -88,7 +89,7 @@ class NotesProduct(Store):
                 own = [i for i in [apps.find(tx, Scope(USER)).own] if i is not None]
                 wanted = Filter(type=self._type(n))
                 only = None if wanted.everything else rows.chunk_ids(tx, own, wanted)
-                near = meaning.index.search(tx, own, vector, DENSE, Selection(only), "chunks")
+                near = meaning.index.search(tx, own, vector, DENSE, Selection(only), "chunk")
                 hits = rows.hits(tx, {i: _NO_PARTS for i, _ in near}, with_text=False)
             found.append([int(hit.source_id) for hit in hits])
         return found

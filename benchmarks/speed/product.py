@@ -17,8 +17,9 @@ from memchat.db import apps
 from memchat.facts import changes
 from memchat.facts.fact import search_text
 from memchat.facts.history import Cause
-from memchat.facts.memories import NewMemory, text_hash
+from memchat.facts.memories import NewMemory
 from memchat.search import embeddings
+from memchat.search.passages import text_hash
 from memchat.types import Scope, Service, Usage
 
 VALUES_A_KEY = 20

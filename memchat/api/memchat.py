@@ -130,13 +130,12 @@ class MemChat:
 
         Asks no provider: what has no vector is queued.
         """
-        from memchat.notes.index import NoteRepair
         from memchat.search.repair import Repair
 
         store = self._assembly
 
-        given = (store.database, store.clock, store.drop_vectors)
-        return NoteRepair(*given, store.usable_embedder).run() + Repair(*given).run()
+        given = (store.database, store.clock, self.settings.zone, store.drop_vectors)
+        return Repair(*given, store.usable_embedder).run()
 
     def address_notices(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""

@@ -29,7 +29,7 @@ from memchat.facts import memories as tags_of
 from memchat.facts.history import Cause
 from memchat.facts.lists import Slice
 from memchat.facts.memories import ValuesInForce
-from memchat.search import unembedded
+from memchat.search import passages
 from memchat.types import (
     MEMORY_TYPES,
     Browsed,
@@ -297,7 +297,7 @@ class Memories(Room):
         if not hold:
             homes = memories.homes_of(ctx.tx, [one.id for one in about]) if about else {}
             stale |= purge.forget(ctx, chosen, keep_transcript=keep_transcript)
-            for app_id, _ in homes.values():
+            for app_id in homes.values():
                 places = mentions.MentionsToBlank.load(how)
                 stale |= mentions.blank(ctx, app_id, places) if places else set()
         self._assembly.drop_vectors(ctx.tx, stale)
@@ -349,7 +349,7 @@ class Memories(Room):
 
         with self._database.read() as tx:
             own = self._ids(tx).own or 0
-            ids = sorted(lists.text_hashes(tx, own))
+            ids = lists.ids_in_app(tx, own)
         for batch in batches(ids):
             with self._database.write() as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
@@ -396,7 +396,7 @@ class Memories(Room):
         """The state of the vectors of these memories, in their order; unknown ones are left out."""
         with self._database.read() as tx:
             there = memories.by_ids(tx, self._ids(tx).ids, memory_ids)
-            found = unembedded.of_memories(tx, [*there])
+            found = passages.of_memories(tx, [*there])
         return [found[i] for i in memory_ids if i in found]
 
     def browse(self, wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed:
@@ -410,7 +410,7 @@ class Memories(Room):
             ids = lists.ids(tx, self._ids(tx).ids, wanted, standing, by)
             shown = ids[offset : offset + limit]
             found = lists.of_ids(tx, shown, standing)
-            waiting = unembedded.unfinished_jobs(tx, shown, self._clock())
+            waiting = passages.unfinished_jobs(tx, shown, self._clock())
         return Browsed(tuple(found), len(ids), waiting)
 
     def browse_ids(self, wanted: Wanted) -> Sequence[int]:

@@ -22,7 +22,7 @@ from memchat.db import usage
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.notes import chunks, rows
 from memchat.notes.rows import Filter
-from memchat.search import services
+from memchat.search import passages, services
 from memchat.types import (
     ExternalId,
     NewNote,
@@ -88,7 +88,7 @@ class NoteBatches:
             nonlocal changed
             with self._assembly.database.write() as tx:
                 now = self._assembly.clock()
-                changed += sum(recut(tx, i, cutter, now) for i in note_ids[first:last])
+                changed += sum(recut(tx, i, cutter, now) is not None for i in note_ids[first:last])
 
         self._run(len(note_ids), cut, embed=True)
         return changed
@@ -398,7 +398,7 @@ class Notes(Room):
             return NotesReport(
                 rows.by_type(tx, own),
                 tuple(rows.unread(tx, own, top)),
-                rows.without_vector(tx, own, in_use),
+                passages.count_chunks_lacking(tx, in_use, own),
                 *rows.queued(tx, own),
                 embeds=embeds,
             )

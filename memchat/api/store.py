@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -307,13 +306,11 @@ class Services:
         return Changed(self._services().remove(name, force=force))
 
     def _services(self) -> EmbeddingServices:
-        from memchat.notes.index import NoteFitting
         from memchat.search.switch import EmbeddingServices
 
         store = self._assembly
         common = (store.database, store.settings, store.clock)
-        fitting = partial(NoteFitting, store.database, store.clock)
-        return EmbeddingServices(*common, store.embedder, fitting)
+        return EmbeddingServices(*common, store.embedder)
 
 
 def _ignore(progress: Progress) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from memchat.api.memories import Memories
     from memchat.api.user import User
 
-UPKEEP = ("embed", "reindex")
+UPKEEP = ("reindex",)
 """Events that tell the index of a change of its own; nothing happened to the fact."""
 FIELDS = {
     "memory_type": "type",

@@ -1,22 +1,24 @@
-"""The messages of conversations, with their keyword rows."""
+"""The messages of conversations, and the passages by which search finds them."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
 
 from memchat.db import database
 from memchat.db.records import from_row
 from memchat.db.schema import messages, searched_messages, sessions, unread_messages
+from memchat.db.schema import passages as passage_rows
 from memchat.language.text import folded
-from memchat.search import embeddings, keywords
+from memchat.search import passages
+from memchat.search.passages import Passage
 from memchat.types import Message, Role
 
 _m = messages.c
+_p = passage_rows.c
 
 
 def add(
@@ -28,7 +30,7 @@ def add(
     status: str = "complete",
     memory: bool = True,
 ) -> int:
-    """Store one message with its keyword row; returns its id.
+    """Store one message with its passage; returns its id.
 
     ``memory`` says whether memory was on when it was sent. Otherwise nothing is learned from it,
     and search never finds it.
@@ -40,9 +42,8 @@ def add(
         .returning(_m.id)
     ).scalar_one()
     if memory:
-        keywords.write_turn(
-            tx, message_id, _app_id(tx, session_id), content, "", reply=role != "user"
-        )
+        app_id, reply = _app_id(tx, session_id), role != "user"
+        passages.put(tx, Passage("turn", message_id, app_id, content, reply=reply))
     return message_id
 
 
@@ -52,81 +53,65 @@ def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> Non
     unindex(tx, list(contents))
     for message_id, content in contents.items():
         tx.execute(update(messages).where(_m.id == message_id).values(content=content))
-    write_keywords(tx, session_id, contents.keys())
+    index(tx, session_id, contents.keys())
 
 
 def exclude(tx: Connection, ids: Sequence[int]) -> None:
     """Keep messages, but exclude them from search and from extraction; their copies, too."""
-    unindex(tx, ids)
-    every = or_(_m.id.in_(ids), _m.copied_from.in_(ids))
-    tx.execute(update(messages).where(every).values(memory=0))
-    _rewrite_around(tx, ids)
+    _exclude(tx, ids, or_(_m.id.in_(ids), _m.copied_from.in_(ids)))
 
 
 def remove(tx: Connection, ids: Sequence[int]) -> None:
-    """Delete messages with their keyword rows. Evidence and receipts are deleted by cascade."""
-    unindex(tx, ids)
-    tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
-    _rewrite_around(tx, ids)
+    """Delete messages with their passages. Evidence and receipts are deleted by cascade."""
+    _exclude(tx, ids, _m.id.in_(ids))
     tx.execute(delete(messages).where(_m.id.in_(ids)))
 
 
-def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
-    """Set the text by which messages of a conversation are embedded and searched, by id. Vectors of
-    their former texts are deleted."""
-    held = {row.id: row for row in tx.execute(_indexed(session_id))}
-    new = {i: words for i, words in texts.items() if held[i].search_text != words}
-    for i, words in new.items():
-        hashed = hashlib.sha256(words.encode()).hexdigest()
-        values = {"search_text": words, "text_hash": hashed}
-        tx.execute(update(messages).where(_m.id == i).values(**values))
-    embeddings.remove_unused(tx, [row.text_hash for i in new if (row := held[i]).text_hash])
-    write_keywords(tx, session_id, list(new))
-    record_change(tx, session_id, list(new))
+def _exclude(tx: Connection, ids: Sequence[int], which: ColumnElement[bool]) -> None:
+    unindex(tx, ids)
+    tx.execute(update(messages).where(which).values(memory=0))
+    # Their neighbours have others around them now.
+    query = select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
+    for message_id, session_id in tx.execute(query).all():
+        turns = [row.id for row in tx.execute(_searched(session_id))]
+        before = [i for i in turns if i < message_id][-1:]
+        after = [i for i in turns if i > message_id][:1]
+        index(tx, session_id, [*before, *after])
 
 
 def unindex(tx: Connection, ids: Sequence[int]) -> None:
     """Remove messages, and the search texts made from them, from every search."""
-    rows = tx.execute(
-        select(_m.session_id, _m.text_hash).where(_m.id.in_(ids), _m.text_hash.is_not(None))
-    ).all()
-    for session_id in {row.session_id for row in rows}:
-        record_change(tx, session_id, ids)
-    keywords.remove(tx, "messages", ids)
-    tx.execute(update(messages).where(_m.id.in_(ids)).values(search_text=None, text_hash=None))
-    embeddings.remove_unused(tx, [row.text_hash for row in rows])
+    passages.drop(tx, "turn", ids)
 
 
-def record_change(tx: Connection, session_id: int, ids: Collection[int]) -> None:
-    """Note that an index has to read these messages of a conversation and their neighbours
-    again."""
-    if ids:
-        turns = [row.id for row in tx.execute(_indexed(session_id))]
-        keywords.record(tx, _app_id(tx, session_id), "messages", _with_beside(turns, ids))
+def index(
+    tx: Connection, session_id: int, ids: Collection[int], texts: Mapping[int, str] | None = None
+) -> None:
+    """Write the passages of these messages of a conversation and of their neighbours, whose words
+    are their context. ``texts`` are those by which messages are embedded from now on."""
+    new = texts or {}
+    turns = tx.execute(_searched(session_id)).all()
+    app_id, among = _app_id(tx, session_id), set(ids)
+    said = [new.get(turn.id, turn.text) for turn in turns]
+    words = ["", *(text or turn.content for text, turn in zip(said, turns, strict=True)), ""]
+    places = {n + d for n, turn in enumerate(turns) if turn.id in among for d in (-1, 0, 1)}
+    for n, turn in enumerate(turns):
+        if n not in places:
+            continue
+        text, reply = said[n], turn.role != "user"
+        # Neighbours count only once the message was read: before, its rows change all the time.
+        context = f"{words[n]}\n{words[n + 2]}" if text else ""
+        hashed = passages.text_hash(text) if text else None
+        one = Passage("turn", turn.id, app_id, words[n + 1], text, hashed, context, reply)
+        passages.put(tx, one)
 
 
-def write_keywords(tx: Connection, session_id: int, ids: Collection[int]) -> None:
-    """Write the keyword rows of these messages of a conversation and of their neighbours."""
-    turns = tx.execute(_indexed(session_id)).all()
-    app_id = _app_id(tx, session_id)
-    wanted = _with_beside([turn.id for turn in turns], ids)
-    texts = ["", *((turn.search_text or turn.content) for turn in turns), ""]
-    for n, turn in enumerate(turns, 1):
-        if turn.id in wanted:
-            # Neighbours count only once the message was read: before, its rows change all the time.
-            beside = f"{texts[n - 1]}\n{texts[n + 1]}" if turn.search_text else ""
-            reply = turn.role != "user"
-            keywords.write_turn(tx, turn.id, app_id, texts[n], beside, reply=reply)
-
-
-def _rewrite_around(tx: Connection, ids: Sequence[int]) -> None:
-    """Write the keyword rows of the neighbours of these messages, which are no longer searched."""
-    query = select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
-    for message_id, session_id in tx.execute(query).all():
-        turns = [row.id for row in tx.execute(_indexed(session_id))]
-        before = [i for i in turns if i < message_id][-1:]
-        after = [i for i in turns if i > message_id][:1]
-        write_keywords(tx, session_id, [*before, *after])
+def set_texts(tx: Connection, session_id: int, texts: Mapping[int, str]) -> None:
+    """Set the text by which messages of a conversation are embedded and searched, by id. Vectors of
+    their former texts are deleted."""
+    turns = tx.execute(_searched(session_id)).all()
+    new = {t.id for t in turns if not t.passage_id or t.text != texts.get(t.id, t.text)}
+    index(tx, session_id, new, texts)
 
 
 def _app_id(tx: Connection, session_id: int) -> int:
@@ -134,17 +119,10 @@ def _app_id(tx: Connection, session_id: int) -> int:
     return int(database.rows(tx, sql, session_id)[0][0])
 
 
-def _indexed(session_id: int) -> Select[Any]:
-    columns = (_m.id, _m.role, _m.content, _m.search_text, _m.text_hash)
-    query = select(*columns).where(_m.session_id == session_id, searched_messages)
-    return query.order_by(_m.id)
-
-
-def _with_beside(turns: Sequence[int], ids: Collection[int]) -> set[int]:
-    """These ids and those of their neighbours in the conversation."""
-    asked = set(ids)
-    places = [n for n, i in enumerate(turns) if i in asked]
-    return {turns[n + d] for n in places for d in (-1, 0, 1) if 0 <= n + d < len(turns)}
+def _searched(session_id: int) -> Select[Any]:
+    query = select(_m.id, _m.role, _m.content, _p.text, _p.id.label("passage_id"))
+    query = query.outerjoin(passage_rows, _p.id == _m.id * 4 + 1)
+    return query.where(_m.session_id == session_id, searched_messages).order_by(_m.id)
 
 
 def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> list[Message]:
@@ -205,6 +183,14 @@ def by_ids(tx: Connection, ids: Sequence[int]) -> dict[int, Message]:
     return {
         row.id: from_row(Message, row) for row in tx.execute(select(messages).where(_m.id.in_(ids)))
     }
+
+
+def by_session(tx: Connection, ids: Collection[int]) -> dict[int, list[int]]:
+    """These messages, by their conversation."""
+    found: dict[int, list[int]] = {}
+    for message in by_ids(tx, sorted(ids)).values():
+        found.setdefault(message.session_id, []).append(message.id)
+    return found
 
 
 def of_app(tx: Connection, app_id: int) -> list[Message]:

@@ -11,7 +11,6 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import get_args
 
 from alembic import command
 from alembic.config import Config
@@ -21,7 +20,6 @@ from sqlalchemy import Connection
 from memchat import disk
 from memchat.errors import SchemaError, StoreError
 from memchat.search import repair
-from memchat.search.keywords import Kind
 
 SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -94,5 +92,4 @@ def upgrade(tx: Connection) -> None:
     config.set_main_option("script_location", str(SCRIPTS))
     config.attributes["connection"] = tx
     command.upgrade(config, "head")
-    for kind in get_args(Kind):
-        repair.repair_keywords(tx, kind)
+    repair.repair_keywords(tx)

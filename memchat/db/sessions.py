@@ -51,7 +51,8 @@ from memchat.db.schema import (
     utc_text,
 )
 from memchat.language.text import folded
-from memchat.search import embeddings, keywords
+from memchat.search import passages
+from memchat.search.passages import Passage
 from memchat.types import Message, Session
 
 _s = sessions.c
@@ -179,30 +180,14 @@ def set_description(
 
 
 def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
-    """Set the summary. Its keyword row is written again, and its vector is no longer valid."""
-    before = tx.execute(
-        select(_s.summary, _s.summary_hash, _s.app_id).where(_s.id == session_id)
-    ).one()
+    """Set the summary. It is found by its words until ``turns.write`` gives it a text to embed."""
+    before = tx.execute(select(_s.summary, _s.app_id).where(_s.id == session_id)).one()
     if before.summary == summary:
         return
-    _set(tx, session_id, summary=summary, summary_hash=None)
-    keywords.remove(tx, "sessions", [session_id])
+    _set(tx, session_id, summary=summary)
+    passages.drop(tx, "summary", [session_id])
     if summary:
-        keywords.write(tx, "sessions", session_id, before.app_id, summary)
-    if before.summary_hash is not None:
-        embeddings.remove_unused(tx, [before.summary_hash])
-        keywords.record(tx, before.app_id, "sessions", [session_id])
-
-
-def set_summary_hash(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
-    """Store the hash under which the vector of a session's summary is kept."""
-    _set(tx, session_id, summary_hash=text_hash)
-    keywords.record(tx, app_id, "sessions", [session_id])
-
-
-def summary_hash(tx: Connection, session_id: int) -> str | None:
-    """The hash under which the vector of a session's summary is kept, or None."""
-    return tx.execute(select(_s.summary_hash).where(_s.id == session_id)).scalar()
+        passages.put(tx, Passage("summary", session_id, before.app_id, summary))
 
 
 def get(tx: Connection, app_ids: Sequence[int], session_id: int) -> Session | None:
@@ -261,13 +246,6 @@ def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:
     """The titles of these sessions by id."""
     rows = tx.execute(select(_s.id, _s.title).where(_s.id.in_(session_ids)))
     return {row.id: row.title for row in rows}
-
-
-def remove_summaries(tx: Connection, app_id: int) -> None:
-    """Delete the summaries of a scope row's sessions, with their keyword rows and vectors."""
-    told = select(_s.id).where(_s.app_id == app_id, _s.summary.is_not(None))
-    for session_id in list(tx.execute(told).scalars()):
-        _summarise(tx, session_id, None)
 
 
 def listed(

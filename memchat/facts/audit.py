@@ -21,8 +21,8 @@ from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import purge, redaction
 from memchat.language import numbers, secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
-from memchat.notes import chunks, rows
-from memchat.search import embeddings, keywords, receipts
+from memchat.notes import rows
+from memchat.search import keywords, passages, receipts
 from memchat.search.embed import EmbeddingSpace
 from memchat.types import Audit, Evidence, Finding, Memory, Wanted, counted
 
@@ -179,13 +179,13 @@ class Auditor:
         """Keyword rows, index or vectors that differ from the rows of the memories."""
         tx = self.ctx.tx
         for app_id in self.ctx.scope.ids:
-            wanted = lists.searched_texts(tx, app_id).keys()
-            if keywords.ids(tx, "memories", app_id) != wanted:
+            wanted = lists.searched_ids(tx, app_id)
+            if keywords.ids(tx, "fact", app_id) != wanted:
                 fix = "write the keyword rows anew"
                 yield Finding("index drift", (), f"keyword rows differ in scope {app_id}", fix)
             if self.meaning is None:
                 continue
-            embedded = embeddings.embedded_ids(tx, self.meaning.service_id, app_id)
+            embedded = passages.embedded_ids(tx, self.meaning.service_id, app_id, "fact")
             if self.meaning.index.ids(tx, app_id) != embedded:
                 fix = "drop the saved index; it is rebuilt from the rows"
                 yield Finding("index drift", (), f"the index differs in scope {app_id}", fix)
@@ -202,12 +202,9 @@ class Auditor:
         tx, own = self.ctx.tx, self.ctx.scope.own
         if own is None or self.meaning is None:
             return []
-        service_id = self.meaning.service_id
-        if not rows.without_vector(tx, own, service_id):
-            return []
         waiting = jobs.unfinished_targets(tx, "note", own)
-        others = (i for i in rows.ids(tx, [own]) if i not in waiting)
-        return [i for i in others if chunks.lacking(tx, i, service_id)]
+        others = [i for i in rows.ids(tx, [own]) if i not in waiting]
+        return [*passages.lacking(tx, self.meaning.service_id, "note", others)]
 
     def _proofs(self, memory: Memory) -> list[Evidence]:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
@@ -247,9 +244,11 @@ def _rebuild(ctx: Context) -> set[int]:
     """Write the keyword rows of memories again, and queue the embedding of memories and notes."""
     tx = ctx.tx
     for app_id in ctx.scope.ids:
-        keywords.remove(tx, "memories", sorted(keywords.ids(tx, "memories", app_id)))
-        for memory_id, words in lists.searched_texts(tx, app_id).items():
-            keywords.write(tx, "memories", memory_id, app_id, words)
+        wanted = lists.searched_ids(tx, app_id)
+        for memory_id in keywords.ids(tx, "fact", app_id) - wanted:
+            passages.hide(tx, memory_id)
+        for memory_id in wanted:
+            passages.show(tx, memory_id, app_id)
             jobs.enqueue(tx, "embed", app_id, memory_id, ctx.now)
         for note_id in rows.ids(tx, [app_id]):
             jobs.enqueue(tx, "note", app_id, note_id, ctx.now)

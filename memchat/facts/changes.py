@@ -1,7 +1,7 @@
 """Changes of memories, and which replaced which.
 
-Each change writes its event, of the scope row that the memory is in, and the keyword row in the
-same transaction. A deleted memory is hidden from everybody until it is purged, so that the deletion
+Each change writes its event, of the scope row that the memory is in, and the passage in the same
+transaction. A deleted memory is hidden from everybody until it is purged, so that the deletion
 can be undone.
 """
 
@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from memchat.db import database, records
 from memchat.db.schema import memories, searched, utc_text
-from memchat.db.schema import memories as rows
 from memchat.facts import history
 from memchat.facts import memories as facts_memories
 from memchat.facts.history import Cause, Values
@@ -27,9 +26,8 @@ from memchat.facts.memories import (
     app_id_of,
     by_ids,
     memory_of_text,
-    text_hash,
 )
-from memchat.search import keywords
+from memchat.search import passages
 from memchat.types import Memory
 
 _m = memories.c
@@ -38,7 +36,7 @@ _m = memories.c
 def add(
     tx: Connection, app_id: int, new: NewMemory, cause: Cause, *, instead_of: int | None = None
 ) -> int:
-    """Store an active memory with its keyword row and ``add`` event; returns its id.
+    """Store an active memory with its passage and ``add`` event; returns its id.
 
     ``instead_of`` is the memory that it is to replace on its first day.
     """
@@ -52,7 +50,7 @@ def add(
         created_by=new.created_by,
         **_columns(new),
     )
-    keywords.write(tx, "memories", memory_id, app_id, new.search_text)
+    passages.put_text(tx, "fact", memory_id, app_id, new.search_text)
     history.record(
         tx, memory_id, app_id, "add", cause, Values(new=_state(new)), related_id=instead_of
     )
@@ -74,7 +72,7 @@ def deactivate(
     was.
     """
     if reason != "superseded":
-        keywords.remove(tx, "memories", [memory.id])
+        passages.hide(tx, memory.id)
     app_id = _set(
         tx,
         memory.id,
@@ -117,7 +115,7 @@ def reactivate(
         updated_at=cause.at,
         said_at=said_at or memory.said_at,
     )
-    keywords.write(tx, "memories", memory.id, row.app_id, row.search_text)
+    passages.show(tx, memory.id, row.app_id)
     # Its first and last day may have been changed just before.
     now = replace(memory, expires_at=row.expires_at, starts_at=row.starts_at)
     values = Values(new=_state(now))
@@ -181,35 +179,27 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
         history.record_move(tx, memory.id, before, app_id, cause)
     values = {"app_id": app_id, "updated_at": cause.at, **_columns(new)}
     tx.execute(update(memories).where(_m.id == memory.id).values(**values))
-    if memory.active or memory.inactive_reason == "superseded":
-        keywords.write(tx, "memories", memory.id, app_id, new.search_text)
+    found = memory.active or memory.inactive_reason == "superseded"
+    passages.put_text(tx, "fact", memory.id, app_id, new.search_text, searched=found)
     history.record(tx, memory.id, app_id, "edit", cause, Values(_state(memory), _state(new)))
 
 
 def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause: Cause) -> None:
     """Replace the search text of an unchanged fact, for example after a quote was blanked."""
-    changed = update(memories).where(_m.id == memory_id)
-    tx.execute(changed.values(search_text=search_text, text_hash=text_hash(search_text)))
-    if tx.execute(select(_m.id).where(_m.id == memory_id, searched)).first() is not None:
-        keywords.write(tx, "memories", memory_id, app_id, search_text)
+    found = tx.execute(select(_m.id).where(_m.id == memory_id, searched)).first() is not None
+    passages.put_text(tx, "fact", memory_id, app_id, search_text, searched=found)
     history.record(tx, memory_id, app_id, "reindex", cause)
 
 
-def mark_embedded(tx: Connection, ids: Sequence[int], cause: Cause) -> None:
-    """Write an event that these memories, if they still exist, have their vectors. The indexes of
-    all processes read it."""
-    history.record_all(tx, select(_m.id, _m.app_id).where(_m.id.in_(ids)), "embed", cause)
-
-
 def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
-    """Delete memories with their keyword rows and evidence. Forgetting has to delete the rest."""
-    keywords.remove(tx, "memories", memory_ids)
+    """Delete memories with their passages and evidence. Forgetting has to delete the rest."""
+    passages.drop(tx, "fact", memory_ids)
     tx.execute(delete(memories).where(_m.id.in_(memory_ids)))
 
 
 def _set(tx: Connection, memory_id: int, **columns: Any) -> Row[Any]:
     changed = update(memories).where(_m.id == memory_id).values(**columns)
-    after = changed.returning(_m.app_id, _m.search_text, _m.expires_at, _m.starts_at)
+    after = changed.returning(_m.app_id, _m.expires_at, _m.starts_at)
     return tx.execute(after).one()
 
 
@@ -220,9 +210,8 @@ def _iso(day: date | None) -> str | None:
 def _columns(new: NewMemory) -> dict[str, Any]:
     """The columns that a new or edited fact sets. ``created_by`` is not among them, as an edit
     keeps it."""
-    hashes = {"sha1": new.sha1, "text_hash": text_hash(new.search_text)}
-    columns = records.columns(new, NewMemory) | hashes
-    del columns["created_by"]
+    columns = records.columns(new, NewMemory) | {"sha1": new.sha1}
+    del columns["created_by"], columns["search_text"]
     return columns
 
 
@@ -243,7 +232,7 @@ _THERE = "SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
 
 def hide(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
     """Hide a memory until it is purged or shown again."""
-    keywords.remove(tx, "memories", [memory.id])
+    passages.hide(tx, memory.id)
     before = {"inactive_reason": memory.inactive_reason, "replaced_by": memory.replaced_by}
     sql = "UPDATE memories SET active = 0, inactive_reason = ?, updated_at = ? WHERE id = ?"
     database.rows(tx, sql, FORGOTTEN, utc_text(cause.at), memory.id)
@@ -255,14 +244,9 @@ def unhide(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
     past = history.events_of_memory(tx, memory_id)
     before = next(event.old for event in reversed(past) if event.kind == "hide") or {}
     active = before.get("inactive_reason") is None
-    row = tx.execute(
-        update(rows)
-        .where(rows.c.id == memory_id)
-        .values(active=int(active), updated_at=cause.at, **before)
-        .returning(rows.c.search_text)
-    ).one()
+    set_columns(tx, memory_id, active=int(active), updated_at=cause.at, **before)
     if active or before.get("inactive_reason") == "superseded":
-        keywords.write(tx, "memories", memory_id, app_id, row.search_text)
+        passages.show(tx, memory_id, app_id)
     history.record(tx, memory_id, app_id, "show", cause, Values(new={"active": active}))
 
 

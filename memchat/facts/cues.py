@@ -27,7 +27,7 @@ def distinctive(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
     if count < COMMON_FROM:
         return list(cues)
     most = count // COMMON_SHARE
-    return [cue for cue in cues if not keywords.is_held_by_more(tx, "memories", scopes, cue, most)]
+    return [cue for cue in cues if not keywords.is_held_by_more(tx, "fact", scopes, cue, most)]
 
 
 _TABLES = ("memories", "inbox", "refusals")

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, delete, insert, literal, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from memchat.db import database
 from memchat.db.records import from_row, from_text
-from memchat.db.schema import UtcTime, memories, memory_events, memory_sources
+from memchat.db.schema import memories, memory_events, memory_sources
 from memchat.types import Event, Evidence
 
 _e = memory_events.c
-UPKEEP = ("embed", "reindex")
+UPKEEP = ("reindex",)
 """Kinds of events that the index writes; they tell nothing of the memory itself."""
 
 
@@ -71,13 +71,6 @@ def record(
         new=_dump(values.new),
         detail=_dump(cause.detail),
     )
-
-
-def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None:
-    """Write the same event for each memory; ``of`` selects their ids and scope rows."""
-    same = (literal(kind), literal(cause.at, UtcTime), literal(cause.actor), literal(cause.cause))
-    columns = ["memory_id", "app_id", "kind", "at", "actor", "cause"]
-    tx.execute(insert(memory_events).from_select(columns, of.add_columns(*same)))
 
 
 def events_of_memory(tx: Connection, memory_id: int) -> list[Event]:
@@ -161,20 +154,10 @@ def app_ids_of(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
 
 
 def record_move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
-    """Move a memory's history to another scope. The old scope gets a ``move`` event, so that its
-    index drops the memory."""
+    """Move a memory's history to another scope; the old scope gets a ``move`` event."""
     mine = update(memory_events).where(_e.memory_id == memory_id, _e.kind != "move")
     tx.execute(mine.values(app_id=after))
     record(tx, memory_id, before, "move", cause)
-
-
-def fingerprint(tx: Connection, event_id: int) -> str:
-    """A text that identifies this event, empty if it does not exist.
-
-    After a backup was restored another event may have the same id, but not the same fingerprint.
-    """
-    row = tx.execute(select(_e.memory_id, _e.at).where(_e.id == event_id)).first()
-    return "" if row is None else f"{row.memory_id}@{row.at.isoformat()}"
 
 
 def set_cause(tx: Connection, event_id: int, cause: str) -> None:

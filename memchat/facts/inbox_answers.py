@@ -58,7 +58,7 @@ from memchat.forget import tombstones as forget_tombstones
 from memchat.forget.tombstones import Mark
 from memchat.forget.undo import TAKEN_BACK
 from memchat.learn.values import VALUE_LIMIT
-from memchat.search import embeddings, keywords
+from memchat.search import passages
 from memchat.types import EVERY_APP, InboxItem, Memory, Refusal, one_line
 
 
@@ -458,15 +458,11 @@ def put_back(tx: Connection, images: RowImages, cause: Cause) -> None:
         home = tx.execute(select(m.app_id).where(m.id == row["id"])).scalar_one()
         if home != row["app_id"]:
             history.record_move(tx, row["id"], home, row["app_id"], cause)
-        search_text = tx.execute(
-            update(memories)
-            .where(m.id == row["id"])
-            .values(updated_at=cause.at, **{name: row[name] for name in _CHANGED})
-            .returning(m.search_text)
-        ).scalar_one()
-        keywords.remove(tx, "memories", [row["id"]])
-        if row["active"] or row["inactive_reason"] == "superseded":
-            keywords.write(tx, "memories", row["id"], row["app_id"], search_text)
+        values = {name: row[name] for name in _CHANGED}
+        tx.execute(update(memories).where(m.id == row["id"]).values(updated_at=cause.at, **values))
+        passages.show(tx, row["id"], row["app_id"])
+        if not row["active"] and row["inactive_reason"] != "superseded":
+            passages.hide(tx, row["id"])
         history.record(tx, row["id"], row["app_id"], "restore", cause)
     tx.execute(delete(memory_sources).where(s.memory_id.in_(ids), s.id.not_in(images.proofs)))
     tx.execute(delete(memory_tags).where(memory_tags.c.memory_id.in_(ids)))
@@ -539,11 +535,9 @@ def _remove_added(ctx: Context, added: Sequence[int], cause: Cause) -> set[int]:
     there = facts_memories.by_ids(tx, ctx.scope.ids, added)
     every = redaction.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
-    hashes = [traces.text_hash for traces in every]
     redaction.drop_receipt_lines(tx, every)
     jobs.cancel(tx, "embed", list(homes))
     changes.remove(tx, list(homes))
-    embeddings.remove_unused(tx, hashes)
     history.blank_events(tx, homes)
     for memory_id, app_id in homes.items():
         history.record(tx, memory_id, app_id, "forget", cause)

@@ -50,7 +50,7 @@ from memchat.facts.memories import (
     with_scope,
 )
 from memchat.language.text import folded
-from memchat.search import unembedded
+from memchat.search import passages
 from memchat.types import EVERY_APP, Memory, MemoryOrigin, Wanted
 
 _m = memories.c
@@ -66,7 +66,7 @@ _ORDERS: dict[str, tuple[ColumnElement[Any], ...]] = {
 SORTS = tuple(_ORDERS)
 STATUSES = (
     *("active", "pinned", "inactive", "inactive or over", "expired", "expiring", "never used"),
-    *("not embedded", "all", "forgotten", *unembedded.STATUSES),
+    *("not embedded", "all", "forgotten", *passages.STATUSES),
 )
 
 
@@ -252,16 +252,14 @@ def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list
     return [ScopeIds(own, common if common != own else None) for own, common in tx.execute(query)]
 
 
-def text_hashes(tx: Connection, app_id: int) -> dict[int, str]:
-    """The hashes of the search texts of all memories of a scope row, active or not, by id."""
-    rows = tx.execute(select(_m.id, _m.text_hash).where(_m.app_id == app_id))
-    return {row[0]: row[1] for row in rows}
+def ids_in_app(tx: Connection, app_id: int) -> list[int]:
+    """All memories of a scope row, active or not."""
+    return sorted(tx.execute(select(_m.id).where(_m.app_id == app_id)).scalars())
 
 
-def searched_texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """The search texts of a scope row's searchable memories, by id."""
-    rows = tx.execute(select(_m.id, _m.search_text).where(_m.app_id == app_id, searched))
-    return {row[0]: row[1] for row in rows}
+def searched_ids(tx: Connection, app_id: int) -> set[int]:
+    """The memories of a scope row that search may find."""
+    return set(tx.execute(select(_m.id).where(_m.app_id == app_id, searched)).scalars())
 
 
 def totals(tx: Connection) -> tuple[int, int]:
@@ -298,8 +296,8 @@ def _filtered(
 def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[ColumnElement[bool]]:
     if status == "forgotten":
         return [not_(visible)]
-    if status in unembedded.STATUSES:
-        return [visible, searched, _m.id.in_(unembedded.ids_with_status(status))]
+    if status in passages.STATUSES:
+        return [visible, searched, _m.id.in_(passages.ids_with_status(status))]
     holds = now.in_use()
     over = and_(_m.active == 1, _m.expires_at < now.today)
     conditions = {
@@ -310,7 +308,7 @@ def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[Colum
         "expired": [or_(_m.inactive_reason == "expired", over)],
         "expiring": [holds, _m.expires_at.between(now.today, by)],
         "never used": [holds, _m.read_count == 0],
-        "not embedded": [unembedded.is_unembedded(_m.id)],
+        "not embedded": [passages.is_unembedded(_m.id)],
         "all": [],
     }
     return [visible, *conditions[status]]

@@ -20,7 +20,7 @@ from memchat.forget import purge
 from memchat.language import secrets
 from memchat.language.lexicon import is_sensitive
 from memchat.learn.values import VALUE_LIMIT
-from memchat.search import embeddings, turns
+from memchat.search import turns
 from memchat.types import (
     MEMORY_TYPES,
     Memory,
@@ -129,12 +129,10 @@ class ManualChanges:
             sensitive=_is_sensitive_now(memory, name) or secret if sensitive is None else sensitive,
         )
         allow_again(self._writing_to(app_id), new)
-        old = memories.hash_of(self.ctx.tx, memory.id)
         cause = self._edited
         facts_changes.rewrite(self.ctx.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
-        embeddings.remove_unused(self.ctx.tx, [old])
         self._queue(memory.id)
         if not same:
             self._reindex_turns(memory.id)
@@ -189,7 +187,8 @@ class ManualChanges:
     def _reindex_turns(self, memory_id: int) -> None:
         """Index the turns that taught a memory with what it says now."""
         proofs = history.evidence_of_memory(self.ctx.tx, memory_id)
-        turns.rewrite(self.ctx, sorted({proof.session_id for proof in proofs}))
+        for session_id in sorted({proof.session_id for proof in proofs}):
+            turns.write(self.ctx, session_id)
 
     def _search_text(self, key: str, value: str, said_at: datetime, given: Sequence[str]) -> str:
         return search_text(key, value, said_at, self.ctx.zone, cues=given)

@@ -88,10 +88,10 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     return {row[0]: memory_of_text(row) for row in rows}
 
 
-def homes_of(tx: Connection, ids: Iterable[int]) -> dict[int, tuple[int, str]]:
-    """The scope row and the hash of the search text of existing memories, by id."""
-    sql = "SELECT id, app_id, text_hash FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    return {row[0]: row[1:] for row in database.rows(tx, sql, database.json_list(ids))}
+def homes_of(tx: Connection, ids: Iterable[int]) -> dict[int, int]:
+    """The scope rows of existing memories, by id."""
+    sql = "SELECT id, app_id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(database.rows(tx, sql, database.json_list(ids)))
 
 
 def app_id_of(tx: Connection, memory_id: int) -> int:
@@ -147,11 +147,6 @@ def holds_many(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None:
     return bool(found[0][0]) if found else None
 
 
-def hash_of(tx: Connection, memory_id: int) -> str:
-    """The hash of an existing memory's search text."""
-    return str(tx.execute(select(_m.text_hash).where(_m.id == memory_id)).scalar_one())
-
-
 @dataclass(frozen=True, slots=True)
 class NewMemory:
     """A fact that is about to be stored."""
@@ -177,11 +172,6 @@ class NewMemory:
 def sha1_of(memory_type: str, key: str, value: str) -> str:
     """sha1 of ``type|key|value`` in hex."""
     return hashlib.sha1(f"{memory_type}|{key}|{value}".encode()).hexdigest()
-
-
-def text_hash(text: str) -> str:
-    """sha256 of a text in hex, under which its vector is stored."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # A union, since each half uses an index of its own.

@@ -120,9 +120,9 @@ def identifying_words(
 
     def rare(word: str, few: int, share: float) -> bool:
         most = max(few, int(share * stored))
-        if keywords.is_held_by_more(tx, "memories", app_ids, word, most):
+        if keywords.is_held_by_more(tx, "fact", app_ids, word, most):
             return False
-        held = keywords.rows_holding_all(tx, "messages", app_ids, [word])
+        held = keywords.rows_holding_all(tx, "turn", app_ids, [word])
         return len(held) <= max(few, share * said)
 
     groups: dict[tuple[str, ...], None] = {}
@@ -249,7 +249,7 @@ class _Search:
     def _messages(self) -> Iterator[Place]:
         ids = set(keywords.partly_indexed(self.tx, self.app_ids, self.identifying.prefixes()))
         for group in self.identifying.groups:
-            ids |= keywords.rows_holding_all(self.tx, "messages", self.app_ids, group)
+            ids |= keywords.rows_holding_all(self.tx, "turn", self.app_ids, group)
         turns = messages.by_ids(self.tx, sorted(ids))
         left = {turn.id: redaction.redacted_text(turn, self.occurrences) for turn in turns.values()}
         for turn_id, spans in self.identifying.spans(left).items():
@@ -273,7 +273,7 @@ class _Search:
     def _memories(self) -> Iterator[Place]:
         ids = set(keywords.unindexed_memories(self.tx, self.app_ids))
         for group in self.identifying.groups:
-            ids |= keywords.rows_holding_all(self.tx, "memories", self.app_ids, group)
+            ids |= keywords.rows_holding_all(self.tx, "fact", self.app_ids, group)
         there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
         said = {
             traces.memory.id: _all_lines(traces)
@@ -286,7 +286,7 @@ class _Search:
     def _notes(self) -> Iterator[Place]:
         ids: set[int] = set()
         for group in self.identifying.groups:
-            ids |= keywords.rows_holding_all(self.tx, "chunks", self.app_ids, group)
+            ids |= keywords.rows_holding_all(self.tx, "chunk", self.app_ids, group)
         rows = {row[0]: row for row in keywords.note_texts(self.tx, ids)}
         titles = self.identifying.spans({i: row[1] for i, row in rows.items()})
         texts = self.identifying.spans({i: row[2] for i, row in rows.items()})
@@ -391,7 +391,7 @@ def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
             continue
         rewritten += _blank_turns(tx, session_id, turns.keys(), IdentifyingWords(chosen.words))
         _blank_description(tx, session_id, chosen)
-        search_turns.rewrite(ctx, [session_id])
+        search_turns.write(ctx, session_id)
         stale.add(found[1])
     purge.request_scrub(tx)
     touched = history.proved_memories(tx, rewritten)

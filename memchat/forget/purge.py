@@ -32,7 +32,7 @@ from memchat.forget.tombstones import Mark
 from memchat.language import text
 from memchat.language.text import folded
 from memchat.notes import rows as notes_rows
-from memchat.search import embeddings, keywords, render, turns
+from memchat.search import keywords, passages, render, turns
 from memchat.types import Hit, Memory, Message
 
 SCRUB_PENDING = "scrub_pending"
@@ -125,12 +125,11 @@ def forget(
             _drop_proposals(tx, app_id, facts)
             reworded |= strip_cues(tx, app_id, facts)
     rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
-    if occurrences.values:
-        # The search text of a turn holds the facts that were learned from it.
-        turns.rewrite(ctx, occurrences.values)
-        stale.update(sessions.app_id_of(tx, session_id) for session_id in occurrences.values)
+    # The search text of a turn holds the facts that were learned from it.
+    for session_id in occurrences.values:
+        turns.write(ctx, session_id)
+        stale.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(history.proved_memories(tx, rewritten) if rewritten else ())
-    embeddings.remove_unused(tx, [traces.text_hash for traces in every])
     history.blank_events(tx, ids)
     cause = Cause(now, "user")
     for traces in every:
@@ -196,17 +195,15 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
     many memories it had, and the scope rows whose saved vector index must be dropped."""
     tx = ctx.tx
-    rows = lists.text_hashes(tx, app_id)
-    there = [*memories.by_ids(tx, [app_id], list(rows)).values(), *changes.listed(tx, [app_id])]
+    rows = lists.ids_in_app(tx, app_id)
+    there = [*memories.by_ids(tx, [app_id], rows).values(), *changes.listed(tx, [app_id])]
     every = redaction.traces_of(tx, there)
     facts = {fact for traces in every for fact in traces.facts}
     shown = [traces.shown(tx) for traces in every]
     others = apps.other_ids(tx, app_id)
-    touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
-    keywords.remove(tx, "memories", list(rows))
-    sessions.remove_summaries(tx, app_id)
-    notes_rows.remove_all(tx, app_id)
+    touched = _drop_turns(tx, messages.of_app(tx, app_id)).difference(rows)
     notes_rows.purge_all(tx, app_id)
+    passages.drop_app(tx, app_id)
     apps.remove(tx, app_id)
     # Only what other apps hold is left now.
     left = lists.sent_to_models(tx, {i for ids in shown for i in ids})
@@ -215,7 +212,6 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     if others:
         touched |= strip_cues(tx, others[0], facts)
     history.remove_app(tx, app_id)
-    embeddings.remove_unused(tx, list(rows.values()))
     request_scrub(tx)
     return len(rows), {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
 

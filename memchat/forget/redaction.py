@@ -19,7 +19,7 @@ from memchat.facts.fact import search_text
 from memchat.facts.history import Cause
 from memchat.language import numbers, text
 from memchat.language import sentences as stored_quotes
-from memchat.search import embeddings, receipts
+from memchat.search import embeddings, passages, receipts
 from memchat.search.embed import shortened
 from memchat.types import Event, Evidence, Memory, Message
 
@@ -52,7 +52,6 @@ class Traces:
 
     memory: Memory
     app_id: int
-    text_hash: str
     events: Sequence[Event]
     proofs: Sequence[Evidence]
 
@@ -77,7 +76,7 @@ def traces_of(tx: Connection, chosen: Iterable[Memory]) -> list[Traces]:
     events = history.events_of_memories(tx, there)
     proofs = history.evidence_of_memories(tx, there)
     return [
-        Traces(memory, *homes[i], events.get(i, []), proofs.get(i, []))
+        Traces(memory, homes[i], events.get(i, []), proofs.get(i, []))
         for i, memory in there.items()
     ]
 
@@ -269,7 +268,7 @@ def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
 def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
     """Delete the vectors of these turns as search queries."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
-    embeddings.remove_unused(tx, hashes)
+    passages.remove_unused(tx, hashes)
 
 
 def is_blanked(text: str) -> bool:
@@ -303,11 +302,9 @@ def reindex(
         memory = memories.get(tx, [app_id], memory_id)
         if memory is None:
             continue  # it is hidden, and its purge is queued
-        old = memories.hash_of(tx, memory_id)
         words = present_search_text(ctx, memory, app_id, without=without)
         changes.reindex(tx, memory_id, app_id, words, cause)
         if records.get(tx, "service_id") is not None:
             jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)
-        embeddings.remove_unused(tx, [old])
         scopes.add(app_id)
     return scopes

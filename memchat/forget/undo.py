@@ -362,7 +362,8 @@ def take_back(
     ids = [turn.id for turn in turns]
     proved = history.proved_memories(ctx.tx, ids)
     unread = sessions.heirs_of_unread(ctx.tx, ids)
-    search_turns.rewrite(ctx, sessions.take_place(ctx.tx, ids))
+    for session_id in sessions.take_place(ctx.tx, ids):
+        search_turns.write(ctx, session_id)
     for session_id, first in unread.items():
         _have_read(ctx, session_id, first)
     if keep_memories:

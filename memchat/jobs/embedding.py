@@ -1,16 +1,8 @@
-"""Embedding jobs, run in batches: about a hundred texts of facts or notes, or a few conversations.
+"""Embedding jobs, run in batches of about a hundred texts, of facts, conversations or notes alike.
 
-Each step of the pipeline writes the finished batches and claims the next jobs in one transaction.
-
-Vectors for all that has none: what was kept before there was a service, or while it was away.
-
-It goes through the queue like all other work, so workers may help, a killed run goes on where it
-was, and what fails has its reason there.
-
-Which failures of the embedding service are new: an outage is logged once, however many notes
-wait for its end.
-
-Recording why a job failed.
+Each step of the pipeline writes the finished batches and claims the next jobs in one transaction. A
+backfill queues all that lacks a vector and goes through the same queue, so that workers may help, a
+killed run goes on where it was, and what fails has its reason there.
 """
 
 from __future__ import annotations
@@ -23,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, get_args
 
 from sqlalchemy import Connection
 
@@ -33,13 +25,11 @@ from memchat.db.apps import WHOLE_STORE, Context
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import MemChatError, ProviderError, origin
-from memchat.facts import changes
-from memchat.facts.history import Cause
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.notes.index import Cutter, fit
 from memchat.providers.errors import plugin_errors
 from memchat.providers.litellm_setup import PauseRequested
-from memchat.search import embeddings, services, turns, unembedded
+from memchat.search import passages, services, turns
 from memchat.search.batches import (
     BatchSplitter,
     EmbeddingAnswer,
@@ -49,6 +39,7 @@ from memchat.search.batches import (
     requested_pause,
 )
 from memchat.search.embed import EmbeddingSpace
+from memchat.search.passages import JobKind
 from memchat.types import Job, OnProgress, Progress, Usage
 
 if TYPE_CHECKING:
@@ -93,12 +84,11 @@ def fail_job(
 
 log = logging.getLogger(__name__)
 
-Kind = Literal["embed", "index", "note"]
-EMBEDDING_KINDS: tuple[Kind, ...] = ("embed", "index", "note")
+EMBEDDING_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 BATCH = 100
 """Texts in one batch."""
 CONVERSATIONS = 5
-"""Conversations in one batch; each has some dozens of texts."""
+"""Conversations claimed for one batch; each has some dozens of texts."""
 PAUSES = 4
 LONGEST_PAUSE = 120.0
 """Seconds; ``PAUSES`` of them in a row end before the lease of the jobs does."""
@@ -151,7 +141,7 @@ class EmbeddingRun:
     settings: Settings
     clock: Callable[[], datetime]
     space: EmbeddingSpace
-    kind: Kind
+    kind: JobKind
     batch: int = BATCH
     on_progress: Callable[[EmbeddingResult], None] = lambda _: None
     """Called after each batch, in the thread that wrote it."""
@@ -247,44 +237,34 @@ class EmbeddingRun:
         if not claims:
             return []
         targets = [claimed.target_id for claimed in claims]
-        zone, service_id = self.settings.zone, self.space.service_id
-        if self.kind == "embed":
-            missing = embeddings.missing(tx, service_id, targets)
-            lacking = {target: {key: text} for target, _, text, key in missing}
-        elif self.kind == "note":
-            lacking = {target: self._lacking_of_note(tx, target) for target in targets}
-        else:
-            lacking = {target: turns.lacking(tx, target, zone, service_id) for target in targets}
+        if self.kind == "note":
+            self._fit_notes(tx, targets)
+        if self.kind == "index":
+            ctx = Context(tx, WHOLE_STORE, self.clock(), self.settings.zone)
+            for session_id in turns.unwritten(tx, targets):
+                turns.write(ctx, session_id)
+        lacking = passages.lacking(tx, self.space.service_id, self.kind, targets)
         alone = claims[0].attempt > jobs.FULL_TRIES
         more = alone or len(claims) == asked
-        batches = []
-        for some in self._cut(claims, lacking):
-            theirs = {c.target_id: lacking[c.target_id] for c in some if c.target_id in lacking}
-            batches.append(EmbeddingBatch(some, theirs, more, alone))
-        return batches
-
-    def _cut(
-        self, claims: Sequence[Claim], lacking: Mapping[int, Mapping[str, str]]
-    ) -> list[list[Claim]]:
-        """The claims in batches: of so many jobs, for notes of so many texts."""
-        cut: list[list[Claim]] = []
+        batches: list[EmbeddingBatch] = []
         room = 0
         for claimed in claims:
-            size = len(lacking.get(claimed.target_id, ())) if self.kind == "note" else 1
-            if not cut or size > room:
-                cut.append([])
-                room = self._size
-            cut[-1].append(claimed)
-            room -= size
-        return cut
+            texts = lacking.get(claimed.target_id, {})
+            if not batches or len(texts) > room:
+                batches.append(EmbeddingBatch([], {}, more, alone))
+                room = self.batch
+            batches[-1].claims.append(claimed)
+            batches[-1].lacking[claimed.target_id] = texts
+            room -= max(1, len(texts))
+        return batches
 
-    def _lacking_of_note(self, tx: Connection, note_id: int) -> dict[str, str]:
-        """The texts of a note without a vector, cut anew where the model cannot read one whole."""
-        if chunks.lacking(tx, note_id, self.space.service_id):
+    def _fit_notes(self, tx: Connection, note_ids: Sequence[int]) -> None:
+        """Cut notes anew of which the model cannot read a chunk whole."""
+        cutter = Cutter(self.space.embedder)
+        for note_id in passages.lacking(tx, self.space.service_id, "note", note_ids):
             # A tokenizer that cannot be read fails the texts too, when they are sent.
             with suppress(MemChatError):
-                fit(tx, note_id, Cutter(self.space.embedder), self.clock())
-        return chunks.lacking(tx, note_id, self.space.service_id)
+                fit(tx, note_id, cutter, self.clock())
 
     def _write(
         self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer
@@ -299,14 +279,8 @@ class EmbeddingRun:
         bad = [c for c in batch.claims if c.target_id in faults]
         done = jobs.finish_all(tx, good, now)
         bad = jobs.still_held(tx, bad)
-        if self.kind == "embed":
-            self._write_facts(tx, done, answer.vectors, now)
-        elif self.kind == "note":
-            self._write_notes(tx, done, bad, answer.vectors, now)
-        else:
-            ctx = Context(tx, WHOLE_STORE, now, self.settings.zone)
-            for claimed in [*done, *bad]:
-                turns.write(ctx, claimed.target_id, self.space.service_id, answer.vectors)
+        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
+        self._keep(tx, done, {k: answer.vectors[k] for k in keys if k in answer.vectors}, now)
         reasons: dict[str, tuple[MemChatError, list[int]]] = {}
         for claimed in bad:
             if isinstance(faults[claimed.target_id], PauseRequested):
@@ -317,7 +291,6 @@ class EmbeddingRun:
         for error, ids in reasons.values():
             log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), error)
         self._record_usage(tx, batch, answer, now)
-        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
         faulty = sum(key in answer.faults for key in keys)
         result = EmbeddingResult([c.id for c in done], [c.id for c in bad], made, faulty)
@@ -326,46 +299,17 @@ class EmbeddingRun:
             result.reasons = {c.target_id: faults[c.target_id] for c in bad}
         return result
 
-    def _write_facts(
+    def _keep(
         self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
     ) -> None:
-        service_id = self.space.service_id
-        in_use = services.in_use(tx)
-        missing = embeddings.missing(
-            tx, in_use or service_id, [claimed.target_id for claimed in done]
-        )
-        made = {key: vectors[key] for _, _, _, key in missing if key in vectors}
-        if in_use != service_id:
-            made = {}  # the service was changed or removed in the meantime
-        embeddings.put(tx, service_id, made.items(), now)
-        changed = {memory_id for memory_id, _, _, key in missing if key not in made}
-        # Also those whose text had a vector already: their shard does not have it yet.
-        written = [c.target_id for c in done if c.target_id not in changed]
-        changes.mark_embedded(tx, written, Cause(now, "system"))
-        for memory_id, app_id, _, _ in missing:
-            if memory_id in changed:
-                # Its text or the service in use changed while it was embedded.
-                jobs.enqueue(tx, "embed", app_id, memory_id, now)
-
-    def _write_notes(
-        self,
-        tx: Connection,
-        done: Sequence[Claim],
-        bad: Sequence[Claim],
-        vectors: Mapping[str, Vectors],
-        now: datetime,
-    ) -> None:
-        """Of notes that failed too, what was made of them is kept."""
-        service_id = self.space.service_id
-        in_use = services.in_use(tx)
-        for claimed in [*done, *bad]:
-            lacking = chunks.lacking(tx, claimed.target_id, in_use or service_id)
-            # Where the service was changed or removed while they were made, they are the old one's.
-            made = lacking.keys() & vectors.keys() if in_use == service_id else set()
-            embeddings.put(tx, service_id, [(key, vectors[key]) for key in sorted(made)], now)
-            chunks.record_change(tx, claimed.app_id, claimed.target_id)
-            if claimed in done and lacking.keys() - made:
-                jobs.enqueue(tx, "note", claimed.app_id, claimed.target_id, now)
+        """Store the vectors, also those of texts whose job failed by another one. What is done and
+        lacks one still is queued again: a text, or the service in use, was changed meanwhile."""
+        service_id, in_use = self.space.service_id, services.in_use(tx)
+        if in_use == service_id:
+            passages.keep_vectors(tx, service_id, vectors, now)
+        targets = {claimed.target_id: claimed.app_id for claimed in done}
+        for target in passages.lacking(tx, in_use or service_id, self.kind, targets):
+            jobs.enqueue(tx, self.kind, targets[target], target, now)
 
     def _record_usage(
         self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
@@ -460,7 +404,7 @@ class Backfill:
     settings: Settings
     clock: Callable[[], datetime]
     space: EmbeddingSpace
-    claims: Callable[[Kind, datetime], ClaimJobs]
+    claims: Callable[[JobKind, datetime], ClaimJobs]
     """Gives a function that claims jobs of a kind that were due by a time."""
     wait: Callable[[float], bool]
     """Waits a number of seconds; true where the wait was interrupted."""
@@ -469,9 +413,9 @@ class Backfill:
         """Embed every text without a vector, by ``batch`` texts; each is tried once."""
         began, started = self.clock(), time.monotonic()
         with self.database.write() as tx:
-            total = unembedded.count(tx, self.space.service_id)
+            total = passages.count_lacking(tx, self.space.service_id)
             if total:
-                unembedded.enqueue_all(tx, self.space.service_id, began)
+                passages.queue_lacking(tx, self.space.service_id, began)
         runs: list[EmbeddingResult] = []
 
         def report(*now: EmbeddingResult) -> None:
@@ -494,7 +438,7 @@ class Backfill:
             if found.down is not None:
                 break
         with self.database.read() as tx:
-            left = unembedded.count(tx, self.space.service_id)
+            left = passages.count_lacking(tx, self.space.service_id)
             failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
         # A text counts wherever it occurs, though it is embedded once.
         done, down = max(0, total - left), runs[-1].down

@@ -44,7 +44,6 @@ from memchat.jobs.embedding import (
     EmbeddingResult,
     EmbeddingRun,
     FailureNews,
-    Kind,
     fail_job,
 )
 from memchat.jobs.session_end import close_session, is_abandoned
@@ -52,6 +51,7 @@ from memchat.learn.learner import Learner
 from memchat.learn.second_look import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search.embed import EmbeddingSpace
+from memchat.search.passages import JobKind
 from memchat.types import Job, Learned, OnProgress
 
 
@@ -204,7 +204,7 @@ class Worker:
             raise ConfigError(f"there is nothing to make vectors with: {reason}")
         self._release_dead_workers()
 
-        def claims(kind: Kind, due_by: datetime) -> ClaimJobs:
+        def claims(kind: JobKind, due_by: datetime) -> ClaimJobs:
             return lambda tx, limit, size: self._claim_in(tx, kind, limit, size, due_by=due_by)
 
         wait = self.stopping.wait
@@ -389,7 +389,7 @@ class Worker:
 
     def _embed(
         self,
-        kind: Kind,
+        kind: JobKind,
         done: JobsDone,
         user: str | None,
         target_id: int | None,

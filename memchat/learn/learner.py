@@ -55,7 +55,7 @@ from memchat.learn.session_reading import (
 from memchat.learn.verdict import KnownFact, Verdict
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.search import embeddings, services, turns
+from memchat.search import passages, services, turns
 from memchat.search.embed import EmbeddingSpace
 from memchat.types import Change, Learned, OnProgress, Progress, Scope, Session
 
@@ -104,21 +104,19 @@ class FactVectors:
         that wrote them; those that are missing are made by jobs."""
         service_id = self.space.service_id if self.space is not None else None
         session_id = self.reading.session.id
-        turns.write(ctx, session_id, service_id, self.vectors)
+        made = (service_id, self.vectors) if service_id is not None else None
+        turns.write(ctx, session_id, made)
         if service_id is None:
             return
-        embeddings.put(ctx.tx, service_id, self.vectors.items(), ctx.now)
-        # Vectors of facts that were known already, or refused, belong to no row.
-        embeddings.remove_unused(ctx.tx, list(self.vectors))
         # The service may have been changed meanwhile.
         in_use = services.in_use(ctx.tx) or service_id
-        queue_embedding(ctx, [row[0] for row in embeddings.missing(ctx.tx, in_use, written)])
+        queue_embedding(ctx, passages.lacking(ctx.tx, in_use, "embed", written))
 
     def _nearest(
         self, tx: Connection, own: int | None, fact: Fact
     ) -> tuple[tuple[int, float], ...]:
         """The nearest memories in use; replaced values are in the index too."""
-        vector = self.vectors.get(memories.text_hash(fact.search_text))
+        vector = self.vectors.get(passages.text_hash(fact.search_text))
         if self.space is None or own is None or vector is None:
             return ()
         found = self.space.index.search(tx, [own], vector, 4 * NEAREST_FACTS)
@@ -263,7 +261,7 @@ class Learner:
         refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
         add_refusals(ctx, reading, refused, altered=altered)
         if (in_use := services.in_use(tx)) is not None:
-            queue_embedding(ctx, [row[0] for row in embeddings.missing(tx, in_use, done.written)])
+            queue_embedding(ctx, passages.lacking(tx, in_use, "embed", done.written))
         return [*changes, *done.changes]
 
     @staticmethod

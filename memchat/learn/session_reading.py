@@ -422,7 +422,7 @@ class SessionReading:
         """Memory ids with their scores, best first. By meaning and by words: a long message that
         says one short thing among others is near to none, and still names what it changes."""
         terms = keywords.query_terms(words)
-        bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_SEARCHED))
+        bm25 = dict(keywords.matches(tx, "fact", ids, terms).best(_SEARCHED))
         best = max(bm25.values(), default=0.0)
         cosine: dict[int, float] = {}
         if space is not None and vector is not None:
@@ -477,7 +477,7 @@ def _is_pasted(tx: Connection, app_id: int, message: str, proof: Proof) -> bool:
     said, quote = fold(message), trim(fold(proof.quote).text)
     here = said.text.find(quote, bisect_left(said.offsets, proof.start))
     words = keywords.query_terms(proof.quote)
-    for row in keywords.note_texts(tx, keywords.rows_holding_all(tx, "chunks", [app_id], words)):
+    for row in keywords.note_texts(tx, keywords.rows_holding_all(tx, "chunk", [app_id], words)):
         written = fold(row[2]).text
         for there in _places(quote, written) if here >= 0 else ():
             run = _same_around(said.text, here, written, there, len(quote))

@@ -3,18 +3,16 @@ an offset on."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, literal, select
+from sqlalchemy import Connection, func, select
 
 from memchat.db import database
 from memchat.db.schema import chunks, sources, utc_text
-from memchat.db.schema import embeddings as vectors
-from memchat.search import embeddings, keywords
+from memchat.search import passages
+from memchat.search.passages import Passage
 
 _c, _s = chunks.c, sources.c
 _IN = "IN (SELECT value FROM json_each(?))"
@@ -26,16 +24,6 @@ _INSERT = """
         tokens, masked, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
-
-
-_embedded = select(vectors.c.hash).where(
-    vectors.c.hash == _c.hash, vectors.c.service_id == bindparam("service_id")
-)
-_lacking = (
-    select(_c.hash, embedded_text)
-    .join(sources, _s.id == _c.source_id)
-    .where(_c.source_id == bindparam("note_id"), ~_embedded.exists())
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,55 +61,34 @@ def replace(tx: Connection, note: NoteOf, parts: Sequence[NewChunk], now: dateti
     if pair_id is None and parent_id is None:
         sql = "SELECT pair_id, parent_id FROM chunks WHERE source_id = ? LIMIT 1"
         pair_id, parent_id = (database.rows(tx, sql, note.id) or [(None, None)])[0]
-    before = remove(tx, note)
+    before = remove(tx, note.id)
     ids = []
     for position, part in enumerate(parts):
         said = note.content[part.offset : part.offset + part.size]
-        hashed = text_hash(said if part.masked is None else part.masked)
+        hashed = passages.text_hash(said if part.masked is None else part.masked)
         values = (hashed, note.type, note.id, pair_id, parent_id, part.offset, part.size)
         more = (position, part.tokens, part.masked, utc_text(now))
         (row,) = database.rows(tx, _INSERT, *values, *more)
         ids.append(int(row[0]))
-        keywords.write(tx, "chunks", ids[-1], note.app_id, keyword_text(note.title, said))
+        put_passage(tx, note, ids[-1], said, hashed)
         if hashed in counts:
             sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE id = ?"
             database.rows(tx, sql, *counts[hashed], ids[-1])
-    keywords.record(tx, note.app_id, "chunks", ids)
-    embeddings.remove_unused(tx, before)
+    passages.remove_unused(tx, before)
     return ids
 
 
-def remove(tx: Connection, note: NoteOf) -> list[str]:
-    """Delete the chunks of a note with their keyword rows; returns their hashes. Their vectors go
-    with ``embeddings.remove_unused``."""
-    rows = database.rows(tx, "DELETE FROM chunks WHERE source_id = ? RETURNING id, hash", note.id)
-    ids = [row[0] for row in rows]
-    keywords.remove(tx, "chunks", ids)
-    keywords.record(tx, note.app_id, "chunks", ids)
-    return [row[1] for row in rows]
+def remove(tx: Connection, note_id: int) -> list[str]:
+    """Delete the chunks of a note with their passages; returns their hashes. Their vectors go with
+    ``passages.remove_unused``."""
+    rows = database.rows(tx, "DELETE FROM chunks WHERE source_id = ? RETURNING id", note_id)
+    return passages.take(tx, "chunk", [row[0] for row in rows])
 
 
-def text_hash(text: str) -> str:
-    """The key of a text's vector: equal texts are embedded once."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def keyword_text(title: str | None, content: str) -> str:
-    """The words by which a chunk is found: its own, and those of its note's title."""
-    return f"{title or ''}\n{content}"
-
-
-def keyword_texts() -> Select[Any]:
-    """A query for id, scope row and words of every chunk."""
-    words = func.coalesce(_s.title, "").concat("\n").concat(_part)
-    columns = (_c.id, _s.app_id, words.label("words"), literal(False).label("reply"))
-    return select(*columns).join(sources, _s.id == _c.source_id)
-
-
-def lacking(tx: Connection, note_id: int, service_id: int) -> dict[str, str]:
-    """The texts of a note that have no vector of a service, by hash."""
-    found = tx.execute(_lacking, {"note_id": note_id, "service_id": service_id})
-    return {row[0]: row[1] for row in found}
+def put_passage(tx: Connection, note: NoteOf, chunk_id: int, said: str, hashed: str) -> None:
+    """Have search find a part of a note, by its words and those of the note's title."""
+    words = f"{note.title or ''}\n{said}"
+    passages.put(tx, Passage("chunk", chunk_id, note.app_id, words, hash=hashed))
 
 
 def texts(tx: Connection, note_id: int) -> list[str]:
@@ -146,12 +113,6 @@ def parts(tx: Connection, note_id: int) -> list[NewChunk]:
     """The chunks of a note as they were given to ``replace``."""
     sql = 'SELECT "offset", size, tokens, masked FROM chunks WHERE source_id = ? ORDER BY position'
     return [NewChunk(*row) for row in database.rows(tx, sql, note_id)]
-
-
-def record_change(tx: Connection, app_id: int, note_id: int) -> None:
-    """Note that chunks of a note have their vectors now, so that an index reads them again."""
-    rows = database.rows(tx, "SELECT id FROM chunks WHERE source_id = ?", note_id)
-    keywords.record(tx, app_id, "chunks", [row[0] for row in rows])
 
 
 def set_counts(tx: Connection, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:

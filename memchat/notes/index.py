@@ -1,16 +1,13 @@
-"""Writing a note: its row, its chunks and their keyword rows in one transaction; vectors follow
-through the queue, and only for chunks whose text is new.
-
-Cutting notes again whose chunks an embedding model cannot read whole.
-
-Repairing notes whose chunks do not fit their texts: they are cut anew from the text.
+"""Cutting notes into chunks for an embedding model, and writing them with their passages in one
+transaction. Vectors follow through the queue, and only for chunks whose text is new. Where a model
+that is to be used cannot read a chunk whole, its note is cut again.
 """
 
 from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -18,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.db import apps, jobs
+from memchat.db import jobs
 from memchat.db.apps import Context
 from memchat.db.database import Database
 from memchat.errors import MemChatError
@@ -35,9 +32,9 @@ from memchat.notes.chunking import (
 from memchat.notes.chunking import chunks as cut
 from memchat.notes.chunks import NewChunk, NoteOf
 from memchat.providers import Embedder
-from memchat.search import embeddings, repair, services
+from memchat.search import passages, services
 from memchat.search.batches import embed_documents
-from memchat.types import NewNote, Note, counted
+from memchat.types import NewNote, Note
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -120,7 +117,7 @@ def write(ctx: Context, app_id: int, prepared: Prepared) -> tuple[int, bool]:
 def queue(tx: Connection, note_id: int, app_id: int, now: datetime) -> None:
     """Queue a note for its vectors, where any is lacking."""
     in_use = services.in_use(tx)
-    if in_use is None or chunks.lacking(tx, note_id, in_use):
+    if in_use is None or passages.lacking(tx, in_use, "note", [note_id]):
         jobs.enqueue(tx, "note", app_id, note_id, now)
 
 
@@ -159,21 +156,23 @@ class _Cut:
     vectors: Mapping[str, Vectors]
 
 
-def recut(tx: Connection, note_id: int, cutter: Cutter, now: datetime) -> bool:
-    """Cut a note anew, in the caller's transaction; whether it has other chunks now. Those with the
-    same text keep their vectors and their counts."""
+def recut(
+    tx: Connection, note_id: int, cutter: Cutter, now: datetime, *, damaged: bool = False
+) -> int | None:
+    """Cut a note anew, in the caller's transaction; its scope row where it has other chunks now, or
+    is ``damaged``. Chunks with the same text keep their vectors and their counts."""
     found = _read(tx, note_id)
     if found is None:
-        return False
+        return None
     note, app_id = found
     parts = cutter.parts(note.text, note.profile)
-    changed = parts != chunks.parts(tx, note_id)
+    changed = damaged or parts != chunks.parts(tx, note_id)
     if changed:
         chunks.replace(tx, rows.of(note, app_id), parts, now)
-    if cutter.model is not None:
+    if changed or cutter.model is not None:
         rows.size_for(tx, [note_id], cutter.model)
     queue(tx, note_id, app_id, now)
-    return changed
+    return app_id if changed else None
 
 
 def fit(tx: Connection, note_id: int, cutter: Cutter, now: datetime) -> None:
@@ -236,7 +235,7 @@ class NoteFitting:
     def _cut(self, note: Note, app_id: int) -> _Cut:
         parts = self._cutter.parts(note.text, note.profile)
         said = (part.masked or note.text[part.offset : part.offset + part.size] for part in parts)
-        texts = {chunks.text_hash(text): text for text in said}
+        texts = {passages.text_hash(text): text for text in said}
         return _Cut(note, app_id, parts, self._vectors(texts))
 
     def _vectors(self, texts: Mapping[str, str]) -> Mapping[str, Vectors]:
@@ -254,7 +253,7 @@ class NoteFitting:
         now, in_use = self._clock(), services.in_use(tx)
         chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts, now)
         if in_use is not None:
-            embeddings.put(tx, in_use, cut.vectors.items(), now)
+            passages.keep_vectors(tx, in_use, cut.vectors, now)
         queue(tx, cut.note.id, cut.app_id, now)
 
 
@@ -263,57 +262,3 @@ def _read(tx: Connection, note_id: int) -> tuple[Note, int] | None:
     app_id = rows.app_id_of(tx, note_id)
     note = None if app_id is None else rows.get(tx, [app_id], note_id)
     return None if app_id is None or note is None else (note, app_id)
-
-
-class NoteRepair:
-    """One round over the notes of a whole store."""
-
-    def __init__(
-        self,
-        database: Database,
-        clock: Callable[[], datetime],
-        drop_vectors: Callable[[Connection, Iterable[int]], None],
-        embedder: Callable[[], Embedder | None],
-    ) -> None:
-        """``drop_vectors`` takes the saved vectors of scope rows from memory and disk. ``embedder``
-        gives what chunks are cut for; it is called only if a note has to be cut."""
-        self._database = database
-        self._clock = clock
-        self._drop_vectors = drop_vectors
-        self._embedder = embedder
-
-    def run(self) -> list[str]:
-        """Repair what does not fit the texts; gives a line for each thing done."""
-        return [line for step in (self._strays, self._chunks) if (line := step())]
-
-    def _strays(self) -> str | None:
-        """Chunks of notes that are not there."""
-        with self._database.read() as tx:
-            stray = repair.chunks_without_note(tx)
-        if not stray:
-            return None
-        with self._database.write() as tx:
-            repair.remove_chunks(tx, stray)
-            self._drop_vectors(tx, apps.all_ids(tx))
-        return f"deleted {counted(len(stray), 'chunk')} of notes that are gone"
-
-    def _chunks(self) -> str | None:
-        with self._database.read() as tx:
-            wrong = repair.notes_with_wrong_chunks(tx)
-        if not wrong:
-            return None
-        cutter = Cutter(self._embedder())
-        for note_id in wrong:
-            with self._database.write() as tx:
-                self._cut_anew(tx, note_id, cutter)
-        return f"cut {counted(len(wrong), 'note')} anew, whose chunks did not fit the text"
-
-    def _cut_anew(self, tx: Connection, note_id: int, cutter: Cutter) -> None:
-        app_id, now = rows.app_id_of(tx, note_id), self._clock()
-        note = None if app_id is None else rows.get(tx, [app_id], note_id)
-        if app_id is None or note is None:
-            return  # it was deleted meanwhile
-        chunks.replace(tx, rows.of(note, app_id), cutter.parts(note.text, note.profile), now)
-        rows.size_for(tx, [note_id], cutter.model)
-        queue(tx, note_id, app_id, now)
-        self._drop_vectors(tx, [app_id])

@@ -1,13 +1,6 @@
-"""Notes: the rows of ``sources``, each a memo or document with its text.
-
-Figures about notes: how many there are, and how often their chunks were found and read.
-
-Notes that are files: their type is "file", and their external id is the path.
-
-Deleted notes that are not purged yet: the deletion can be undone.
-
-The rows of such a note are gone, so nothing lists, finds or reads it. The job that purges the note
-holds them, as JSON.
+"""Notes: the rows of ``sources``, each a memo or document with its text; a note that is a file has
+the type "file" and its path as external id. Of a deleted note whose deletion can be undone the rows
+are gone: the job that purges it holds them, as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +22,7 @@ from memchat.forget.tombstones import Mark
 from memchat.language.text import folded
 from memchat.notes import chunks
 from memchat.notes.chunks import NoteOf
-from memchat.search import embeddings, keywords, receipts
+from memchat.search import passages, receipts
 from memchat.types import NoteCounts, NoteUse
 from memchat.types.note import ExternalId, NewNote, Note, NoteHit
 
@@ -205,7 +198,7 @@ def take_out(tx: Connection, app_id: int, note: Note, now: datetime) -> list[str
     """Delete the rows of a note, its chunks, keyword rows and jobs; returns the hashes of the
     chunks. A tombstone stays, and so does what ``remove_traces`` deletes."""
     tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
-    gone = chunks.remove(tx, of(note, app_id))
+    gone = chunks.remove(tx, note.id)
     database.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
     database.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
     return gone
@@ -215,27 +208,13 @@ def remove_traces(tx: Connection, note_id: int, hashes: Sequence[str]) -> None:
     """Delete what is left of a deleted note: the vectors of its chunks that no other text has, and
     what receipts and prompts of chats hold of it."""
     remove_from_chats(tx, note_id)
-    embeddings.remove_unused(tx, hashes)
+    passages.remove_unused(tx, hashes)
 
 
 def remove_from_chats(tx: Connection, note_id: int) -> None:
     """Delete what receipts and prompts of chats hold of a note."""
     receipts.remove_prompts_with_items(tx, "note", [note_id])
     receipts.remove(tx, "note", [note_id])
-
-
-def remove_all(tx: Connection, app_id: int) -> None:
-    """Delete all notes of a scope row with their chunks, keyword rows and vectors; none leaves a
-    tombstone."""
-    sql = (
-        "DELETE FROM chunks WHERE source_id IN (SELECT id FROM sources WHERE app_id = ?)"
-        " RETURNING id, hash"
-    )
-    gone = database.rows(tx, sql, app_id)
-    keywords.remove(tx, "chunks", [row[0] for row in gone])
-    keywords.record(tx, app_id, "chunks", [row[0] for row in gone])
-    embeddings.remove_unused(tx, [row[1] for row in gone])
-    database.rows(tx, "DELETE FROM sources WHERE app_id = ?", app_id)
 
 
 def deleted_at(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> datetime | None:
@@ -308,10 +287,6 @@ _UNREAD = """
     GROUP BY s.id HAVING sum(c.read_count) = 0 AND matches > 0
     ORDER BY matches DESC, s.id LIMIT ?
 """
-_LACKING = """
-    SELECT count(*) FROM sources s JOIN chunks c ON c.source_id = s.id WHERE s.app_id = ?
-    AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.hash = c.hash AND e.service_id = ?)
-"""
 _QUEUE = """
     SELECT coalesce(sum(status < 0), 0), coalesce(sum(status > 0), 0) FROM jobs
     WHERE kind = 'note' AND app_id = ?
@@ -326,11 +301,6 @@ def by_type(tx: Connection, app_id: int) -> dict[str, NoteCounts]:
 def unread(tx: Connection, app_id: int, limit: int) -> list[NoteUse]:
     """The notes that were found and never read, those with the most matches first."""
     return [NoteUse(*row) for row in database.rows(tx, _UNREAD, app_id, limit)]
-
-
-def without_vector(tx: Connection, app_id: int, service_id: int) -> int:
-    """How many chunks of a scope row have no vector of a service."""
-    return int(database.rows(tx, _LACKING, app_id, service_id)[0][0])
 
 
 def queued(tx: Connection, app_id: int) -> tuple[int, int]:
@@ -386,12 +356,11 @@ def restore(tx: Connection, app_id: int, note_id: int) -> Note | None:
     if by_external_id(tx, app_id, row["type"], json.loads(row["external_id"])) is not None:
         return None
     database.insert(tx, "sources", **row)
+    back = NoteOf(note_id, app_id, row["type"], row["title"], row["content"])
     for part in held["chunks"]:
         database.insert(tx, "chunks", **{f'"{name}"': value for name, value in part.items()})
         said = row["content"][part["offset"] : part["offset"] + part["size"]]
-        words = chunks.keyword_text(row["title"], said)
-        keywords.write(tx, "chunks", part["id"], app_id, words)
-    keywords.record(tx, app_id, "chunks", [part["id"] for part in held["chunks"]])
+        chunks.put_passage(tx, back, part["id"], said, part["hash"])
     jobs.cancel(tx, KIND, [note_id])
     note = get(tx, [app_id], note_id)
     assert note is not None

@@ -67,7 +67,7 @@ def find(
             only = frozenset(rows.chunk_ids(search.tx, [own], wanted))
             search = replace(search, only=only)
         hits = _ranked(search, limit, min_score, with_text)
-        lacking = len(search.unembedded("chunks"))
+        lacking = len(search.unembedded("chunk"))
         degraded = search.question.degraded or search_ranking.reason(passages=lacking)
         return NotesFound(tuple(hits), degraded)
 
@@ -75,7 +75,7 @@ def find(
 def _ranked(
     search: ScoredSearch, limit: int, min_score: float | None, with_text: bool
 ) -> list[NoteHit]:
-    found = search.found("chunks", max(limit, CANDIDATES))
+    found = search.found("chunk", max(limit, CANDIDATES))
     scores: dict[int, dict[str, Any]] = {
         i: {
             "score": round(parts.score, 6),

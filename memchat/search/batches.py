@@ -1,12 +1,6 @@
-"""Sends batches of texts to a service, while earlier answers are written and new batches taken.
-
-Writing and taking are one transaction, in a thread of its own, so that the service waits for the
-store as little as possible; where it does wait, more batches are taken ahead and written together.
-A service on the network is sent several batches at once, as soon as it has answered once.
-
-Asking a service for vectors: a failing batch is split until the texts at fault stand alone.
-
-Threads that work in the background, one piece of work at a time each.
+"""Asking an embedding service for vectors in batches. A failing batch is split until the texts at
+fault stand alone. A service on the network is sent several batches at once, as soon as it has
+answered once; while it works, what has come back is written and the next batches are taken.
 """
 
 from __future__ import annotations
@@ -14,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future
+from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -249,7 +243,7 @@ class DaemonThreads:
 CALLS = 4
 """Concurrent calls to a service on the network; a model on this machine gets one at a time."""
 AHEAD = 8
-"""The most batches taken ahead, for a service that is quicker than the disk."""
+"""The most batches taken ahead, for a service with several calls at once."""
 
 
 class TextBatch(Protocol):
@@ -322,31 +316,28 @@ class Pipeline(Generic[B]):
         self._stock: deque[B] = deque()
         self._calls: deque[_Call[B]] = deque()
         self._finished: Finished[B] = []
-        self._writing: Future[list[B]] | None = None
         self._sent: set[str] = set()
         """The hashes of texts that were sent and are not written yet: none is sent twice."""
         self._ahead = 1
         self._answered = False
         self._more = True
-        self._wanted = 0
-        self._written: set[str] = set()
         self._retries = 0
         self._down: MemChatError | None = None
 
     def run(self) -> MemChatError | None:
         """Embed everything; gives the error that ended the run early, if one did."""
-        with (
-            DaemonThreads("memchat-store") as self._store,
-            DaemonThreads("memchat-embed", self._most, always_wait=False) as self._service,
-        ):
-            self._end(self._begin(1))
-            while self._stock:
-                while self._stock or self._calls or self._writing is not None:
-                    self._send()
-                    self._start_writing()
-                    self._wait()
-                self._end(self._begin(1 if self._down is None else 0))
-        return self._down
+        with DaemonThreads("memchat-embed", self._most, always_wait=False) as self._service:
+            while True:
+                self._send()
+                if not self._stock and 0 < len(self._calls) < self._concurrency():
+                    self._ahead = min(2 * self._ahead, AHEAD)  # the service waits for the store
+                if self._write():
+                    continue
+                if not self._calls:
+                    return self._down
+                wait_for([self._calls[0].future])
+                while self._calls and self._calls[0].future.done():
+                    self._finish_call()
 
     def _send(self) -> None:
         while self._stock and len(self._calls) < self._concurrency():
@@ -366,45 +357,21 @@ class Pipeline(Generic[B]):
     def _one_alone(self) -> bool:
         return any(call.batch.alone for call in self._calls)
 
-    def _start_writing(self) -> None:
-        waiting = not self._stock and len(self._calls) < self._concurrency()
-        if self._writing is not None:
-            if waiting:
-                self._ahead = min(2 * self._ahead, AHEAD)  # the service waits for the store
-            return
-        wanted = self._ahead - len(self._stock)
-        if not self._more or self._down is not None or self._one_alone():
+    def _write(self) -> bool:
+        """Write what has come back, and take the next batches; whether there were any."""
+        idle = not self._stock and not self._calls
+        wanted = self._ahead - len(self._stock) if self._more else int(idle)
+        if self._down is not None or self._one_alone():
             wanted = 0
-        if self._finished or wanted > 0:
-            self._writing = self._begin(max(0, wanted))
-
-    def _begin(self, wanted: int) -> Future[list[B]]:
+        if not self._finished and wanted <= 0:
+            return False
         finished, self._finished = self._finished, []
-        self._wanted = wanted
-        self._written = {key for _, answer in finished for key in answer.keys}
-        return self._store.begin(partial(self._write_and_take, finished, wanted))
-
-    def _end(self, writing: Future[list[B]]) -> None:
-        batches = writing.result()
-        self._sent -= self._written
-        if self._wanted:
-            self._more = bool(batches) and batches[-1].more
-        if self._down is None:
-            self._stock += batches
-
-    def _wait(self) -> None:
-        """Wait for the oldest call, or for what is being written."""
-        futures: list[Future[Any]] = []
-        if self._calls:
-            futures.append(self._calls[0].future)
-        if self._writing is not None:
-            futures.append(self._writing)
-        wait_for(futures, return_when=FIRST_COMPLETED)
-        if self._writing is not None and self._writing.done():
-            self._end(self._writing)
-            self._writing = None
-        while self._calls and self._calls[0].future.done():
-            self._finish_call()
+        taken = self._write_and_take(finished, max(0, wanted))
+        self._sent.difference_update(*(answer.keys for _, answer in finished))
+        if wanted > 0:
+            self._more = bool(taken) and taken[-1].more
+        self._stock += taken
+        return bool(taken)
 
     def _finish_call(self) -> None:
         call = self._calls[0]

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from memchat.db.database import Database
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
-from memchat.facts.memories import text_hash
 from memchat.search import embeddings
 from memchat.search.batches import checked_vectors, embed_documents, embed_queries, provider_errors
+from memchat.search.passages import text_hash
 from memchat.types import Usage, clean_text
 
 if TYPE_CHECKING:

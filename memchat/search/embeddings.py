@@ -9,22 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Connection, select
 
 from memchat.db import database
-from memchat.db.schema import (
-    chunks,
-    embeddings,
-    memories,
-    messages,
-    searched,
-    sessions,
-    sources,
-    utc_text,
-)
+from memchat.db.schema import embeddings, utc_text
 from memchat.search import services
+from memchat.search.keywords import KINDS, Kind, passage_id
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,43 +24,28 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-Kind = Literal["memories", "chunks"]
-
 _e = embeddings.c
-_m = memories.c
-_SEARCHED: dict[Kind, Select[Any]] = {
-    "memories": select(_m.id, _m.app_id, _m.text_hash.label("hash")).where(searched),
-    "chunks": select(chunks.c.id, sources.c.app_id, chunks.c.hash).join(
-        sources, sources.c.id == chunks.c.source_id
-    ),
-}
 _PUT = """
     INSERT INTO embeddings (hash, service_id, embedding, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT DO NOTHING
 """
-_OF_MEMORIES = """
-    SELECT m.id, e.embedding FROM memories m
-    LEFT JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
-    WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
+_OF_KIND = """
+    SELECT p.id >> 2, e.embedding FROM passages p
+    LEFT JOIN embeddings e ON e.hash = p.hash AND e.service_id = ?
+    WHERE p.searched AND p.hash IS NOT NULL AND
 """
-_UNUSED = """
-    NOT EXISTS (SELECT 1 FROM memories WHERE text_hash = embeddings.hash)
-    AND NOT EXISTS (SELECT 1 FROM messages WHERE text_hash = embeddings.hash)
-    AND NOT EXISTS (SELECT 1 FROM sessions WHERE summary_hash = embeddings.hash)
-    AND NOT EXISTS (SELECT 1 FROM chunks WHERE hash = embeddings.hash)
+_OF_TURNS = """
+    SELECT m.id, m.session_id, m.role = 'user', e.embedding
+    FROM passages p JOIN messages m ON m.id = p.id >> 2
+    LEFT JOIN embeddings e ON e.hash = p.hash AND e.service_id = ?
+    WHERE p.hash IS NOT NULL AND p.id & 3 = 1 AND
 """
-_REMOVE_UNUSED = f"""
-    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?)) AND {_UNUSED}
-"""
-_OF_CHUNKS = """
-    SELECT c.id, e.embedding FROM sources s JOIN chunks c ON c.source_id = s.id
-    LEFT JOIN embeddings e ON e.hash = c.hash AND e.service_id = ?
-"""
+_AMONG = "id IN (SELECT value FROM json_each(?))"
 
 
-class MemoryVectors(NamedTuple):
-    """The ids of memories that have a vector, the vectors, shape (n, dimensions), and the ids of
-    those that have none yet."""
+class OwnerVectors(NamedTuple):
+    """The owners of passages that have a vector, the vectors, shape (n, dimensions), and the
+    owners of those that have none yet."""
 
     ids: list[int]
     vectors: Vectors
@@ -110,28 +87,20 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
-def of_memories(
-    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
-) -> MemoryVectors:
-    """The searchable memories of a scope row, or only those of ``ids``, with their vectors."""
+def of_kind(
+    tx: Connection, service_id: int, kind: Kind, app_id: int, ids: Sequence[int] | None = None
+) -> OwnerVectors:
+    """The passages of a kind of a scope row, or only those of these owners, with their vectors."""
     if ids is None:
-        batches = database.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
-        return _held(batches)
-    among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
-    return _held([database.rows(tx, among, service_id, app_id, database.json_list(ids))])
+        which = f"{_OF_KIND} p.app_id = ? AND p.id & 3 = ?"
+        return _held(database.batches(tx, which, service_id, app_id, KINDS.index(kind)))
+    among = database.json_list(passage_id(kind, i) for i in ids)
+    return _held(
+        [database.rows(tx, f"{_OF_KIND} +p.app_id = ? AND p.{_AMONG}", service_id, app_id, among)]
+    )
 
 
-def of_chunks(
-    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
-) -> MemoryVectors:
-    """The chunks of a scope row's notes, or only those of ``ids``, with their vectors."""
-    if ids is None:
-        return _held(database.batches(tx, f"{_OF_CHUNKS} WHERE s.app_id = ?", service_id, app_id))
-    among = f"{_OF_CHUNKS} WHERE +s.app_id = ? AND c.id IN (SELECT value FROM json_each(?))"
-    return _held([database.rows(tx, among, service_id, app_id, database.json_list(ids))])
-
-
-def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> MemoryVectors:
+def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> OwnerVectors:
     """The rows as one matrix, converted in parts so that they are not all in memory twice."""
     import numpy as np
 
@@ -147,102 +116,27 @@ def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> MemoryVector
             part = np.frombuffer(b"".join(blob for _, blob in made), "<f4")
             parts.append(part.reshape(len(made), -1))
     if len(parts) == 1:
-        return MemoryVectors(ids, parts[0], waiting)
+        return OwnerVectors(ids, parts[0], waiting)
     every = np.empty((len(ids), parts[0].shape[1] if parts else 0), np.float32)
     filled = len(ids)
     while parts:  # each part goes as soon as it is copied
         part = parts.pop()
         every[filled - len(part) : filled] = part
         filled -= len(part)
-    return MemoryVectors(ids, every, waiting)
+    return OwnerVectors(ids, every, waiting)
 
 
 def of_turns(
     tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
 ) -> list[tuple[int, int, bool, bytes | None]]:
-    """(id, session id, whether the user said it, vector or None) of a scope row's indexed messages,
-    in the order they were said. With ``ids`` only those of the conversations that contain these."""
-    m = messages.c
-    query = (
-        select(m.id, m.session_id, m.role == "user", _e.embedding)
-        .join(sessions, sessions.c.id == m.session_id)
-        .outerjoin(embeddings, and_(_e.hash == m.text_hash, _e.service_id == service_id))
-        .where(sessions.c.app_id == app_id, m.text_hash.is_not(None))
-        .order_by(m.session_id, m.id)
-    )
-    if ids is not None:
-        said = messages.alias().c
-        theirs = select(said.session_id).where(said.id.in_(database.id_list(ids)))
-        query = query.where(m.session_id.in_(theirs))
-    return [(row[0], row[1], bool(row[2]), row[3]) for row in tx.execute(query)]
-
-
-def of_summaries(
-    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
-) -> tuple[list[int], Vectors]:
-    """Ids of a scope row's conversations, or of ``ids`` among them, and their summaries'
-    vectors."""
-    import numpy as np
-
-    s = sessions.c
-    query = (
-        select(s.id, _e.embedding)
-        .join(embeddings, and_(_e.hash == s.summary_hash, _e.service_id == service_id))
-        .where(s.app_id == app_id)
-    )
-    if ids is not None:
-        query = query.where(s.id.in_(ids))
-    rows = tx.execute(query).all()
-    matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
-    return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
-
-
-def coverage(
-    tx: Connection, service_id: int, kind: Kind = "memories"
-) -> list[tuple[int, int, int]]:
-    """(app id, number of searchable memories or of chunks, number with a vector) of every scope
-    row, the largest first."""
-    rows = _SEARCHED[kind].subquery()
-    embedded = func.count(_e.hash)
-    query = (
-        select(rows.c.app_id, func.count(), embedded)
-        .outerjoin(embeddings, and_(_e.hash == rows.c.hash, _e.service_id == service_id))
-        .group_by(rows.c.app_id)
-        .order_by(embedded.desc(), rows.c.app_id)
-    )
-    return [(row[0], row[1], row[2]) for row in tx.execute(query)]
-
-
-def embedded_ids(tx: Connection, service_id: int, app_id: int, kind: Kind = "memories") -> set[int]:
-    """The ids of a scope row's searchable memories, or of its chunks, that have a vector."""
-    rows = _SEARCHED[kind].subquery()
-    query = (
-        select(rows.c.id)
-        .join(embeddings, and_(_e.hash == rows.c.hash, _e.service_id == service_id))
-        .where(rows.c.app_id == app_id)
-    )
-    return set(tx.execute(query).scalars())
-
-
-def missing(
-    tx: Connection, service_id: int, memory_ids: Sequence[int]
-) -> list[tuple[int, int, str, str]]:
-    """(id, app id, search text, text hash) of those of these memories that have no vector yet."""
-    query = (
-        select(_m.id, _m.app_id, _m.search_text, _m.text_hash)
-        .outerjoin(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(_m.id.in_(memory_ids), _e.hash.is_(None))
-    )
-    return [(row[0], row[1], row[2], row[3]) for row in tx.execute(query)]
-
-
-def unused_hashes(tx: Connection) -> list[str]:
-    """The hashes of vectors that no fact, message, summary or chunk has."""
-    sql = f"SELECT DISTINCT hash FROM embeddings WHERE {_UNUSED}"
-    return [row[0] for row in database.rows(tx, sql)]
-
-
-def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
-    """Delete the vectors of these hashes, of every service, unless a text still has the hash."""
-    if hashes:
-        database.rows(tx, _REMOVE_UNUSED, database.json_list(hashes))
+    """(id, session id, whether the user said it, vector or None) of a scope row's turns, in the
+    order they were said. With ``ids`` only those of the conversations that contain these."""
+    order = "ORDER BY m.session_id, m.id"
+    if ids is None:
+        rows = database.rows(tx, f"{_OF_TURNS} p.app_id = ? {order}", service_id, app_id)
+    else:
+        said = f"SELECT session_id FROM messages WHERE {_AMONG}"
+        asked = f"SELECT id << 2 | 1 FROM messages WHERE session_id IN ({said})"
+        which = f"{_OF_TURNS} +p.app_id = ? AND p.id IN ({asked}) {order}"
+        rows = database.rows(tx, which, service_id, app_id, database.json_list(ids))
+    return [(row[0], row[1], bool(row[2]), row[3]) for row in rows]

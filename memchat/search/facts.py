@@ -105,7 +105,7 @@ class FactSearch:
         if self.tags:
             search = replace(search, only=self._tagged())
         over = lists.expired_ids(self.tx, ids, self.today)
-        found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
+        found = search.found("fact", max(CANDIDATES, limit), frozenset(over))
         sure = {i: parts for i, parts in found.items() if parts.confident}
         facts = self._ranked(sure)
         if len(facts) < least:

@@ -5,11 +5,8 @@ within the scope. A row is treated as the set of its words: short texts hold mos
 word counts and row lengths would cost more to read than everything else. Scripts without spaces
 between words are indexed as overlapping pairs of characters.
 
-Texts that may mention a fact and that the keyword index does not hold, or only in part.
-
-Which messages, summaries and chunks changed, so that an index reads them again. Ids only.
-
-Changes of memories are in ``events``.
+The texts that may mention a fact and that the index does not hold, or only in part, are read here
+as well.
 """
 
 from __future__ import annotations
@@ -24,26 +21,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection
 
 from memchat.db import database
-from memchat.db.schema import changes
 from memchat.language.text import folded
 
-Kind = Literal["memories", "messages", "sessions", "chunks"]
+Kind = Literal["fact", "turn", "summary", "chunk"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Hit = tuple[int, float]
 """A row's id and its score."""
 CONTEXT_WEIGHT = 0.44
 """The weight of a word in a neighbouring message; in the message itself it is 1."""
-_COLUMNS: dict[Kind, tuple[str, ...]] = {
-    "memories": ("",),
-    "messages": ("text:", "context:"),
-    "sessions": ("",),
-    "chunks": ("",),
-}
-"""The columns that hold a row's own words, and for messages those of its neighbours."""
+_MARKS = "qtsn"
+"""A consonant for each kind in the prefix of its words, which the stemmer leaves alone."""
+_REPLY = "r"
 
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -74,15 +67,6 @@ _STOP_WORDS = """
     el los las una y es yo mi mis que como
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-
-
-@dataclass(frozen=True, slots=True)
-class KeywordText:
-    """The scope and text that a keyword row has to hold, without its neighbours' words."""
-
-    app_id: int
-    text: str
-    reply: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +133,14 @@ def matches(
     """
     if not words or not app_ids:
         return Matches(words)
-    names = [_scope(app_id, reply) for app_id in app_ids for reply in (False, True)[: 1 + replies]]
+    names = _prefixes(kind, app_ids, replies=replies)
+    # Only turns have a context.
+    columns = ("text:", "context:") if kind == "turn" else ("",)
     held: dict[int, int] = {}
     count = [0] * len(words)
     for k, word in enumerate(words):
         any_of = " OR ".join(f'"{name}{_coded(word)}"' for name in names)
-        found = [_rows(tx, kind, f"{column}({any_of})") for column in _COLUMNS[kind]]
+        found = [_rows(tx, f"{column}({any_of})") for column in columns]
         count[k] = len(set(chain.from_iterable(found)))
         for place, rows in enumerate(found):
             bit = 1 << k + place * len(words)
@@ -178,10 +164,9 @@ def rows_holding_all(
     terms = [term for word in words for term in query_terms(word)]
     if not terms or not app_ids:
         return set()
-    names = [_scope(app_id, reply) for app_id in app_ids for reply in (False, True)]
+    names = _prefixes(kind, app_ids, replies=kind == "turn")
     each = (" OR ".join(f'"{name}{_coded(term)}"' for name in names) for term in terms)
-    column = _COLUMNS[kind][0]
-    return set(_rows(tx, kind, " AND ".join(f"{column}({any_of})" for any_of in each)))
+    return set(_rows(tx, " AND ".join(f"text:({any_of})" for any_of in each)))
 
 
 def is_held_by_more(
@@ -190,10 +175,11 @@ def is_held_by_more(
     """Whether more than ``most`` rows of some scopes hold a word. Stops reading once that is
     known."""
     terms = query_terms(word)
-    any_of = " OR ".join(f'"{_scope(i)}{_coded(term)}"' for i in app_ids for term in terms)
+    names = _prefixes(kind, app_ids)
+    any_of = " OR ".join(f'"{name}{_coded(term)}"' for name in names for term in terms)
     if not any_of:
         return False
-    found = f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? LIMIT ?"
+    found = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? LIMIT ?"
     return int(database.rows(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
 
 
@@ -203,15 +189,16 @@ def stems(words: Iterable[str]) -> dict[str, str]:
     with closing(sqlite3.connect(":memory:")) as memory:
         memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
         memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
-        rows = ((n, f"{_scope(0)}{_coded(word)}") for n, word in enumerate(listed))
+        rows = ((n, f"{_prefix(0)}{_coded(word)}") for n, word in enumerate(listed))
         memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", rows)
         found = memory.execute("SELECT doc, term FROM stem").fetchall()
-    return {listed[n]: term.removeprefix(_scope(0)) for n, term in found}
+    return {listed[n]: term.removeprefix(_prefix(0)) for n, term in found}
 
 
-def _rows(tx: Connection, kind: Kind, match: str) -> list[int]:
+def _rows(tx: Connection, match: str) -> list[int]:
+    """The owners of the passages that match."""
     # As one JSON text: building a tuple for each row takes longer than the search.
-    sql = f"SELECT json_group_array(rowid) FROM {kind}_fts WHERE {kind}_fts MATCH ?"
+    sql = "SELECT json_group_array(rowid >> 2) FROM passages_fts WHERE passages_fts MATCH ?"
     found: list[int] = json.loads(database.rows(tx, sql, match)[0][0])
     return found
 
@@ -227,63 +214,66 @@ def _score(bits: int, rare: Sequence[float]) -> float:
     return total
 
 
-def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
-    """Index a row, or replace its keyword row."""
-    remove(tx, kind, [row_id])
-    sql = f"INSERT INTO {kind}_fts (rowid, text) VALUES (?, ?)"
-    database.rows(tx, sql, row_id, _indexed(_scope(app_id), text))
+def passage_id(kind: Kind, owner_id: int) -> int:
+    """The id of the passage of this owner: both are read from it."""
+    return owner_id << 2 | KINDS.index(kind)
 
 
-def write_turn(
-    tx: Connection, row_id: int, app_id: int, text: str, context: str, *, reply: bool
+def write(
+    tx: Connection, passage_id: int, app_id: int, text: str, context: str = "", *, reply: bool
 ) -> None:
-    """Replace the keyword row of a message, with its neighbours' words as its context. Replies are
-    indexed apart, and found only by searches that ask for them."""
-    remove(tx, "messages", [row_id])
-    name = _scope(app_id, reply)
-    sql = "INSERT INTO messages_fts (rowid, text, context) VALUES (?, ?, ?)"
-    database.rows(tx, sql, row_id, _indexed(name, text), _indexed(name, context))
+    """Index a passage that has no keyword row. Replies are indexed apart, and found only by
+    searches that ask for them."""
+    name = _prefix(app_id, passage_id & 3, reply)
+    sql = "INSERT INTO passages_fts (rowid, text, context) VALUES (?, ?, ?)"
+    database.rows(tx, sql, passage_id, _indexed(name, text), _indexed(name, context))
 
 
-def remove(tx: Connection, kind: Kind, row_ids: Iterable[int]) -> None:
+def remove(tx: Connection, passage_ids: Iterable[int]) -> None:
     """Delete keyword rows. Their words stay in the bytes of the file until ``scrub``."""
-    for row_id in row_ids:
-        database.rows(tx, f"DELETE FROM {kind}_fts WHERE rowid = ?", row_id)
+    rows = ((i,) for i in passage_ids)
+    database.run_many(tx, "DELETE FROM passages_fts WHERE rowid = ?", rows)
 
 
 def scrub(tx: Connection) -> None:
     """Rewrite the segments of the index, which is the only way to remove deleted words from
     them."""
-    for kind in _COLUMNS:
-        # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
-        # for damaged. Record 10 describes the structure, with two bytes for each level.
-        structure = f"SELECT length(block) FROM {kind}_fts_data WHERE id = 10"
-        deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
-        command = "rebuild" if deep else "optimize"
-        tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
+    # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
+    # for damaged. Record 10 describes the structure, with two bytes for each level.
+    structure = "SELECT length(block) FROM passages_fts_data WHERE id = 10"
+    deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
+    command = "rebuild" if deep else "optimize"
+    tx.exec_driver_sql(f"INSERT INTO passages_fts (passages_fts) VALUES ('{command}')")
 
 
-def wrong_rows(tx: Connection, kind: Kind, wanted: Mapping[int, KeywordText]) -> set[int]:
-    """The ids whose keyword rows are missing, superfluous, or hold another text or scope."""
-    held = dict(database.rows(tx, f"SELECT rowid, text FROM {kind}_fts"))
-    right = {i: _indexed(_scope(w.app_id, w.reply), w.text) for i, w in wanted.items()}
+def wrong_rows(tx: Connection, wanted: Iterable[tuple[int, int, bool, str]]) -> set[int]:
+    """The passages whose keyword rows are missing, superfluous, or hold another text or scope.
+    ``wanted`` has id, scope row, whether it is a reply, and words of each."""
+    held = dict(database.rows(tx, "SELECT rowid, text FROM passages_fts"))
+    right = {
+        i: _indexed(_prefix(app_id, i & 3, reply), words) for i, app_id, reply, words in wanted
+    }
     return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
 
 
 def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:
-    """The ids of a scope's rows that are indexed with any word. Reads all rows of the kind."""
-    sql = f"SELECT rowid FROM {kind}_fts WHERE text GLOB ?"
-    return {row[0] for row in database.rows(tx, sql, f"{app_id}[qr]*")}
+    """The owners in a scope that are indexed with any word. Reads all rows."""
+    sql = "SELECT rowid >> 2 FROM passages_fts WHERE text GLOB ?"
+    return {row[0] for row in database.rows(tx, sql, f"{_prefix(app_id, KINDS.index(kind))}*")}
 
 
-def count(tx: Connection, kind: Kind) -> int:
-    """How many rows of a kind are indexed."""
-    return int(database.rows(tx, f"SELECT count(*) FROM {kind}_fts")[0][0])
+def _prefix(app_id: int, kind: int = 0, reply: bool = False) -> str:
+    """That of each word of a kind in a scope: digits and a letter, so that no prefix begins
+    another."""
+    return f"{app_id}{_REPLY if reply else _MARKS[kind]}"
 
 
-def _scope(app_id: int, reply: bool = False) -> str:
-    """The prefix of each word of a scope: digits and a letter, so that no prefix begins another."""
-    return f"{app_id}{'r' if reply else 'q'}"
+def _prefixes(kind: Kind, app_ids: Sequence[int], *, replies: bool = False) -> list[str]:
+    return [
+        _prefix(app_id, KINDS.index(kind), reply)
+        for app_id in app_ids
+        for reply in (False, True)[: 1 + replies]
+    ]
 
 
 def _indexed(name: str, text: str) -> str:
@@ -352,7 +342,8 @@ def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[
     sql = (
         f"SELECT m.id {_SAID}"
         " AND (m.memory = 0 OR m.copied_from IS NOT NULL"
-        " OR (m.role != 'user' AND m.search_text IS NOT NULL))"
+        " OR (m.role != 'user' AND EXISTS (SELECT 1 FROM passages p"
+        " WHERE p.id = m.id << 2 | 1 AND p.text IS NOT NULL)))"
         f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
     )
     patterns = [f"%{beginning}%" for beginning in beginnings]
@@ -409,36 +400,3 @@ def _proposed(tx: Connection, table: str, words: str, app_ids: Sequence[int]) ->
         (row[0], row[1], database.parse_time(row[2]), "\n".join(filter(None, row[3:])))
         for row in database.rows(tx, sql, database.json_list(app_ids))
     ]
-
-
-ChangeKind = Literal["messages", "sessions", "chunks"]
-
-_c = changes.c
-
-
-def record(tx: Connection, app_id: int, kind: ChangeKind, ids: Collection[int]) -> None:
-    """Note that these items were added, changed or deleted, in the same transaction."""
-    rows = [{"app_id": app_id, "kind": kind, "item_id": i} for i in ids]
-    if rows:
-        tx.execute(insert(changes), rows)
-
-
-def latest(tx: Connection, kind: ChangeKind, app_id: int) -> int:
-    """The id of the scope's newest change of this kind; 0 if there is none."""
-    sql = "SELECT max(id) FROM changes WHERE app_id = ? AND kind = ?"
-    return database.rows(tx, sql, app_id, kind)[0][0] or 0
-
-
-def since(tx: Connection, kind: ChangeKind, app_id: int, change_id: int) -> list[int]:
-    """The ids of the items of the scope that changed after ``change_id``."""
-    query = select(_c.item_id).where(_c.app_id == app_id, _c.kind == kind, _c.id > change_id)
-    return list(tx.execute(query.distinct()).scalars())
-
-
-def fingerprint(tx: Connection, change_id: int) -> str:
-    """A text that identifies this change, empty if it does not exist.
-
-    After a backup was restored another change may have the same id, but not the same fingerprint.
-    """
-    row = tx.execute(select(_c.item_id, _c.at).where(_c.id == change_id)).first()
-    return "" if row is None else f"{row.item_id}@{row.at.isoformat()}"

@@ -272,7 +272,7 @@ class PromptBlock:
         if not dropped or own is None:
             return []
         search = replace(search, ids=[own])
-        matches = search.matches("messages", replies=True)
+        matches = search.matches("turn", replies=True)
         scores = matches.of(search.passing_by_words(matches, dropped))
         drawn = history.learned_from(tx, list(scores))
         excluded = _excluded(search.context, drawn, mute)

@@ -463,7 +463,6 @@ _PATTERNS: tuple[tuple[str, Resolve], ...] = (
 _READERS = tuple((re.compile(pattern), resolve) for pattern, resolve in _PATTERNS)
 
 
-DatedKind = Literal["memories", "messages", "chunks"]
 _f, _m, _c, _s = memories.c, messages.c, chunks.c, sources.c
 _facts = select(_f.id).where(_f.active == 1)
 # A message that is only a question says nothing.
@@ -474,17 +473,17 @@ _turns = (
     .where(~and_(_m.content.like("%?"), ~_m.content.like("%.%")))
 )
 _chunks = select(_c.id).join(sources, _s.id == _c.source_id)
-_SAID: dict[DatedKind, tuple[Select[Any], Any, Any]] = {
-    "memories": (_facts.order_by(_f.said_at.desc(), _f.id.desc()), _f.app_id, _f.said_at),
-    "messages": (_turns.order_by(_m.id.desc()), sessions.c.app_id, _m.created_at),
-    "chunks": (_chunks.order_by(_s.created_at.desc(), _c.id.desc()), _s.app_id, _s.created_at),
+_SAID: dict[keywords.Kind, tuple[Select[Any], Any, Any]] = {
+    "fact": (_facts.order_by(_f.said_at.desc(), _f.id.desc()), _f.app_id, _f.said_at),
+    "turn": (_turns.order_by(_m.id.desc()), sessions.c.app_id, _m.created_at),
+    "chunk": (_chunks.order_by(_s.created_at.desc(), _c.id.desc()), _s.app_id, _s.created_at),
 }
 """Each kind's rows, the newest first, with the columns of their scope and time."""
 
 
 def said(
     tx: Connection,
-    kind: DatedKind,
+    kind: keywords.Kind,
     app_ids: Sequence[int],
     period: tuple[datetime, datetime],
     limit: int,
@@ -545,7 +544,7 @@ class QuestionDates:
     def rows(
         self,
         tx: Connection,
-        kind: DatedKind,
+        kind: keywords.Kind,
         app_ids: Sequence[int],
         without: Collection[int] = (),
         only: Collection[int] | None = None,
@@ -554,7 +553,7 @@ class QuestionDates:
         of ``only`` where that is given."""
         limit = MOST if only is None else ALL
         found: list[int] = []
-        if kind == "memories" and self.range.kind == "future":
+        if kind == "fact" and self.range.kind == "future":
             found += ending(tx, app_ids, self.range.start, limit, without)
         if self.range.kind == "past" or self.range.start <= self.today:
             period = self._midnight(self.range.start), self._midnight(self._day_after())

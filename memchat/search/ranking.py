@@ -1,15 +1,6 @@
-"""One list of candidates from two: by vector and by words, both scores filled in over the union.
-
-Each list gives its candidates, and the score that the other did not give is looked up: that is
-worth more than any tuning. ``hybrid_score`` is the one way in which both are blended; reciprocal
-ranks of both lists are the option.
-
-Reciprocal rank fusion: one list of several, by the ranks that things have in each.
-
-Rows without a vector, because they are new: a search makes a few of these vectors itself.
-
-It does so only with a service of this machine: a search waits for no network and no writer. The
-vectors take part in that search whether or not they could be stored.
+"""Ranking what a question finds: one list of candidates from two, by vector and by words. The score
+that the other list did not give is looked up, which is worth more than any tuning. Rows that are
+too new to have a vector get one for the search, where a service of this machine makes it in time.
 """
 
 from __future__ import annotations
@@ -20,23 +11,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import nlargest
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection
 
-from memchat.db import jobs, messages
+from memchat.db import jobs
 from memchat.db.apps import Context
 from memchat.db.database import Database
 from memchat.errors import MemChatError, StoreError
 from memchat.facts import changes
-from memchat.facts.history import Cause
-from memchat.search import embeddings, keywords, services, unembedded
+from memchat.search import embeddings, keywords, passages, services
 from memchat.search.embed import EmbeddingSpace, Question
-from memchat.search.keywords import Matches
+from memchat.search.keywords import Kind, Matches
+from memchat.search.passages import UnembeddedText
 from memchat.search.question_dates import QuestionDates
-from memchat.search.selection import Selection
-from memchat.search.unembedded import UnembeddedText
-from memchat.search.vector_index import latest
+from memchat.search.vector_index import Selection
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -73,13 +62,6 @@ DEFAULT_SECONDS = 0.5
 """How long a search waits for them where no reply waits for the search."""
 
 
-_SOURCES: Mapping[Kind, unembedded.Kind] = {
-    "memories": "memory",
-    "messages": "message",
-    "chunks": "chunk",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class MadeVectors:
     """The vectors of rows that had none, and what these rows' texts were."""
@@ -91,7 +73,7 @@ class MadeVectors:
 
     def of(self, kind: Kind) -> dict[int, Vectors]:
         """Those of a kind, by their row."""
-        return {gap.id: self.vectors[gap.hash] for gap in self.gaps if gap.kind == _SOURCES[kind]}
+        return {gap.id: self.vectors[gap.hash] for gap in self.gaps if gap.kind == kind}
 
 
 class MissingVectors:
@@ -108,13 +90,13 @@ class MissingVectors:
         space, own = search.space, search.context.scope.own
         if seconds <= 0 or space is None or not space.embedder.service.local:
             return MadeVectors()
-        found = self._texts(search, "memories", MOST)
+        found = self._texts(search, "fact", MOST)
         if turns and own is not None:
             here = replace(search, ids=[own])
-            found += self._texts(here, "messages", MOST - len(found))
+            found += self._texts(here, "turn", MOST - len(found))
         if not found:
             return MadeVectors()
-        texts = {gap.hash: gap.text for gap in found if gap.text is not None}
+        texts = {gap.hash: gap.text for gap in found}
         vectors = embeddings.get(search.tx, space.service_id, list(texts))
         new = {key: text for key, text in texts.items() if key not in vectors}
         vectors |= self._embedded(space, new, seconds)
@@ -138,7 +120,7 @@ class MissingVectors:
             return []
         bm25 = search.matches(kind).of(unembedded_ids) if len(unembedded_ids) > limit else {}
         chosen = sorted(unembedded_ids, key=lambda i: (-bm25.get(i, 0.0), -i))[:limit]
-        return unembedded.texts(search.tx, _SOURCES[kind], chosen)
+        return passages.texts(search.tx, kind, chosen)
 
     def _embedded(
         self, space: EmbeddingSpace, texts: Mapping[str, str], seconds: float
@@ -174,16 +156,9 @@ class MissingVectors:
         if services.in_use(tx) != service_id:
             return
         # What was forgotten or reworded meanwhile gets no vector of the old words.
-        same = [gap for source in _SOURCES.values() for gap in _unchanged(tx, source, made.gaps)]
-        embeddings.put(tx, service_id, [(gap.hash, made.vectors[gap.hash]) for gap in same], now)
-        facts = [gap.id for gap in same if gap.kind == "memory"]
-        if facts:
-            changes.mark_embedded(tx, facts, Cause(now, "system"))
-            jobs.finish_unheld(tx, "embed", facts, now)
-        turns = messages.by_ids(tx, [gap.id for gap in same if gap.kind == "message"])
-        for session_id in {turn.session_id for turn in turns.values()}:
-            theirs = [i for i, turn in turns.items() if turn.session_id == session_id]
-            messages.record_change(tx, session_id, theirs)
+        kept = passages.keep_vectors(tx, service_id, made.vectors, now)
+        facts = [gap.id for gap in made.gaps if gap.kind == "fact" and gap.hash in kept]
+        jobs.finish_unheld(tx, "embed", facts, now)
 
 
 def reason(facts: int = 0, turns: int = 0, passages: int = 0) -> str | None:
@@ -200,17 +175,7 @@ def reason(facts: int = 0, turns: int = 0, passages: int = 0) -> str | None:
     return f"{' and '.join(parts)} {is_ if total == 1 else are}"
 
 
-def _unchanged(
-    tx: Connection, source: unembedded.Kind, found: Collection[UnembeddedText]
-) -> list[UnembeddedText]:
-    """Those of a kind that are in the rows as they were when they were embedded."""
-    ids = [gap.id for gap in found if gap.kind == source]
-    held = {gap.id: gap for gap in unembedded.texts(tx, source, ids)} if ids else {}
-    return [gap for gap in found if gap.kind == source and held.get(gap.id) == gap]
-
-
 CANDIDATES = 20
-Kind = Literal["memories", "messages", "chunks"]
 Ranked = list[tuple[int, float]]
 """Ids with their scores, best first."""
 _WORDS_ONLY_SHARE = 0.5
@@ -265,8 +230,8 @@ class ScoredSearch:
     """The rows that may be found, where not all may."""
     _unembedded: dict[tuple[Kind | int, ...], set[int]] = field(default_factory=dict)
     """The rows without a vector in this snapshot, by kind and scope rows, once looked up."""
-    _newest_changes: dict[tuple[Kind, int], int] = field(default_factory=dict)
-    """How far this snapshot of a kind and scope row reaches, once looked up."""
+    _newest_changes: dict[int, int] = field(default_factory=dict)
+    """How far this snapshot of a scope row reaches, once looked up."""
 
     @property
     def tx(self) -> Connection:
@@ -338,11 +303,11 @@ class ScoredSearch:
     def _newest(self, kind: Kind) -> dict[int, int]:
         """The scope rows to search, each with its newest change."""
         for i in self.ids:
-            if (kind, i) not in self._newest_changes:
-                self._newest_changes[kind, i] = latest(self.tx, kind, i)
-        newest = {i: self._newest_changes[kind, i] for i in self.ids}
-        # No memory is without an event; the turns of an open conversation come before theirs.
-        return {i: change for i, change in newest.items() if change or kind != "memories"}
+            if i not in self._newest_changes:
+                self._newest_changes[i] = passages.latest_change(self.tx, i)
+        newest = {i: self._newest_changes[i] for i in self.ids}
+        # Nothing is without a change but the turns of an open conversation.
+        return {i: change for i, change in newest.items() if change or kind == "turn"}
 
     def _lists(
         self, kind: Kind, matches: Matches, limit: int, without: Collection[int]
@@ -355,7 +320,7 @@ class ScoredSearch:
         near = self._nearest(kind, limit, without)
         worded = matches.best(limit, without)
         seen = set(without)
-        while kind == "memories":
+        while kind == "fact":
             unseen = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
             chains = changes.whole_chains(self.tx, self.ids, unseen)
             if chains <= seen:
@@ -399,11 +364,11 @@ class ScoredSearch:
         if self.space is None:
             return self.passing_by_words(matches, bm25)
         service = self.space.embedder.service
-        floor = service.floor if kind == "memories" else service.message_floor
+        floor = service.floor if kind == "fact" else service.message_floor
         passing = {i for i, score in cosine.items() if score >= floor}
         # A row without a vector can only pass by its words.
         unembedded = bm25.keys() - cosine.keys()
-        facts = kind == "memories"  # short: one of their words tells more than one of a passage
+        facts = kind == "fact"  # short: one of their words tells more than one of a passage
         passing |= unembedded if facts else self.passing_by_words(matches, unembedded)
         enough = self._enough(matches)
         for i in bm25.keys() - passing:

@@ -1,93 +1,57 @@
-"""Repairing what is derived from the rows: keyword rows, vectors, the saved index.
+"""Repairing what is derived from the rows: chunks, passages, keyword rows, vectors and saved index.
 
-No message and no memory is changed, and no provider is called: missing vectors are queued.
-
-Compares what is derived from the rows, keyword rows and vectors, with the rows of the whole
-store, and repairs it.
+No message, memory or note is changed, and no provider is called: missing vectors are queued.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
-from typing import Any
+from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, Select, delete, func, literal, select
+from sqlalchemy import Connection
 
 from memchat.db import apps, database, messages, records
+from memchat.db.apps import WHOLE_STORE, Context
 from memchat.db.database import Database
-from memchat.db.schema import chunks as parts
-from memchat.db.schema import (
-    embeddings,
-    memories,
-    searched,
-    searched_messages,
-    services,
-    sessions,
-    sources,
-)
-from memchat.db.schema import messages as turns
-from memchat.notes import chunks
-from memchat.search import embeddings as search_embeddings
-from memchat.search import embeddings as vectors
-from memchat.search import keywords, unembedded, vector_index
-from memchat.search import services as search_services
+from memchat.notes.index import Cutter, recut
+from memchat.providers import Embedder
+from memchat.search import embeddings, keywords, passages, services, turns, vector_index
 from memchat.search.embed import shortened
-from memchat.search.keywords import KeywordText, Kind
+from memchat.search.keywords import KINDS, Kind
 from memchat.search.vector_index import VectorIndex
 from memchat.types import counted
 
-_c, _e, _m, _n, _s, _t = parts.c, embeddings.c, memories.c, sources.c, sessions.c, turns.c
 _PARTS = """
-    SELECT "offset", size, hash, masked FROM chunks WHERE source_id = ? ORDER BY "offset"
+    SELECT "offset", size, CASE c.hash WHEN p.hash THEN c.hash END, masked
+    FROM chunks c LEFT JOIN passages p ON p.id = c.id << 2 | 3
+    WHERE source_id = ? ORDER BY "offset"
 """
-
-
-def keyword_texts(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
-    """What the keyword rows of a kind have to hold, by id."""
-    return {row[0]: KeywordText(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
-
-
-def count_keyword_rows(tx: Connection, kind: Kind) -> int:
-    """How many keyword rows of a kind there have to be."""
-    return int(tx.execute(select(func.count()).select_from(_wanted(kind).subquery())).scalar_one())
-
-
-def wrong_keyword_rows(tx: Connection, kind: Kind) -> set[int]:
-    """The ids of a kind whose keyword rows are wrong or missing."""
-    return keywords.wrong_rows(tx, kind, keyword_texts(tx, kind))
-
-
-def repair_keywords(tx: Connection, kind: Kind) -> int:
-    """Write the wrong and missing keyword rows of a kind again; how many there were."""
-    wanted = keyword_texts(tx, kind)
-    astray = keywords.wrong_rows(tx, kind, wanted)
-    keywords.remove(tx, kind, sorted(astray - wanted.keys()))
-    again = sorted(astray & wanted.keys())
-    if kind != "messages":
-        for i in again:
-            keywords.write(tx, kind, i, wanted[i].app_id, wanted[i].text)
-        return len(astray)
-    of_session: dict[int, list[int]] = {}
-    query = select(_t.id, _t.session_id).where(_t.id.in_(database.id_list(again))).order_by(_t.id)
-    for message_id, session_id in tx.execute(query):
-        of_session.setdefault(session_id, []).append(message_id)
-    for session_id, ids in of_session.items():
-        messages.write_keywords(tx, session_id, ids)
-    return len(astray)
-
-
-def remove_malformed_vectors(tx: Connection) -> int:
-    """Delete vectors whose length does not fit their service's dimensions; how many there were."""
-    of_service = select(services.c.dimensions * 4).where(services.c.id == _e.service_id)
-    broken = func.length(_e.embedding) != of_service.scalar_subquery()
-    return int(tx.execute(delete(embeddings).where(broken)).rowcount)
-
-
-def user_texts(tx: Connection) -> list[str]:
-    """The texts of all user messages."""
-    return list(tx.execute(select(_t.content).where(_t.role == "user")).scalars())
+_OWNERS = """
+    SELECT id << 2 AS id, app_id, active = 1 OR inactive_reason = 'superseded' AS searched,
+        NULL AS hash, 1 AS read FROM memories
+    UNION ALL SELECT m.id << 2 | 1, s.app_id, 1, NULL, m.id <= s.extracted_to FROM messages m
+        JOIN sessions s ON s.id = m.session_id WHERE m.memory = 1 AND m.copied_from IS NULL
+    UNION ALL SELECT id << 2 | 2, app_id, 1, NULL, 1 FROM sessions WHERE summary > ''
+    UNION ALL SELECT c.id << 2 | 3, n.app_id, 1, c.hash, 1 FROM chunks c
+        JOIN sources n ON n.id = c.source_id
+"""
+"""The passages that there have to be."""
+_FACTS = """
+    SELECT m.id, m.app_id, m.active = 1 OR m.inactive_reason = 'superseded',
+        coalesce(p.text, m.content)
+    FROM memories m LEFT JOIN passages p ON p.id = m.id << 2
+    WHERE m.id IN (SELECT value FROM json_each(?))
+"""
+_SAME = """
+    p.app_id = o.app_id AND p.searched = o.searched AND coalesce(o.hash, p.hash) IS p.hash
+    AND (p.hash IS NOT NULL OR NOT o.read)
+"""
+_BROKEN = """
+    DELETE FROM embeddings WHERE length(embedding) !=
+        (SELECT dimensions * 4 FROM services WHERE services.id = service_id)
+"""
 
 
 def notes_with_wrong_chunks(tx: Connection) -> list[int]:
@@ -101,23 +65,52 @@ def notes_with_wrong_chunks(tx: Connection) -> list[int]:
 
 def chunks_without_note(tx: Connection) -> list[int]:
     """The ids of the chunks of notes that are not there."""
-    return list(tx.execute(select(_c.id).where(_c.source_id.not_in(select(_n.id)))).scalars())
+    sql = "SELECT id FROM chunks WHERE source_id NOT IN (SELECT id FROM sources)"
+    return [row[0] for row in database.rows(tx, sql)]
 
 
-def remove_chunks(tx: Connection, ids: Sequence[int]) -> None:
-    """Delete chunks with their keyword rows and vectors."""
-    sql = "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?)) RETURNING hash"
-    gone = database.rows(tx, sql, database.json_list(ids))
-    keywords.remove(tx, "chunks", ids)
-    vectors.remove_unused(tx, [row[0] for row in gone])
+def keyword_counts(tx: Connection) -> list[tuple[Kind, int, int]]:
+    """For each kind how many keyword rows there are, and how many there have to be."""
+    held = dict(database.rows(tx, "SELECT rowid & 3, count(*) FROM passages_fts GROUP BY 1"))
+    wanted = dict(database.rows(tx, f"SELECT id & 3, sum(searched) FROM ({_OWNERS}) GROUP BY 1"))
+    return [(kind, held.get(n, 0), wanted.get(n, 0)) for n, kind in enumerate(KINDS)]
 
 
-def _fit(text: str, parts: Iterable[tuple[int, int, str, str | None]]) -> bool:
+def wrong_keyword_rows(tx: Connection) -> set[int]:
+    """The passages whose keyword rows are wrong or missing, and superfluous rows."""
+    return keywords.wrong_rows(tx, passages.keyword_texts(tx))
+
+
+def repair_keywords(tx: Connection) -> int:
+    """Write the wrong and missing keyword rows again; how many there were."""
+    wanted = {row[0]: row for row in passages.keyword_texts(tx)}
+    astray = keywords.wrong_rows(tx, wanted.values())
+    keywords.remove(tx, sorted(astray))
+    for i in sorted(astray & wanted.keys()):
+        if KINDS[i & 3] != "turn":
+            _, app_id, reply, words = wanted[i]
+            keywords.write(tx, i, app_id, words, reply=reply)
+    said = [i >> 2 for i in sorted(astray & wanted.keys()) if KINDS[i & 3] == "turn"]
+    for session_id, ids in messages.by_session(tx, said).items():
+        messages.index(tx, session_id, ids)
+    return len(astray)
+
+
+def wrong_passages(tx: Connection) -> tuple[list[int], list[int]]:
+    """The passages of owners that are gone, and those that are missing or of another scope."""
+    there = f"SELECT p.id FROM passages p WHERE p.id NOT IN (SELECT id FROM ({_OWNERS}))"
+    same = f"SELECT 1 FROM passages p WHERE p.id = o.id AND {_SAME}"
+    wrong = f"SELECT o.id FROM ({_OWNERS}) o WHERE NOT EXISTS ({same}) ORDER BY o.id"
+    stray, missing = database.rows(tx, there), database.rows(tx, wrong)
+    return [row[0] for row in stray], [row[0] for row in missing]
+
+
+def _fit(text: str, parts: Iterable[tuple[int, int, str | None, str | None]]) -> bool:
     """Whether these are parts of a text, in order, with all its words."""
     end = 0
     for offset, size, hashed, masked in parts:
         said = text[offset : offset + size]
-        if len(said) != size or chunks.text_hash(said if masked is None else masked) != hashed:
+        if len(said) != size or passages.text_hash(said if masked is None else masked) != hashed:
             return False
         if _has_words(text[end:offset]):
             return False
@@ -129,24 +122,6 @@ def _has_words(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
-def _wanted(kind: Kind) -> Select[Any]:
-    if kind == "memories":
-        return select(_m.id, _m.app_id, _m.search_text, literal(False).label("reply")).where(
-            searched
-        )
-    if kind == "sessions":
-        columns = (_s.id, _s.app_id, _s.summary, literal(False).label("reply"))
-        return select(*columns).where(_s.summary > "")
-    if kind == "chunks":
-        return chunks.keyword_texts()
-    text = func.coalesce(_t.search_text, _t.content).label("words")
-    query = select(_t.id, _s.app_id, text, (_t.role != "user").label("reply"))
-    return query.join(sessions, _s.id == _t.session_id).where(searched_messages)
-
-
-KINDS: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions", "chunks")
-
-
 class Repair:
     """One round over a whole store."""
 
@@ -154,30 +129,84 @@ class Repair:
         self,
         database: Database,
         clock: Callable[[], datetime],
+        zone: ZoneInfo,
         drop_vectors: Callable[[Connection, Iterable[int]], None],
+        embedder: Callable[[], Embedder | None],
     ) -> None:
-        """``drop_vectors`` takes the saved vectors of scope rows from memory and disk."""
+        """``drop_vectors`` takes the saved vectors of scope rows from memory and disk. ``embedder``
+        gives what chunks are cut for; it is called only if a note has to be cut."""
         self._database = database
         self._clock = clock
+        self._zone = zone
         self._drop_vectors = drop_vectors
+        self._embedder = embedder
 
     def run(self) -> list[str]:
         """Repair what differs from the rows; gives a line for each thing done."""
-        steps = (self._words, self._broken, self._idle, self._missing, self._strays, self._index)
+        steps = (
+            self._stray_chunks, self._notes, self._passages, self._words, self._broken, self._idle,
+            self._missing, self._strays, self._index,
+        )  # fmt: skip
         return [line for step in steps if (line := step())]
+
+    def _stray_chunks(self) -> str | None:
+        with self._database.write() as tx:
+            stray = chunks_without_note(tx)
+            if not stray:
+                return None
+            passages.drop(tx, "chunk", stray)
+            sql = "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+            database.rows(tx, sql, database.json_list(stray))
+            self._drop_vectors(tx, apps.all_ids(tx))
+        return f"deleted {counted(len(stray), 'chunk')} of notes that are gone"
+
+    def _notes(self) -> str | None:
+        with self._database.read() as tx:
+            wrong = notes_with_wrong_chunks(tx)
+        if not wrong:
+            return None
+        cutter = Cutter(self._embedder())
+        for note_id in wrong:
+            with self._database.write() as tx:
+                app_id = recut(tx, note_id, cutter, self._clock(), damaged=True)
+                if app_id is not None:
+                    self._drop_vectors(tx, [app_id])
+        return f"cut {counted(len(wrong), 'note')} anew, whose chunks did not fit the text"
+
+    def _passages(self) -> str | None:
+        with self._database.write() as tx:
+            stray, wrong = wrong_passages(tx)
+            for kind in KINDS:
+                passages.drop(tx, kind, [i >> 2 for i in stray if KINDS[i & 3] == kind])
+                self._write(tx, kind, [i >> 2 for i in wrong if KINDS[i & 3] == kind])
+            done = len(stray) + len(wrong)
+            if done:
+                self._drop_vectors(tx, apps.all_ids(tx))
+        return f"wrote {counted(done, 'passage')} anew" if done else None
+
+    def _write(self, tx: Connection, kind: Kind, ids: Collection[int]) -> None:
+        """Write the passages of these owners again, from their rows."""
+        if kind == "fact":
+            for i, *row in database.rows(tx, _FACTS, database.json_list(ids)):
+                app_id, searched, text = row
+                passages.put_text(tx, kind, i, app_id, text, searched=bool(searched))
+        elif kind != "chunk":  # a note with such chunks was cut anew
+            sessions = ids if kind == "summary" else messages.by_session(tx, ids)
+            for session_id in sorted(sessions):
+                turns.write(Context(tx, WHOLE_STORE, self._clock(), self._zone), session_id)
 
     def _words(self) -> str | None:
         with self._database.read() as tx:
-            astray = [kind for kind in KINDS if wrong_keyword_rows(tx, kind)]
-        mended = 0
-        for kind in astray:
-            with self._database.write() as tx:
-                mended += repair_keywords(tx, kind)
+            astray = wrong_keyword_rows(tx)
+        if not astray:
+            return None
+        with self._database.write() as tx:
+            mended = repair_keywords(tx)
         return f"wrote {counted(mended, 'keyword row')} anew" if mended else None
 
     def _broken(self) -> str | None:
         with self._database.write() as tx:
-            broken = remove_malformed_vectors(tx)
+            broken = tx.exec_driver_sql(_BROKEN).rowcount
             if broken:
                 self._drop_vectors(tx, apps.all_ids(tx))
         return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
@@ -185,25 +214,26 @@ class Repair:
     def _idle(self) -> str | None:
         """Vectors of texts that are gone."""
         with self._database.write() as tx:
-            queries = {search_embeddings.query_hash(shortened(words)) for words in user_texts(tx)}
-            idle = [key for key in search_embeddings.unused_hashes(tx) if key not in queries]
-            search_embeddings.remove_unused(tx, idle)
+            said = database.rows(tx, "SELECT content FROM messages WHERE role = 'user'")
+            queries = {embeddings.query_hash(shortened(row[0])) for row in said}
+            idle = [key for key in passages.unused_hashes(tx) if key not in queries]
+            passages.remove_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 
     def _missing(self) -> str | None:
         with self._database.write() as tx:
-            in_use = search_services.in_use(tx)
-            queued = unembedded.count(tx, in_use) if in_use is not None else 0
+            in_use = services.in_use(tx)
+            queued = passages.count_lacking(tx, in_use) if in_use is not None else 0
             if in_use is None or not queued:
                 return None
-            unembedded.enqueue_all(tx, in_use, self._clock())
+            passages.queue_lacking(tx, in_use, self._clock())
         return f"queued {counted(queued, 'text')} without a vector; memchat jobs run makes them"
 
     def _strays(self) -> str | None:
         """Files in the folder of the index that belong to no scope or service."""
         with self._database.read() as tx:
             store_id = records.get(tx, "store_id") or ""
-            known, ids = search_services.all_services(tx), apps.all_ids(tx)
+            known, ids = services.all_services(tx), apps.all_ids(tx)
             strays = vector_index.stray_files(self._database.home, store_id, known, set(ids))
         for path in strays:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -212,8 +242,8 @@ class Repair:
     def _index(self) -> str | None:
         """Saved shards that hold other vectors than the rows."""
         with self._database.read() as tx:
-            store_id, in_use = records.get(tx, "store_id"), search_services.in_use(tx)
-            service = search_services.get(tx, in_use)
+            store_id, in_use = records.get(tx, "store_id"), services.in_use(tx)
+            service = services.get(tx, in_use)
             if store_id is None or in_use is None or service is None:
                 return None
             fresh = VectorIndex(self._database.home, store_id, in_use, service)

@@ -139,7 +139,7 @@ def find(
     if without_session is not None:
         here = messages.ids_of(search.tx, without_session)
         here += sessions.originals(search.tx, without_session)
-    found = search.found("messages", limit, frozenset(here))
+    found = search.found("turn", limit, frozenset(here))
     if sum(parts.confident for parts in found.values()) >= least:
         found = {i: parts for i, parts in found.items() if parts.confident}
     if not found:
@@ -203,11 +203,11 @@ def _words(content: str) -> set[str]:
 def _priors(search: ScoredSearch, session_ids: Collection[int]) -> Mapping[int, float]:
     """What the summary of each of these conversations adds to the score of its turns."""
     ids = sorted(session_ids)
-    bm25 = keywords.matches(search.tx, "sessions", search.ids, search.words).of(ids)
+    bm25 = keywords.matches(search.tx, "summary", search.ids, search.words).of(ids)
     cosine: dict[int, float] = {}
     vector = search.question.vector
     if search.space is not None and vector is not None:
-        cosine = search.space.index.scores(search.tx, search.ids, vector, ids, "sessions")
+        cosine = search.space.index.scores(search.tx, search.ids, vector, ids, "summary")
     scores = search.blended(cosine, bm25)
     return {i: PRIOR * scores.get(i, 0.0) for i in ids}
 
@@ -357,8 +357,8 @@ def degraded_reason(search: ScoredSearch, *, turns: bool = False) -> str | None:
     if search.question.degraded is not None:
         return search.question.degraded
     own = search.context.scope.own
-    lacking = replace(search, ids=[own]).unembedded("messages") if turns and own else ()
-    return ranking.reason(len(search.unembedded("memories")), len(lacking))
+    lacking = replace(search, ids=[own]).unembedded("turn") if turns and own else ()
+    return ranking.reason(len(search.unembedded("fact")), len(lacking))
 
 
 def _cached(tx: Connection, text: str, found: SpaceOrReason) -> Question:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from memchat import disk
 from memchat.errors import StoreError
-from memchat.search.selection import EVERYTHING, Selection
+from memchat.search.vector_index import EVERYTHING, Selection
 
 Vectors = NDArray[np.float32]
 _FORMAT = 4

@@ -1,12 +1,9 @@
-"""Changing the embedding service: its vectors are made first, beside those in use.
+"""The embedding services of a store: listing, changing and removing them.
 
-Search goes on with the old vectors meanwhile, also for what is written now; those new rows are
-embedded before the change. Notes with chunks that the new service cannot read whole are cut anew.
+In a change the vectors of the coming service are made beside those in use, which go on to answer.
 Each batch is a transaction of its own, so a killed run loses at most two batches, and the next run
-goes on from there. The change itself is one row, in a transaction that has checked that no vector
-is missing.
-
-The embedding services of a store: listing them, changing between them, removing one.
+goes on from there. Notes with chunks that the coming service cannot read whole are cut anew. The
+change itself is one row, in a transaction that has checked that no vector is missing.
 """
 
 from __future__ import annotations
@@ -17,15 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.config import Settings
 from memchat.config.keys import embedding_name
-from memchat.db import apps, messages, records, sessions
-from memchat.db.apps import WHOLE_STORE, Context
+from memchat.db import apps, messages, records
 from memchat.db.database import Database
 from memchat.errors import (
     ConfigError,
@@ -35,8 +31,9 @@ from memchat.errors import (
     ProviderError,
     StoreError,
 )
+from memchat.notes.index import NoteFitting
 from memchat.providers import factory
-from memchat.search import embeddings, services, turns, unembedded, vector_index
+from memchat.search import embeddings, passages, services, vector_index
 from memchat.search.batches import (
     BatchSplitter,
     EmbeddingAnswer,
@@ -45,7 +42,7 @@ from memchat.search.batches import (
     embed_documents,
 )
 from memchat.search.embed import shortened
-from memchat.search.unembedded import KINDS, Kind, UnembeddedText
+from memchat.search.passages import OWNERS, UnembeddedText
 from memchat.types import OnProgress, Progress, ServiceInfo, Usage
 
 if TYPE_CHECKING:
@@ -79,18 +76,6 @@ class MigrationResult:
     """None where a price is not known."""
 
 
-class FitsNotes(Protocol):
-    """Fits the notes of the store to the coming service."""
-
-    def run(self) -> None:
-        """Cut the notes anew whose chunks it cannot read whole."""
-        ...
-
-    def done(self, tx: Connection) -> bool:
-        """Whether it reads every chunk of the store whole."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class MigrationBatch:
     """Rows without a vector that are embedded together, and their texts by hash."""
@@ -111,7 +96,7 @@ class Migration:
         clock: Callable[[], datetime],
         embedder: Embedder,
         service_id: int,
-        fitting: FitsNotes,
+        fitting: NoteFitting,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._database = database
@@ -137,7 +122,6 @@ class Migration:
         self._begin()
         idle = passes = 0
         try:
-            self._index()
             while not self._done.switched and idle < 2:
                 before = self._done.embedded
                 self._fitting.run()
@@ -161,36 +145,29 @@ class Migration:
             services.set_coming(tx, self._service_id)
             services.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
 
-    def _index(self) -> None:
-        """Index the conversations that an older version read without doing so."""
-        with self._database.read() as tx:
-            found = unembedded.sessions_to_index(tx)
-        for session_id in found:
-            with self._database.write() as tx:
-                ctx = Context(tx, WHOLE_STORE, self._clock(), self._settings.zone)
-                turns.write(ctx, session_id, None, {})
-
     def _pass(self, tell: OnProgress) -> None:
         """One pass over everything that lacks a vector."""
         with self._database.read() as tx:
-            total = unembedded.total(tx)
-            begun_at = total - unembedded.count(tx, self._service_id)
+            total = passages.count_wanting(tx)
+            begun_at = total - passages.count_lacking(tx, self._service_id)
         begun, done = time.monotonic(), begun_at
         tell(Progress(done, total, 0.0, begun_at))
-        places = dict.fromkeys(KINDS, 0)
+        last = 0
 
         def write_and_take(finished: Finished[MigrationBatch], wanted: int) -> list[MigrationBatch]:
-            nonlocal done
+            nonlocal done, last
             if not finished and wanted <= 0:
                 return []
             with self._database.write() as tx:
                 self._still_wanted(tx)
                 written = self._write(tx, [answer for _, answer in finished])
-                taken = self._take(tx, places, wanted * BATCH)
+                found = passages.next_lacking(tx, self._service_id, last, max(0, wanted) * BATCH)
+            last = found[-1][0] if found else last
+            gaps = [gap for _, gap in found]
             self._note(finished, written)
             done += sum(len(batch.gaps) for batch, _ in finished)
             tell(Progress(min(done, total), total, time.monotonic() - begun, begun_at))
-            return taken
+            return [self._batch(gaps[i : i + BATCH]) for i in range(0, len(gaps), BATCH)]
 
         splitter = BatchSplitter(partial(embed_documents, self._embedder), BATCH)
         service = self._embedder.service
@@ -198,40 +175,14 @@ class Migration:
         if down is not None:
             raise down
 
-    def _take(self, tx: Connection, places: dict[Kind, int], limit: int) -> list[MigrationBatch]:
-        """The next batches, from where the last ones ended."""
-        for kind in KINDS:
-            found = (
-                unembedded.next_after(tx, self._service_id, kind, places[kind], limit)
-                if limit
-                else []
-            )
-            if found:
-                places[kind] = found[-1].id
-                cut = (found[i : i + BATCH] for i in range(0, len(found), BATCH))
-                return [MigrationBatch(some, self._texts(tx, some)) for some in cut]
-        return []
-
-    def _texts(self, tx: Connection, found: Sequence[UnembeddedText]) -> dict[str, str]:
-        texts: dict[str, str] = {}
-        for gap in found:
-            words = gap.text
-            if gap.kind == "session":
-                session = sessions.by_id(tx, gap.id)
-                zone = self._settings.zone
-                words = turns.summary_text(session[0], gap.hash, zone) if session else None
-            if words is None:
-                self._refuse(gap, "its words are not kept as they were embedded")
-            elif gap.hash not in self._refused:
-                texts[gap.hash] = words
-        return texts
+    def _batch(self, gaps: list[UnembeddedText]) -> MigrationBatch:
+        texts = {gap.hash: gap.text for gap in gaps if gap.hash not in self._refused}
+        return MigrationBatch(gaps, texts)
 
     def _write(self, tx: Connection, answers: Sequence[EmbeddingAnswer]) -> int:
         """Write the vectors; gives how many."""
         made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
-        embeddings.put(tx, self._service_id, made.items(), self._clock())
-        embeddings.remove_unused(tx, list(made))  # of words that went meanwhile
-        return len(made)
+        return len(passages.keep_vectors(tx, self._service_id, made, self._clock()))
 
     def _note(self, finished: Finished[MigrationBatch], written: int) -> None:
         self._done.embedded += written
@@ -245,7 +196,7 @@ class Migration:
 
     def _refuse(self, gap: UnembeddedText, reason: str) -> None:
         self._refused.add(gap.hash)
-        self._done.refused[f"{gap.kind} {gap.id}"] = reason
+        self._done.refused[f"{OWNERS[gap.kind]} {gap.id}"] = reason
 
     def _wait_to_retry(self, error: MemChatError, times: int) -> bool:
         """Wait where the service may answer later; whether that was so."""
@@ -282,12 +233,12 @@ class Migration:
         newer than it are queued instead, as they would be after the change."""
         with self._database.write() as tx:
             self._still_wanted(tx)
-            left = unembedded.count(tx, self._service_id)
+            left = passages.count_lacking(tx, self._service_id)
             if left and (not last_pass or self._refused or left > BATCH):
                 return
             if not self._fitting.done(tx):
                 return
-            unembedded.enqueue_all(tx, self._service_id, self._clock())
+            passages.queue_lacking(tx, self._service_id, self._clock())
             services.use(tx, self._service_id)
             self._done.switched = True
 
@@ -304,8 +255,6 @@ class Migration:
         self._done.cost_usd = None if so_far is None or more is None else so_far + more
 
 
-Fitting = Callable[["Embedder", "Embedder | None"], FitsNotes]
-"""Makes what fits the notes of the store to a coming service; given that, and the one in use."""
 REMOVED_AT_ONCE = 2_000
 """Vectors deleted in one transaction: other writers wait no longer than for these."""
 
@@ -319,20 +268,18 @@ class EmbeddingServices:
         settings: Settings,
         clock: Callable[[], datetime],
         given: Embedder | None,
-        fitting: Fitting,
     ) -> None:
         """``given`` is an embedder that the settings cannot name."""
         self._database = database
         self._settings = settings
         self._clock = clock
         self._given = given
-        self._fitting = fitting
 
     def infos(self) -> list[ServiceInfo]:
         """Every service of the store, in the order they came."""
         with self._database.read() as tx:
             return services.infos(
-                tx, {i: unembedded.count(tx, i) for i in services.all_services(tx)}
+                tx, {i: passages.count_lacking(tx, i) for i in services.all_services(tx)}
             )
 
     def use(self, name: str, *, force: bool) -> int:
@@ -342,15 +289,16 @@ class EmbeddingServices:
         """
         with self._database.write() as tx:
             service_id = self._find(tx, name)
-            lacking = unembedded.count(tx, service_id)
+            lacking = passages.count_lacking(tx, service_id)
             if lacking and not force:
+                total = passages.count_wanting(tx)
                 raise InputError(
-                    f"of {name} a vector is lacking for {lacking} of {unembedded.total(tx)} texts; "
+                    f"of {name} a vector is lacking for {lacking} of {total} texts; "
                     f"run memchat services migrate {name}, or add --force to leave these to the "
                     "queue and to words"
                 )
             if lacking:
-                unembedded.enqueue_all(tx, service_id, self._clock())
+                passages.queue_lacking(tx, service_id, self._clock())
             services.use(tx, service_id)
         return lacking
 
@@ -374,7 +322,8 @@ class EmbeddingServices:
                 return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
         common = (self._database, self._settings, self._clock)
-        fitting = self._fitting(embedder, self._embedder_in_use())
+        in_use = self._embedder_in_use()
+        fitting = NoteFitting(self._database, self._clock, embedder, in_use)
         run = Migration(*common, embedder, service_id, fitting, sleep)
         try:
             return run.run(tell)

@@ -1,32 +1,32 @@
 """The texts of a conversation that are embedded: each turn, with the facts drawn from it.
 
-They are written at the end of a conversation, in the batch of its facts, and again where words of
-it were forgotten. The vectors of neighbouring turns are blended in by the index, not here.
+They are written when the conversation was read, and again where words of it were forgotten. The
+vectors of neighbouring turns are blended in by the index, not here.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.db import jobs, messages, sessions
+from memchat.db import database, jobs, messages, sessions
 from memchat.db.apps import Context
 from memchat.facts import history
 from memchat.facts.fact import Fact
-from memchat.facts.memories import FORGOTTEN, text_hash
-from memchat.search import embeddings, keywords, render, services
+from memchat.facts.memories import FORGOTTEN
+from memchat.search import passages, render, services
+from memchat.search.passages import Passage
 from memchat.types import Message, Session
 
-if TYPE_CHECKING:
-    from memchat.providers import Vectors
-
+Made = tuple[int, Mapping[str, Any]]
+"""A service and its vectors by the hash of their text."""
 _REPLY_LIMIT = 600
 """Characters of a reply that are blended into the turns next to it."""
 _SPEAKER = re.compile(r"[^\W\d_a-z][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}: ")
@@ -73,76 +73,41 @@ def texts(
     return Texts(said, _summary_line(session.started_at, zone, summary) if summary else None)
 
 
-def rewrite(ctx: Context, session_ids: Iterable[int]) -> None:
-    """Index conversations again whose words or facts were changed."""
-    in_use = services.in_use(ctx.tx)
-    for session_id in session_ids:
-        write(ctx, session_id, in_use, {})
-
-
-def write(
-    ctx: Context, session_id: int, service_id: int | None, vectors: Mapping[str, Vectors]
-) -> None:
-    """Index what has been read of a conversation, from the rows as they are now.
-
-    ``vectors`` are those made for it, by text hash. One that is missing is asked for by a job.
-    """
+def write(ctx: Context, session_id: int, made: Made | None = None) -> None:
+    """Write the passages of what has been read of a conversation, from the rows as they are now,
+    with the vectors ``made`` of them, and queue what lacks one of the service in use."""
     tx = ctx.tx
-    found = stored(tx, session_id, ctx.zone)
-    if found is None:
-        return
-    session, app_id, wanted = found
-    messages.index(tx, wanted.turns, session.id)
-    summary = text_hash(wanted.summary) if wanted.summary else None
-    if summary is not None and sessions.summary_hash(tx, session.id) != summary:
-        sessions.set_summary_hash(tx, session.id, app_id, summary)
-    if service_id is None:
-        return
-    in_use = services.in_use(tx)
-    hashes = {text_hash(words) for words in wanted.every}
-    lacking = hashes - embeddings.get(tx, in_use or service_id, sorted(hashes)).keys()
-    # Where the service was changed or removed while they were made, they are the old one's.
-    made = lacking & vectors.keys() if in_use == service_id else set()
-    embeddings.put(tx, service_id, [(key, vectors[key]) for key in made], ctx.now)
-    late = [i for i, words in wanted.turns.items() if text_hash(words) in made]
-    messages.record_change(tx, session.id, late)
-    if summary in made:
-        keywords.record(tx, app_id, "sessions", [session.id])
-    if lacking - made:
-        jobs.enqueue(tx, "index", app_id, session.id, ctx.now)
-
-
-def lacking(tx: Connection, session_id: int, zone: ZoneInfo, service_id: int) -> dict[str, str]:
-    """The texts of a conversation that have no vector, by hash; none where it is gone."""
-    found = stored(tx, session_id, zone)
-    if found is None:
-        return {}
-    wanted = {text_hash(words): words for words in found[2].every}
-    known = embeddings.get(tx, service_id, list(wanted))
-    return {key: words for key, words in wanted.items() if key not in known}
-
-
-def stored(tx: Connection, session_id: int, zone: ZoneInfo) -> tuple[Session, int, Texts] | None:
-    """A conversation as far as it was read, its scope row and its texts by the rows; None where it
-    is gone."""
     found = sessions.by_id(tx, session_id)
     if found is None:
-        return None
+        return
     session, app_id = found
-    turns = messages.of_session(tx, session_id, learnable=True)
-    turns = [turn for turn in turns if turn.id <= session.extracted_to]
-    return session, app_id, texts(tx, session, turns, zone, summary=session.summary)
+    read = messages.of_session(tx, session_id, learnable=True)
+    read = [turn for turn in read if turn.id <= session.extracted_to]
+    wanted = texts(tx, session, read, ctx.zone, summary=session.summary)
+    messages.set_texts(tx, session_id, wanted.turns)
+    line, hashes = wanted.summary, passages.hashes(tx, "summary", [session_id])
+    if line and hashes.get(session_id) != (key := passages.text_hash(line)):
+        assert session.summary is not None
+        passages.put(tx, Passage("summary", session_id, app_id, session.summary, line, key))
+    if made is not None:
+        passages.keep_vectors(tx, *made, ctx.now)
+    in_use = services.in_use(tx)
+    if in_use is not None and passages.lacking(tx, in_use, "index", [session_id]):
+        jobs.enqueue(tx, "index", app_id, session_id, ctx.now)
 
 
-def summary_text(session: Session, hashed: str, zone: ZoneInfo) -> str | None:
-    """The text of a summary as it was embedded under this hash, in whatever zone that was; None
-    where the summary is another by now."""
-    for days in (0, -1, 1, -2, 2):
-        started = session.started_at + timedelta(days=days)
-        words = _summary_line(started, zone, session.summary or "")
-        if text_hash(words) == hashed:
-            return words
-    return None
+def unwritten(tx: Connection, session_ids: Collection[int] | None = None) -> list[int]:
+    """Those of these conversations, or of all, that were read and have no text to embed yet: they
+    were imported."""
+    read = (
+        "SELECT s.id FROM messages m JOIN sessions s ON s.id = m.session_id"
+        " JOIN passages p ON p.id = m.id << 2 | 1 WHERE p.hash IS NULL AND m.id <= s.extracted_to"
+        " UNION SELECT owner_id FROM passages WHERE id & 3 = 2 AND hash IS NULL"
+    )
+    if session_ids is None:
+        return [row[0] for row in database.rows(tx, read)]
+    sql = f"SELECT id FROM ({read}) WHERE id IN (SELECT value FROM json_each(?))"
+    return [row[0] for row in database.rows(tx, sql, database.json_list(session_ids))]
 
 
 def _summary_line(started_at: datetime, zone: ZoneInfo, summary: str) -> str:

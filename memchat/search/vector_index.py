@@ -1,12 +1,7 @@
-"""The vector search of one embedding service, over its shards.
-
-A shard has the vectors of one kind (memories, the user's messages, summaries, or chunks of notes)
-of one scope row.
-Shards are loaded when needed and dropped when memory runs short. Every search happens inside a
-caller's read transaction: the shard first reads the changes since its last use, so that it has all
-that was committed before the transaction's snapshot and nothing later.
-
-Blending the vector of a turn with its neighbours', so that "yes, that one" can be found.
+"""The vector search of one embedding service, over its shards: each has the vectors of one kind of
+one scope row, is loaded when needed, and dropped when memory runs short. Every search happens
+inside a caller's read transaction: the shard first reads the changes since its last use, so that it
+has all that was committed before the transaction's snapshot and nothing later.
 """
 
 from __future__ import annotations
@@ -18,17 +13,17 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat import disk
 from memchat.errors import StoreError
-from memchat.facts import history
-from memchat.search import embeddings, keywords
-from memchat.search.embeddings import MemoryVectors
-from memchat.search.selection import EVERYTHING, Selection
+from memchat.search import embeddings, passages
+from memchat.search.embeddings import OwnerVectors
+from memchat.search.keywords import KINDS, Kind
 from memchat.types import Service
 
 if TYPE_CHECKING:
@@ -64,7 +59,27 @@ def blend_neighbours(
     return [turns[n][0] for n in kept], chosen.astype(np.float32)
 
 
-Kind = Literal["memories", "messages", "sessions", "chunks"]
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """All rows, or those of ``only``, and never one of ``without``."""
+
+    only: Collection[int] | None = None
+    without: Collection[int] = ()
+
+    @property
+    def everything(self) -> bool:
+        """Whether it leaves no row out."""
+        return self.only is None and not self.without
+
+    def ids(self) -> tuple[list[int], bool]:
+        """Ids, and whether these are the ones that may be found; else all others may be."""
+        if self.only is None:
+            return sorted(self.without), False
+        return sorted(set(self.only).difference(self.without)), True
+
+
+EVERYTHING = Selection()
+
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +92,7 @@ QUICK_NUMBERS = 1_500_000
 copy that is searched first."""
 COARSE_FROM = 20_000
 """Rows from which a shard is coarse itself; its hits are scored again from the rows."""
-_COARSE_KINDS: tuple[Kind, ...] = ("memories", "chunks")
+_COARSE_KINDS: tuple[Kind, ...] = ("fact", "chunk")
 """Those that may be. The vectors of turns are blended, and no row holds them."""
 ROOM_BYTES = 512 * 1024 * 1024
 
@@ -103,7 +118,7 @@ class VectorIndex:
         query: Vectors,
         limit: int,
         selection: Selection = EVERYTHING,
-        kind: Kind = "memories",
+        kind: Kind = "fact",
         newest: Mapping[int, int] | None = None,
     ) -> list[tuple[int, float]]:
         """The nearest (id, cosine) of a selection in these scope rows, best first.
@@ -129,7 +144,7 @@ class VectorIndex:
         app_ids: Sequence[int],
         query: Vectors,
         ids: Sequence[int],
-        kind: Kind = "memories",
+        kind: Kind = "fact",
         newest: Mapping[int, int] | None = None,
     ) -> dict[int, float]:
         """The cosine of those of ``ids`` that have a vector in these scope rows."""
@@ -159,7 +174,7 @@ class VectorIndex:
         self,
         tx: Connection,
         app_ids: Sequence[int],
-        kind: Kind = "memories",
+        kind: Kind = "fact",
         newest: Mapping[int, int] | None = None,
     ) -> set[int]:
         """The ids in these scope rows that have no vector of the service yet."""
@@ -167,7 +182,7 @@ class VectorIndex:
             shards = [self._current(tx, kind, app_id, newest) for app_id in app_ids]
             return set[int]().union(*(shard.waiting for shard in shards))
 
-    def ids(self, tx: Connection, app_id: int, kind: Kind = "memories") -> set[int]:
+    def ids(self, tx: Connection, app_id: int, kind: Kind = "fact") -> set[int]:
         """The ids in the scope row's shard, after reading the latest changes."""
         with self._lock:
             return self._current(tx, kind, app_id).ids
@@ -194,7 +209,7 @@ class VectorIndex:
                     continue
                 try:
                     disk.make_folder(self._folder)
-                    shard.save(self._path(kind, app_id), _mark(tx, kind, shard.seq))
+                    shard.save(self._path(kind, app_id), passages.fingerprint(tx, shard.seq))
                     self._saved[kind, app_id] = shard.seq
                 except OSError as error:
                     full = disk.has_no_room(error)
@@ -204,7 +219,7 @@ class VectorIndex:
     def differs(self, tx: Connection, app_id: int) -> bool:
         """Whether a saved shard of a scope row differs from the rows; compares all vectors."""
         with self._lock:
-            for kind in get_args(Kind):
+            for kind in KINDS:
                 if self._path(kind, app_id).exists():
                     rows = self._read(tx, kind, app_id, None)
                     if not self._current(tx, kind, app_id).holds(rows.ids, rows.vectors):
@@ -215,7 +230,7 @@ class VectorIndex:
         """Delete a scope row's shards from disk, and small ones from memory, as a vector reveals
         something of its text."""
         with self._lock:
-            for kind in get_args(Kind):
+            for kind in KINDS:
                 if len(self._shards.get((kind, app_id), ())) < SAVE_FROM:
                     self._drop(kind, app_id)
                 # A larger one removes what was deleted at its next use.
@@ -227,22 +242,26 @@ class VectorIndex:
     ) -> Shard:
         kept = self._shards.get((kind, app_id))
         shard = self._load(tx, kind, app_id) if kept is None else kept
-        newest = latest(tx, kind, app_id) if asked is None else asked[app_id]
+        newest = passages.latest_change(tx, app_id) if asked is None else asked[app_id]
         ahead = shard.seq > newest > 0
         same = shard is kept and shard.seq == newest
         if shard.seq > newest:
             # It is newer than this snapshot of the rows: use a shard of its own, once.
             shard = self._empty()
         if shard.seq < newest:
-            changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
-            rows = self._read(tx, kind, app_id, changed)
-            if changed is None and kind in _COARSE_KINDS and len(rows.ids) >= COARSE_FROM:
+            whole, before = not shard.seq, shard.seq
+            changed = [] if whole else passages.changed_since(tx, kind, app_id, shard.seq)
+            rows = self._read(tx, kind, app_id, None if whole else changed)
+            if whole and kind in _COARSE_KINDS and len(rows.ids) >= COARSE_FROM:
                 largest = max(rows.vectors.max(), -rows.vectors.min())
                 shard = self._empty(largest=float(largest))
-            shard.replace(changed or [], rows.ids, rows.vectors)
-            shard.waiting.difference_update(changed or ())
+            again = [] if whole else sorted({*changed, *rows.ids})
+            shard.replace(again, rows.ids, rows.vectors)
+            shard.waiting.difference_update(again)
             shard.waiting.update(rows.waiting)
             shard.seq = newest
+            if not again and not whole and self._saved.get((kind, app_id)) == before:
+                self._saved[kind, app_id] = newest  # what changed is of another kind
         if ahead:
             return shard
         large = len(shard) * self._dimensions >= QUICK_NUMBERS
@@ -256,23 +275,14 @@ class VectorIndex:
 
     def _read(
         self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None
-    ) -> MemoryVectors:
-        """The vectors from the rows, all or those of ``ids``."""
-        if kind == "memories":
-            return embeddings.of_memories(tx, self.service_id, app_id, ids)
-        if kind == "chunks":
-            return embeddings.of_chunks(tx, self.service_id, app_id, ids)
-        if kind == "sessions":
-            return MemoryVectors(*embeddings.of_summaries(tx, self.service_id, app_id, ids), [])
+    ) -> OwnerVectors:
+        """The vectors from the rows, all or those of ``ids``; of turns those of the conversations
+        that these are in, as each is blended with its neighbours."""
+        if kind != "turn":
+            return embeddings.of_kind(tx, self.service_id, kind, app_id, ids)
         turns = embeddings.of_turns(tx, self.service_id, app_id, ids)
         waiting = [turn[0] for turn in turns if turn[2] and turn[3] is None]
-        found, vectors = blend_neighbours(turns, self._dimensions)
-        if ids is None:
-            return MemoryVectors(found, vectors, waiting)
-        asked = set(ids)
-        wanted = [n for n, i in enumerate(found) if i in asked]
-        waiting = [i for i in waiting if i in asked]
-        return MemoryVectors([found[n] for n in wanted], vectors[wanted], waiting)
+        return OwnerVectors(*blend_neighbours(turns, self._dimensions), waiting)
 
     def _empty(self, largest: float | None = None) -> Shard:
         from memchat.search.shard import Shard  # imports FAISS, which deleting files does not need
@@ -292,7 +302,7 @@ class VectorIndex:
             with contextlib.suppress(OSError):
                 path.unlink()
             return self._empty()
-        if shard.mark != _mark(tx, kind, shard.seq):
+        if shard.mark != passages.fingerprint(tx, shard.seq):
             # It was saved before the rows were restored from a backup.
             return self._empty()
         self._saved[kind, app_id] = shard.seq
@@ -324,7 +334,7 @@ def delete_files(home: Path, store_id: str, service_ids: Iterable[int], app_id: 
     ours = {
         _file(home, store_id, service_id, kind, app_id).name
         for service_id in service_ids
-        for kind in get_args(Kind)
+        for kind in KINDS
     }
     for name in names:
         # A process that was killed while saving leaves a partial file with a longer name.
@@ -340,29 +350,10 @@ def stray_files(
         _file(home, store_id, service_id, kind, app_id)
         for service_id in service_ids
         for app_id in app_ids
-        for kind in get_args(Kind)
+        for kind in KINDS
     }
     folder = home / FOLDER
     return sorted(set(folder.iterdir()) - ours) if folder.is_dir() else []
-
-
-def latest(tx: Connection, kind: Kind, app_id: int) -> int:
-    """The number of the newest change of a scope row in this transaction; 0 for none."""
-    return (
-        history.latest_event(tx, app_id)
-        if kind == "memories"
-        else keywords.latest(tx, kind, app_id)
-    )
-
-
-def _changed(tx: Connection, kind: Kind, app_id: int, since: int) -> list[int]:
-    if kind == "memories":
-        return history.changed_since(tx, app_id, since)
-    return keywords.since(tx, kind, app_id, since)
-
-
-def _mark(tx: Connection, kind: Kind, seq: int) -> str:
-    return history.fingerprint(tx, seq) if kind == "memories" else keywords.fingerprint(tx, seq)
 
 
 def _file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:

@@ -20,7 +20,7 @@ from memchat.errors import InputError, MemChatError
 from memchat.forget import purge
 from memchat.notes import rows
 from memchat.notes.index import Cutter
-from memchat.search import turns, unembedded
+from memchat.search import turns
 from memchat.transfer import kinds
 from memchat.transfer.import_run import CutText, ImportRun
 from memchat.transfer.kinds import FORMAT, KINDS, LEFT_TO_BACKUPS, VERSION, Record, Values
@@ -73,11 +73,11 @@ def _write_search_texts(assembly: Assembly) -> None:
     """Write the texts of conversations that have none yet, as no job does where there is no
     embedding model. Others may write in between, since it takes long."""
     with assembly.database.read() as tx:
-        found = unembedded.sessions_to_index(tx)
+        found = turns.unwritten(tx)
     for session_id in found:
         with assembly.database.write() as tx:
             ctx = Context(tx, WHOLE_STORE, assembly.clock(), assembly.settings.zone)
-            turns.write(ctx, session_id, None, {})
+            turns.write(ctx, session_id)
 
 
 class _NoteCuts:

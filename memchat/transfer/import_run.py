@@ -21,12 +21,13 @@ from memchat.errors import InputError, MemChatError
 from memchat.facts import changes, clients, history, inbox, memories
 from memchat.facts.history import Cause
 from memchat.facts.in_force import said_order, values_of_key
-from memchat.facts.memories import sha1_of, text_hash
+from memchat.facts.memories import sha1_of
 from memchat.forget import purge, redaction, tombstones
 from memchat.forget.redaction import FILLER
 from memchat.notes import chunks, rows
 from memchat.notes.chunks import NewChunk, NoteOf
-from memchat.search import keywords
+from memchat.search import passages
+from memchat.search.passages import Passage
 from memchat.transfer import kinds
 from memchat.transfer.kinds import KINDS, LEFT_TO_BACKUPS, Kind, Record, Values
 from memchat.types import (
@@ -239,7 +240,7 @@ class ImportRun:
                 values |= {"summary": None, "copied_from": None, "ended_at": ended_at}
             session_id = self._add(kinds.SESSION, values)
             if values["summary"]:
-                keywords.write(self.tx, "sessions", session_id, app_id, values["summary"])
+                passages.put(self.tx, Passage("summary", session_id, app_id, values["summary"]))
             before, is_read = 0, True
         else:
             session, same = found
@@ -269,7 +270,7 @@ class ImportRun:
             clients.set_session(self.tx, client_id, session_id)
         sessions.set_read_to(self.tx, session_id, before if client_id is None else 0)
         learnable = messages.ids_of(self.tx, session_id, learnable=True)
-        messages.write_keywords(self.tx, session_id, learnable)
+        messages.index(self.tx, session_id, learnable)
         self._talks[session_id] = app_id
 
     def _same_session(
@@ -309,8 +310,7 @@ class ImportRun:
             self._stays_away(kinds.MEMORY, values)
             if found is not None or not (self._new["message"] or self._new["session"]):
                 return
-        made = {"sha1": sha1, "search_text": "", "text_hash": ""}
-        memory_id = self._add(kinds.MEMORY, values | {"replaced_by": None}, **made)
+        memory_id = self._add(kinds.MEMORY, values | {"replaced_by": None}, sha1=sha1)
         memories.write_tags(self.tx, memory_id, values["tags"].split())
         if values["replaced_by"] is not None:
             self._replaced[memory_id] = values["replaced_by"]
@@ -464,10 +464,9 @@ class ImportRun:
         for memory in self._present():
             app_id = self._new["memory"][memory.id]
             words = redaction.present_search_text(self.ctx, memory, app_id)
-            sql = "UPDATE memories SET search_text = ?, text_hash = ? WHERE id = ?"
-            database.rows(self.tx, sql, words, text_hash(words), memory.id)
-            if memory.active or memory.inactive_reason == "superseded":
-                keywords.write(self.tx, "memories", memory.id, app_id, words)
+            found = memory.active or memory.inactive_reason == "superseded"
+            passages.put_text(self.tx, "fact", memory.id, app_id, words, searched=found)
+            if found:
                 searched[memory.id] = app_id
         return searched
 

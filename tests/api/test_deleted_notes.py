@@ -68,7 +68,7 @@ def test_deleting_the_note_deletes_its_rows_and_no_others(mc) -> None:
     chunk_count, vectors = stays.chunks, len({row[0] for row in notes.chunks(mc)})
     mc.user("ana").notes.delete(goes.id)
     assert notes.count(mc, "sources") == 1
-    assert notes.count(mc, "chunks") == notes.count(mc, "chunks_fts") == chunk_count
+    assert notes.count(mc, "chunks") == notes.count(mc, "passages_fts") == chunk_count
     assert notes.count(mc, "embeddings") == chunk_count < vectors
     assert notes.count(mc, "jobs WHERE kind = 'note'") == 1
 

@@ -10,7 +10,7 @@ import pytest
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import InputError
-from memchat.search import unembedded
+from memchat.search import turns
 from memchat.testing import ScriptedModel
 from tests.support import private, transfer
 from tests.support.answers import answer, fact
@@ -89,11 +89,11 @@ def test_jobs_make_the_search_texts_of_conversations_after_the_import(file, mc) 
     ana = mc.user("ana")
     ana.import_file(file)
     with private.database(mc).read() as tx:
-        assert unembedded.sessions_to_index(tx)
+        assert turns.unwritten(tx)
     assert ana.search("asthma").hits[0].kind == "message"  # found by its words
     mc.jobs.run(user="ana", kinds=["embed", "index", "note"])
     with private.database(mc).read() as tx:
-        assert unembedded.sessions_to_index(tx) == []
+        assert turns.unwritten(tx) == []
     assert mc.repair() == []
 
 
@@ -102,7 +102,7 @@ def test_without_an_embedding_model_the_import_makes_them(file, tmp_path, clock)
     with MemChat(settings=settings, chat_model=ScriptedModel(), clock=clock) as mc:
         mc.user("ana").import_file(file)
         with private.database(mc).read() as tx:
-            assert unembedded.sessions_to_index(tx) == []
+            assert turns.unwritten(tx) == []
         assert mc.repair() == []
 
 

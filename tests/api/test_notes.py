@@ -193,7 +193,7 @@ def test_a_service_that_fails_leaves_the_unchanged_chunks_and_finds_the_new_by_w
 
 
 def test_a_full_disk_leaves_the_note_as_it_was(mc, monkeypatch) -> None:
-    from memchat.notes import chunks
+    from memchat.search import passages
 
     note = notes.add(mc, notes.essay(2))
     before = notes.chunks(mc)
@@ -202,7 +202,7 @@ def test_a_full_disk_leaves_the_note_as_it_was(mc, monkeypatch) -> None:
         raise StoreFull("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(chunks.keywords, "write", full)
+        patch.setattr(passages.keywords, "write", full)
         with pytest.raises(StoreFull):
             mc.user("ana").notes.update(note.id, text="Quite another text.")
     assert notes.chunks(mc) == before

@@ -31,7 +31,7 @@ def assert_gone(mc) -> None:
     for word in WORDS:
         assert (leftovers.rows_with(mc, word), leftovers.files_with(mc, word)) == ([], [])
     left = held(mc, "chunks")
-    assert held(mc, "embeddings") == held(mc, "chunks_fts") == left
+    assert held(mc, "embeddings") == held(mc, "passages_fts") == left
     assert mc.repair() == []
 
 

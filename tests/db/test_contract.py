@@ -21,7 +21,7 @@ from memchat.facts.inbox import NewInboxItem
 from memchat.facts.memories import ValuesInForce
 from memchat.forget import tombstones
 from memchat.providers.embedders import SERVICE
-from memchat.search import embeddings, keywords, receipts, services
+from memchat.search import embeddings, keywords, passages, receipts, services
 from memchat.types import Hit, Scope, Usage, Wanted
 from tests.support.rows import ANA, BO, BY_HAND, TODAY, keep, new, talk
 from tests.support.store import NOON
@@ -37,7 +37,7 @@ def test_a_transaction_that_fails_leaves_nothing(store: Database) -> None:
     with store.read() as tx:
         for table in schema.metadata.tables.values():
             assert tx.execute(select(table)).first() is None, table.name
-        for table in ("memories_fts", "messages_fts"):
+        for table in ("passages", "passages_fts"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
@@ -96,8 +96,8 @@ def test_sha1_names_the_fact_and_sha256_the_embedded_text(tx) -> None:
     memory_id = keep(tx, ANA, "Lisbon", search_text="profile | city | Lisbon\nsaid in May")
     row = tx.execute(select(schema.memories).where(schema.memories.c.id == memory_id)).one()
     assert row.sha1 == hashlib.sha1(b"profile|city|Lisbon").hexdigest()
-    assert row.text_hash == hashlib.sha256(b"profile | city | Lisbon\nsaid in May").hexdigest()
-    assert memories.hash_of(tx, memory_id) == row.text_hash
+    embedded = hashlib.sha256(b"profile | city | Lisbon\nsaid in May").hexdigest()
+    assert passages.hashes(tx, "fact", [memory_id]) == {memory_id: embedded}
 
 
 def test_a_scope_holds_a_fact_once_active_or_not(store: Database) -> None:
@@ -125,12 +125,12 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
         newer,
     )
     assert [m.id for m in changes.replaced_memories(tx, newer)] == [old]
-    found = keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)
+    found = keywords.matches(tx, "fact", [own], ["lisbon"]).best(5)
     assert [i for i, _ in found] == [old], "a replaced value can be searched for"
     changes.reactivate(tx, retired, BY_HAND)
     back = memories.get(tx, [own], old)
     assert (back.active, back.inactive_reason, back.replaced_by) == (True, None, None)
-    assert [i for i, _ in keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)] == [old]
+    assert [i for i, _ in keywords.matches(tx, "fact", [own], ["lisbon"]).best(5)] == [old]
     kinds = [e.kind for e in history.events_of_memory(tx, old)]
     assert kinds == ["add", "supersede", "restore"]
 
@@ -159,8 +159,9 @@ def test_a_memory_that_moves_takes_its_history_along(tx) -> None:
     own, shared = apps.ensure(tx, ANA, NOON)
     memory = memories.get(tx, [own], memory_id)
     changes.rewrite(tx, memory, shared, new("Lisbon"), BY_HAND)
-    assert memory_id in history.changed_since(tx, own, 0)  # the index it leaves is told
-    assert memory_id in history.changed_since(tx, shared, 0)
+    before = passages.latest_change(tx, own) - 1
+    assert memory_id in passages.changed_since(tx, "fact", own, before), "the index it leaves reads"
+    assert memory_id in passages.changed_since(tx, "fact", shared, 0)
     history.remove_app(tx, own)
     assert [e.kind for e in history.events_of_memory(tx, memory_id)] == ["add", "edit"]
     assert memories.get(tx, [own], memory_id) is None
@@ -296,7 +297,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
         assert {m.id for m in listed} == mine("memory")
         assert set(memories.by_ids(tx, ids, every)) == mine("memory")
         assert {m.user for m in listed} <= {asked.user}
-        for kind, table in (("memory", "memories"), ("message", "messages")):
+        for kind, table in (("memory", "fact"), ("message", "turn")):
             assert {i for i, _ in keywords.matches(tx, table, ids, ["tea"]).best(99)} == mine(kind)
             rows = [i for (k, i) in owner if k == kind]
             assert keywords.matches(tx, table, ids, ["tea"]).of(rows).keys() == mine(kind)
@@ -448,11 +449,11 @@ def test_a_vector_is_kept_to_the_last_bit_for_its_service_alone(tx) -> None:
 def test_only_vectors_that_no_memory_has_any_more_are_dropped(tx) -> None:
     service = services.register(tx, SERVICE, NOON)
     memory_id = keep(tx, ANA, "Lisbon")
-    used = memories.hash_of(tx, memory_id)
+    used = passages.hashes(tx, "fact", [memory_id])[memory_id]
     unit = np.eye(1, 64, dtype=np.float32)[0]
     unused = [f"{i:064x}" for i in range(40_000)]  # more than one statement can name
     embeddings.put(tx, service, [(used, unit), (unused[0], unit), (unused[-1], unit)], NOON)
-    embeddings.remove_unused(tx, [*unused, used])
+    passages.remove_unused(tx, [*unused, used])
     assert set(embeddings.get(tx, service, [used, unused[0], unused[-1]])) == {used}
 
 

@@ -22,14 +22,15 @@ from memchat.forget import tombstones
 from memchat.search import (
     embeddings,
     keywords,
+    passages,
     question_dates,
     receipts,
     repair,
     services,
-    unembedded,
 )
 from memchat.search.receipts import SentPrompt
 from memchat.types import Hit, Scope, Service, Usage, Wanted
+from tests.support.rows import remove_words, write_words
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)
@@ -85,7 +86,7 @@ def test_memories_are_stored_read_and_identified(tx, own) -> None:
     assert memories.with_key(tx, [own], "city") == [known]
     assert memories.values_with_key(tx, [own], "city") == [(lisbon, "Lisbon")]
     assert memories.app_id_of(tx, lisbon) == own
-    assert memories.hash_of(tx, lisbon) == memories.text_hash("city Lisbon")
+    assert passages.hashes(tx, "fact", [lisbon])[lisbon] == passages.text_hash("city Lisbon")
     assert memories.holds_many(tx, [own], "city") is False
 
 
@@ -108,11 +109,10 @@ def test_memories_change_with_their_history(tx, own) -> None:
     assert changed.active and changed.sensitive
     changes.rewrite(tx, changed, own, fact("Faro", cues=("sea", "south")), BY_ANA)
     changes.reindex(tx, lisbon, own, "city Faro coast", BY_ANA)
-    changes.mark_embedded(tx, [lisbon], BY_ANA)
     assert row(lisbon).value == "Faro" and row(lisbon).cues == ("sea", "south")
     kinds = [event.kind for event in history.events_of_memory(tx, lisbon)]
     start = ["add", "pin", "supersede", "restore", "repeat", "edit", "edit", "edit"]
-    assert kinds == [*start, "reindex", "embed"]
+    assert kinds == [*start, "reindex"]
     changes.remove(tx, [lisbon])
     assert row(lisbon) is None
 
@@ -147,8 +147,8 @@ def test_lists_of_memories_are_filtered_sorted_and_counted(tx, own) -> None:
     assert sorted(lists.keys_in_use(tx, [own])) == ["city", "debt", "job", "trip"]
     assert lists.single_valued_keys(tx, own, ["city", "debt"], NOW) == {"city"}
     assert lists.sensitive_words(tx, [own], TODAY, []) == [("debt", "none")]
-    assert lists.searched_texts(tx, own)[city] == "city Lisbon"
-    assert lists.text_hashes(tx, own)[city] == memories.text_hash("city Lisbon")
+    assert lists.searched_ids(tx, own) == {*lists.ids_in_app(tx, own)} == {city, job, gone, debt}
+    assert passages.text_of(tx, city) == "city Lisbon"
     assert lists.totals(tx) >= (4, 4)
 
 
@@ -157,8 +157,8 @@ def test_facts_of_a_period_and_values_by_date(tx, own) -> None:
     over = add(tx, own, "Rome", key="trip", expires_at=TODAY - timedelta(days=1))
     talk(tx, own, "I live in Lisbon.", "Good.")
     days = NOON - timedelta(days=1), NOON + timedelta(days=1)
-    assert question_dates.said(tx, "memories", [own], days, 9, [over]) == [lisbon]
-    assert len(question_dates.said(tx, "messages", [own], days, 9)) == 1
+    assert question_dates.said(tx, "fact", [own], days, 9, [over]) == [lisbon]
+    assert len(question_dates.said(tx, "turn", [own], days, 9)) == 1
     assert question_dates.ending(tx, [own], TODAY, 9) == [lisbon]
     (due,) = memories.with_due_date(tx, [own], TODAY)
     assert due.id == over and not memories.holds_on(due, TODAY)
@@ -199,7 +199,7 @@ def test_events_and_changes_are_followed_and_edited(tx, own) -> None:
         "verdict": "keep"
     }
     assert history.value_edits(tx, [lisbon]) == {lisbon: NOON}
-    assert history.latest_event(tx, own) == event.id and history.fingerprint(tx, event.id)
+    assert history.latest_event(tx, own) == event.id
     assert history.changed_since(tx, own, event.id - 1) == [lisbon]
     assert history.app_ids_of(tx, [lisbon]) == {own}
     history.set_cause(tx, event.id, "undone")
@@ -212,10 +212,11 @@ def test_events_and_changes_are_followed_and_edited(tx, own) -> None:
     assert (last.session_id, last.old, last.cause) == (None, None, "")
     history.remove_app(tx, own)
     assert history.events_of_memory(tx, lisbon) == []
-    before = keywords.latest(tx, "messages", own)
-    keywords.record(tx, own, "messages", [7])
-    assert keywords.since(tx, "messages", own, before) == [7]
-    assert keywords.fingerprint(tx, keywords.latest(tx, "messages", own))
+    before = passages.latest_change(tx, own)
+    passages.put_text(tx, "turn", 7, own, "I live in Porto")
+    assert passages.changed_since(tx, "turn", own, before) == [7]
+    assert passages.changed_since(tx, "fact", own, before) == []
+    assert passages.fingerprint(tx, passages.latest_change(tx, own)) and before
 
 
 def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
@@ -235,14 +236,11 @@ def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
     assert not sessions.has_unread_messages(tx, session_id)
     sessions.mark_unread(tx, session_id, 1)
     assert sessions.has_unread_messages(tx, session_id)
-    sessions.set_summary_hash(tx, session_id, own, "h")
-    assert sessions.summary_hash(tx, session_id) == "h"
     sessions.rename(tx, session_id, "Town")
     assert sessions.titles(tx, [session_id]) == {session_id: "Town"}
     assert [s.id for s in sessions.listed(tx, [own], 9, search="lisbon")] == [session_id]
     found = sessions.get(tx, [own], session_id)
     assert found.message_count == 2 and sessions.by_id(tx, session_id) == (found, own)
-    sessions.remove_summaries(tx, own)
     sessions.set_description(tx, session_id, None, None)
     assert sessions.app_id_of(tx, session_id) == own and sessions.any_in_app(tx, own)
     sessions.remove(tx, session_id)
@@ -274,8 +272,8 @@ def test_messages_are_indexed_rewritten_and_removed(tx, own) -> None:
     messages.read_all(tx, first)
     assert messages.to_read_whole(tx, session_id) == {first}
     assert set(messages.unread_texts(tx)) >= {"I live in Lisbon", "And I bake bread"}
-    messages.index(tx, {first: "lives in Lisbon"}, session_id)
-    messages.record_change(tx, session_id, [first])
+    messages.set_texts(tx, session_id, {first: "lives in Lisbon"})
+    assert messages.by_session(tx, ids) == {session_id: ids}
     messages.rewrite(tx, session_id, {first: "I live in ██████"})
     messages.unindex(tx, [first])
     assert messages.by_ids(tx, [first])[first].content == "I live in ██████"
@@ -393,17 +391,16 @@ def test_the_keyword_index_is_searched_and_repaired(tx, own) -> None:
     lisbon = add(tx, own, "Lisbon")
     words = keywords.query_terms("Where is Lisbon?")
     assert words == [keywords.folded("Lisbon")] and "lisbon" in keywords.stems(["lisbon"])
-    assert [i for i, _ in keywords.matches(tx, "memories", [own], words).best(5)] == [lisbon]
-    assert keywords.rows_holding_all(tx, "memories", [own], ["lisbon", "city"]) == {lisbon}
-    assert keywords.is_held_by_more(tx, "memories", [own], "lisbon", 0)
-    assert keywords.ids(tx, "memories", own) == {lisbon} and keywords.count(tx, "memories") == 1
-    keywords.remove(tx, "memories", [lisbon])
-    assert repair.wrong_keyword_rows(tx, "memories") == {lisbon}
-    assert repair.repair_keywords(tx, "memories") == repair.count_keyword_rows(tx, "memories") == 1
-    keywords.write(tx, "memories", lisbon, own, "city Porto")
+    assert [i for i, _ in keywords.matches(tx, "fact", [own], words).best(5)] == [lisbon]
+    assert keywords.rows_holding_all(tx, "fact", [own], ["lisbon", "city"]) == {lisbon}
+    assert keywords.is_held_by_more(tx, "fact", [own], "lisbon", 0)
+    assert keywords.ids(tx, "fact", own) == {lisbon}
+    assert repair.keyword_counts(tx)[0] == ("fact", 1, 1)
+    remove_words(tx, "fact", [lisbon])
+    assert repair.wrong_keyword_rows(tx) == {keywords.passage_id("fact", lisbon)}
+    assert repair.repair_keywords(tx) == 1
+    write_words(tx, "fact", lisbon, own, "city Porto")
     keywords.scrub(tx)
-    talk(tx, own, "I live in Lisbon")
-    assert repair.user_texts(tx) == ["I live in Lisbon"]
 
 
 def test_vectors_belong_to_a_service(tx, own) -> None:
@@ -412,30 +409,29 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     services.use(tx, used)
     assert services.in_use(tx) == services.state(tx)[0] == used and services.exists(tx, used)
     assert services.get(tx, used) == SERVICE == services.all_services(tx)[used]
-    assert {i for i, _, _, _ in embeddings.missing(tx, used, [lisbon, porto])} == {lisbon, porto}
-    key = memories.hash_of(tx, lisbon)
+    both = passages.lacking(tx, used, "embed", [lisbon, porto])
+    assert [*both] == [lisbon, porto] and [*both[porto].values()] == ["city Porto"]
+    key = passages.hashes(tx, "fact", [lisbon])[lisbon]
     embeddings.put(tx, used, [(key, VECTOR), (embeddings.query_hash("q"), VECTOR)], NOON)
     assert embeddings.exist_for(tx, used) and [*embeddings.get(tx, used, [key])] == [key]
-    held = embeddings.of_memories(tx, used, own)
+    held = embeddings.of_kind(tx, used, "fact", own)
     assert (held.ids, held.waiting, held.vectors.shape) == ([lisbon], [porto], (1, 4))
-    assert embeddings.embedded_ids(tx, used, own) == {lisbon}
-    assert (own, 2, 1) in embeddings.coverage(tx, used)
+    assert passages.embedded_ids(tx, used, own, "fact") == {lisbon}
+    assert (own, 2, 1) in passages.coverage(tx, used, "fact")
     session_id, (said,) = talk(tx, own, "I live in Lisbon")
-    messages.index(tx, {said: "city Lisbon"}, session_id)
+    messages.set_texts(tx, session_id, {said: "city Lisbon"})
     sessions.set_description(tx, session_id, None, "city Lisbon")
-    assert unembedded.sessions_to_index(tx) == [session_id]
-    sessions.set_summary_hash(tx, session_id, own, key)
+    passages.put_text(tx, "summary", session_id, own, "city Lisbon")
     assert [row[:3] for row in embeddings.of_turns(tx, used, own)] == [(said, session_id, True)]
-    assert embeddings.of_summaries(tx, used, own)[0] == [session_id]
-    assert unembedded.count(tx, used) == 1 and unembedded.total(tx) == 3
-    texts = unembedded.texts(tx, "memory", [porto])
-    assert unembedded.next_after(tx, used, "memory", 0, 9) == texts
-    unembedded.enqueue_all(tx, used, NOON)
-    assert unembedded.unfinished_jobs(tx, [porto], NOON)[porto].status == "pending"
-    assert unembedded.of_memories(tx, [lisbon])[lisbon].status == "completed"
-    assert embeddings.query_hash("q") in embeddings.unused_hashes(tx)
-    assert repair.remove_malformed_vectors(tx) == 0
-    embeddings.remove_unused(tx, [embeddings.query_hash("q")])
+    assert embeddings.of_kind(tx, used, "summary", own).ids == [session_id]
+    assert passages.count_lacking(tx, used) == 1 and passages.count_wanting(tx) == 4
+    texts = passages.texts(tx, "fact", [porto])
+    assert [text for _, text in passages.next_lacking(tx, used, 0, 9)] == texts
+    passages.queue_lacking(tx, used, NOON)
+    assert passages.unfinished_jobs(tx, [porto], NOON)[porto].status == "pending"
+    assert passages.of_memories(tx, [lisbon])[lisbon].status == "completed"
+    assert embeddings.query_hash("q") in passages.unused_hashes(tx)
+    passages.remove_unused(tx, [embeddings.query_hash("q")])
     coming = services.register(tx, Service("test", "other", 4, 100), NOON)
     services.set_coming(tx, coming)
     services.take_lease(tx, "host:1:1", NOON, 60)

@@ -9,7 +9,7 @@ import pytest
 from memchat.db import apps
 from memchat.notes import chunks, rows
 from memchat.notes.chunks import NewChunk, NoteOf
-from memchat.search import keywords, repair
+from memchat.search import passages, repair
 from memchat.types import NewNote, Scope
 from tests.support.notes import chunk_ids
 from tests.support.rows import ANA
@@ -60,7 +60,7 @@ def test_a_note_is_changed_and_its_file_is_missing_or_not(tx, own) -> None:
 
 def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
     note_id = put(tx, own, 7)
-    chunks.set_counts(tx, note_id, {chunks.text_hash("forty"): (3, 2), "unknown": (9, 9)})
+    chunks.set_counts(tx, note_id, {passages.text_hash("forty"): (3, 2), "unknown": (9, 9)})
     (hit,) = rows.hits(
         tx,
         {
@@ -76,9 +76,10 @@ def test_all_notes_of_an_app_go_with_their_chunks_and_keywords(tx, own) -> None:
     other = apps.ensure(tx, Scope("bo"), NOON)[0]
     for app_id, external_id in ((own, 7), (own, 8), (other, 7)):
         put(tx, app_id, external_id)
-    rows.remove_all(tx, own)
+    passages.drop_app(tx, own)
+    apps.remove(tx, own)
     assert rows.count(tx, [own]) == 0 and rows.count(tx, [other]) == 1
-    assert keywords.count(tx, "chunks") == 1
+    assert repair.keyword_counts(tx)[3] == ("chunk", 1, 1)
     assert rows.deleted_at(tx, own, "memo", 7) is None
     assert [app.notes for app in apps.of_user(tx, "bo")] == [1]
 
@@ -89,8 +90,8 @@ def test_chunks_that_do_not_fit_their_note_are_found_and_strays_removed(tx, own)
     assert repair.notes_with_wrong_chunks(tx) == repair.chunks_without_note(tx) == []
     tx.exec_driver_sql("UPDATE chunks SET size = 3 WHERE source_id = ?", (wrong,))
     assert repair.notes_with_wrong_chunks(tx) == [wrong]
-    repair.remove_chunks(tx, chunk_ids(tx, right)[:1])
+    passages.drop(tx, "chunk", chunk_ids(tx, right)[:1])
     assert repair.notes_with_wrong_chunks(tx) == [right, wrong]
-    assert keywords.count(tx, "chunks") == 1
+    assert repair.keyword_counts(tx)[3] == ("chunk", 1, 2)
     rows.size_for(tx, [right], "a model")
     assert rows.sized_for(tx, right) == "a model"

@@ -11,8 +11,7 @@ from memchat.db.database import Database
 from memchat.notes import chunks, rows
 from memchat.notes.chunks import NewChunk, NoteOf
 from memchat.notes.rows import Filter
-from memchat.search import embeddings, keywords, question_dates
-from memchat.search import services as known
+from memchat.search import embeddings, passages, question_dates, services
 from memchat.types import NewNote, NoteCounts, NoteUse, Service
 from tests.support.notes import chunk_ids
 from tests.support.rows import ANA, BO
@@ -88,10 +87,10 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
         for one in (Filter(note_ids=[]), Filter(type="file"), Filter(parent_id=3)):
             assert rows.chunk_ids(tx, [own], one) == []
         day = NOON, NOON + timedelta(days=1)
-        assert question_dates.said(tx, "chunks", [own], day, 5, []) == [key, boat]
+        assert question_dates.said(tx, "chunk", [own], day, 5, []) == [key, boat]
         parts = {"score": 1.0, "cosine": None, "bm25": 1.0, "confident": True}
         (hit,) = rows.hits(tx, {key: parts}, with_text=True)
-        assert hit.text == "The key is under the mat." and hit.hash == chunks.text_hash(
+        assert hit.text == "The key is under the mat." and hit.hash == passages.text_hash(
             "The key is [place]."
         )
 
@@ -102,19 +101,19 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
     with store.write() as tx:
         own, _ = apps.ensure(tx, ANA, NOON)
         note_id = keep(tx, own)
-        service = known.register(tx, Service("hash", "words", 2, 100), NOON)
-        lacking = chunks.lacking(tx, note_id, service)
+        service = services.register(tx, Service("hash", "words", 2, 100), NOON)
+        services.use(tx, service)
+        lacking = passages.lacking(tx, service, "note", [note_id])[note_id]
         assert sorted(lacking.values()) == ["The boat is blue.", "The key is [place]."]
-        assert rows.without_vector(tx, own, service) == 2
+        assert passages.count_chunks_lacking(tx, service, own) == 2
         vector = np.array([1, 0], np.float32)
-        embeddings.put(tx, service, [(hashed, vector) for hashed in lacking], NOON)
-        before = keywords.latest(tx, "chunks", own)
-        chunks.record_change(tx, own, note_id)
-        assert keywords.latest(tx, "chunks", own) > before
-        assert chunks.lacking(tx, note_id, service) == {}
-        held = embeddings.of_chunks(tx, service, own)
+        before = passages.latest_change(tx, own)
+        passages.keep_vectors(tx, service, dict.fromkeys(lacking, vector), NOON)
+        assert passages.latest_change(tx, own) > before
+        assert passages.lacking(tx, service, "note", [note_id]) == {}
+        held = embeddings.of_kind(tx, service, "chunk", own)
         assert len(held.ids) == 2 and held.waiting == [] and held.vectors.tolist() == [[1, 0]] * 2
-        assert rows.without_vector(tx, own, service) == 0
+        assert passages.count_chunks_lacking(tx, service, own) == 0
 
 
 def test_matches_and_reads_are_counted_in_their_scope(store: Database) -> None:

@@ -13,7 +13,7 @@ from memchat.facts.memories import sha1_of
 from memchat.search import keywords
 from memchat.transfer.kinds import PersonRecords
 from memchat.types import Scope
-from tests.support.rows import ANA, BY_HAND, keep, new, talk
+from tests.support.rows import ANA, BY_HAND, keep, new, remove_words, talk
 from tests.support.store import NOON
 
 
@@ -40,10 +40,10 @@ def test_what_an_edited_memory_said_before_is_known(tx, own) -> None:
 
 def test_the_keywords_of_messages_are_written_anew(tx, own) -> None:
     session_id, [said] = talk(tx, ANA, "I live in Lisbon")
-    keywords.remove(tx, "messages", [said])
-    assert keywords.rows_holding_all(tx, "messages", [own], ["lisbon"]) == set()
-    messages.write_keywords(tx, session_id, [said])
-    assert keywords.rows_holding_all(tx, "messages", [own], ["lisbon"]) == {said}
+    remove_words(tx, "turn", [said])
+    assert keywords.rows_holding_all(tx, "turn", [own], ["lisbon"]) == set()
+    messages.index(tx, session_id, [said])
+    assert keywords.rows_holding_all(tx, "turn", [own], ["lisbon"]) == {said}
 
 
 def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memchat.db.database import Database
 from memchat.search import keywords
 from memchat.search.keywords import Matches
+from tests.support.rows import remove_words, write_words
 
 FIXTURE_IS_SHARED = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
@@ -36,7 +37,7 @@ def found(tx, question: str, app_ids=(1,), limit: int = 20) -> list[int]:
     return [row for row, _ in matched(tx, question, app_ids).best(limit)]
 
 
-def matched(tx, question: str, app_ids=(1,), kind="memories") -> Matches:
+def matched(tx, question: str, app_ids=(1,), kind="fact") -> Matches:
     return keywords.matches(tx, kind, app_ids, keywords.query_terms(question))
 
 
@@ -84,8 +85,8 @@ def matched(tx, question: str, app_ids=(1,), kind="memories") -> Matches:
     ],
 )
 def test_a_sentence_in_any_script_is_found_by_its_words(tx, text: str, question: str) -> None:
-    keywords.write(tx, "memories", 1, 1, text)
-    keywords.write(tx, "memories", 2, 1, "zzz qqq www")
+    write_words(tx, "fact", 1, 1, text)
+    write_words(tx, "fact", 2, 1, "zzz qqq www")
     assert found(tx, question) == [1]
 
 
@@ -102,7 +103,7 @@ def test_a_sentence_in_any_script_is_found_by_its_words(tx, text: str, question:
     ],
 )
 def test_another_word_is_not_found(tx, text: str, question: str) -> None:
-    keywords.write(tx, "memories", 1, 1, text)
+    write_words(tx, "fact", 1, 1, text)
     assert found(tx, question) == []
 
 
@@ -139,8 +140,8 @@ def test_another_word_is_not_found(tx, text: str, question: str) -> None:
     ],
 )
 def test_nothing_typed_breaks_the_search_or_leaves_the_scope(tx, question: str) -> None:
-    keywords.write(tx, "memories", 1, 1, "tea coffee")
-    keywords.write(tx, "memories", 2, 2, "tea coffee scope a1 a2 word1 茶茶")
+    write_words(tx, "fact", 1, 1, "tea coffee")
+    write_words(tx, "fact", 2, 2, "tea coffee scope a1 a2 word1 茶茶")
     assert set(found(tx, question)) <= {1}
     assert matched(tx, question).held.keys() <= {1}
 
@@ -150,7 +151,7 @@ def test_nothing_typed_breaks_the_search_or_leaves_the_scope(tx, question: str) 
 @example("AND", "OR")
 @example("ᾳ", "ΑΙ")
 def test_any_text_can_be_indexed_and_any_question_asked(tx, text: str, question: str) -> None:
-    keywords.write(tx, "memories", 1, 1, text.replace("\0", ""))
+    write_words(tx, "fact", 1, 1, text.replace("\0", ""))
     assert set(found(tx, question)) <= {1}
 
 
@@ -162,32 +163,32 @@ WORD = st.text(
 @settings(FIXTURE_IS_SHARED, max_examples=80)
 @given(st.lists(WORD, min_size=1, max_size=5))
 def test_a_text_is_found_by_any_word_of_a_living_script_in_it(tx, words: list[str]) -> None:
-    keywords.write(tx, "memories", 1, 1, " ".join(words))
+    write_words(tx, "fact", 1, 1, " ".join(words))
     for word in words:
         if keywords.query_terms(word):
             assert found(tx, word) == [1], word
 
 
 def test_a_question_of_only_stop_words_finds_nothing(tx) -> None:
-    keywords.write(tx, "memories", 1, 1, "what is my and the")
+    write_words(tx, "fact", 1, 1, "what is my and the")
     assert keywords.query_terms("What is my, and THE?") == []
     assert found(tx, "what is my and the") == []
 
 
 def test_a_long_question_looks_for_its_first_48_words(tx) -> None:
-    keywords.write(tx, "memories", 1, 1, "w47")
-    keywords.write(tx, "memories", 2, 1, "w48")
+    write_words(tx, "fact", 1, 1, "w47")
+    write_words(tx, "fact", 2, 1, "w48")
     question = " ".join(f"w{i}" for i in range(1_000))
     assert len(keywords.query_terms(question)) == 48
     assert found(tx, question) == [1]
 
 
 def test_the_better_match_comes_first_and_equal_ones_newest_first(tx) -> None:
-    keywords.write(tx, "memories", 1, 1, "tea and more words about nothing at all today")
-    keywords.write(tx, "memories", 2, 1, "green tea")
-    keywords.write(tx, "memories", 3, 1, "green tea")
+    write_words(tx, "fact", 1, 1, "tea and more words about nothing at all today")
+    write_words(tx, "fact", 2, 1, "green tea")
+    write_words(tx, "fact", 3, 1, "green tea")
     for i in range(4, 9):
-        keywords.write(tx, "memories", i, 1, "something else")
+        write_words(tx, "fact", i, 1, "something else")
     assert found(tx, "green tea") == [3, 2, 1]
     assert found(tx, "green tea", limit=1) == [3]
     matches = matched(tx, "green tea")
@@ -198,36 +199,36 @@ def test_the_better_match_comes_first_and_equal_ones_newest_first(tx) -> None:
 
 def test_a_rarer_word_says_more_and_one_beside_the_turn_less(tx) -> None:
     for i in range(1, 9):
-        keywords.write_turn(tx, i, 1, "tea", "", reply=False)
-    keywords.write_turn(tx, 9, 1, "a samovar", "tea", reply=False)
-    keywords.write_turn(tx, 10, 1, "a story", "tea samovar", reply=False)
-    score = matched(tx, "tea samovar", kind="messages").of(range(1, 11))
+        write_words(tx, "turn", i, 1, "tea", "", reply=False)
+    write_words(tx, "turn", 9, 1, "a samovar", "tea", reply=False)
+    write_words(tx, "turn", 10, 1, "a story", "tea samovar", reply=False)
+    score = matched(tx, "tea samovar", kind="turn").of(range(1, 11))
     assert score[9] > score[10] > score[1] > 0
     beside = keywords.CONTEXT_WEIGHT
-    assert matched(tx, "tea samovar", kind="messages").bits_of(10) == 0b11
+    assert matched(tx, "tea samovar", kind="turn").bits_of(10) == 0b11
     assert score[10] == pytest.approx(beside * (score[9] + (1 - beside) * score[1]))
 
 
 def test_a_row_that_holds_all_the_words_that_are_known_scores_one(tx) -> None:
-    keywords.write(tx, "memories", 1, 1, "green tea")
-    keywords.write(tx, "memories", 2, 1, "tea")
+    write_words(tx, "fact", 1, 1, "green tea")
+    write_words(tx, "fact", 2, 1, "tea")
     assert matched(tx, "green tea samovar").of([1]) == {1: 1.0}
     assert 0 < matched(tx, "green tea samovar").of([2])[2] < 0.5
 
 
 def test_how_rare_a_word_is_counts_nobody_else_s_rows(tx) -> None:
     for i in range(1, 5):
-        keywords.write(tx, "memories", i, 1, "green tea" if i == 1 else "tea")
+        write_words(tx, "fact", i, 1, "green tea" if i == 1 else "tea")
     alone = matched(tx, "green tea").of([1, 2])
     for i in range(5, 99):
-        keywords.write(tx, "memories", i, 2, "green")
+        write_words(tx, "fact", i, 2, "green")
     assert matched(tx, "green tea").of([1, 2]) == alone
 
 
 def test_any_number_of_rows_is_scored_at_once(tx) -> None:
     for i in range(1, 1_001):
-        keywords.write_turn(tx, i, 1, f"green tea {i}", "a reply", reply=False)
-    matches = keywords.matches(tx, "messages", [1], ["tea", "coffee"])
+        write_words(tx, "turn", i, 1, f"green tea {i}", "a reply", reply=False)
+    matches = keywords.matches(tx, "turn", [1], ["tea", "coffee"])
     assert [i for i, _ in matches.best(5_000)] == [*range(1_000, 0, -1)]
     assert matches.of(range(500, 50_000)).keys() == set(range(500, 1_001))
     assert [matches.bits_of(i) for i in (1, 1_000, 1_001)] == [1, 1, 0]
@@ -251,32 +252,32 @@ def test_any_number_of_rows_is_scored_at_once(tx) -> None:
     ],
 )
 def test_words_are_counted_in_a_row_whatever_their_endings(tx, text, words, held) -> None:
-    keywords.write(tx, "memories", 1, 1, text)
-    matches = keywords.matches(tx, "memories", [1], words)
+    write_words(tx, "fact", 1, 1, text)
+    matches = keywords.matches(tx, "fact", [1], words)
     assert matches.bits_of(1).bit_count() == held
 
 
 def test_writing_again_replaces_and_removing_takes_out(tx) -> None:
-    keywords.write(tx, "memories", 1, 1, "tea")
-    keywords.write(tx, "memories", 1, 2, "coffee")
+    write_words(tx, "fact", 1, 1, "tea")
+    write_words(tx, "fact", 1, 2, "coffee")
     assert found(tx, "tea coffee", (1,)) == []
     assert found(tx, "tea coffee", (1, 2)) == [1]
-    keywords.remove(tx, "memories", [1, 77])
+    remove_words(tx, "fact", [1, 77])
     assert found(tx, "tea coffee", (1, 2)) == []
 
 
 def test_memories_and_messages_are_searched_apart(tx) -> None:
-    keywords.write(tx, "messages", 1, 1, "tea")
+    write_words(tx, "turn", 1, 1, "tea")
     assert found(tx, "tea") == []
-    assert matched(tx, "tea", kind="messages").best(5) != []
+    assert matched(tx, "tea", kind="turn").best(5) != []
 
 
 def test_scrubbed_words_are_in_no_segment(tx) -> None:
     for i in range(1, 30):
-        keywords.write(tx, "messages", i, 1, f"pomegranate{i}")
-    keywords.remove(tx, "messages", range(1, 30))
+        write_words(tx, "turn", i, 1, f"pomegranate{i}")
+    remove_words(tx, "turn", range(1, 30))
     keywords.scrub(tx)
-    blocks = tx.exec_driver_sql("SELECT block FROM messages_fts_data").scalars()
+    blocks = tx.exec_driver_sql("SELECT block FROM passages_fts_data").scalars()
     assert not any(b"pomegranate" in bytes(block) for block in blocks)
 
 
@@ -289,34 +290,34 @@ def test_scrubbed_words_are_in_no_segment(tx) -> None:
     st.sets(st.integers(1, 25), min_size=1, max_size=3),
 )
 def test_only_the_asked_scopes_are_ever_seen(tx, rows, asked) -> None:
-    keywords.remove(tx, "memories", range(1, 41))
+    remove_words(tx, "fact", range(1, 41))
     for row_id, (app_id, text) in rows.items():
-        keywords.write(tx, "memories", row_id, app_id, text)
+        write_words(tx, "fact", row_id, app_id, text)
     mine = {i for i, (app_id, text) in rows.items() if app_id in asked and "tea" in text}
     assert set(found(tx, "tea", sorted(asked), 100)) == mine
 
 
 def test_searching_between_the_writes_of_one_transaction_does_no_harm(tx) -> None:
     for text in ("茶", "猫", "茶", "green tea", "茶"):
-        keywords.write(tx, "memories", 1, 1, text)
-        keywords.remove(tx, "memories", [1])
+        write_words(tx, "fact", 1, 1, text)
+        remove_words(tx, "fact", [1])
         assert found(tx, "茶 tea") == []
-        keywords.write(tx, "memories", 1, 1, text)
+        write_words(tx, "fact", 1, 1, text)
         assert found(tx, text) == [1]
-    tx.exec_driver_sql("INSERT INTO memories_fts (memories_fts) VALUES ('integrity-check')")
+    tx.exec_driver_sql("INSERT INTO passages_fts (passages_fts) VALUES ('integrity-check')")
 
 
 @pytest.mark.parametrize("text", ["2qtea", "x 2qtea", "\U0001e9002qtea", "2q tea 2rtea", "2q2qtea"])
 def test_no_word_passes_for_one_of_another_scope(tx, text: str) -> None:
-    keywords.write(tx, "memories", 1, 1, text)
-    keywords.write(tx, "memories", 2, 12, text)
+    write_words(tx, "fact", 1, 1, text)
+    write_words(tx, "fact", 2, 12, text)
     assert found(tx, "tea", (2,)) == []
-    assert keywords.ids(tx, "memories", 2) == set()
-    assert keywords.ids(tx, "memories", 12) == {2}
+    assert keywords.ids(tx, "fact", 2) == set()
+    assert keywords.ids(tx, "fact", 12) == {2}
 
 
 def test_a_reply_is_found_only_where_replies_are_asked_for(tx) -> None:
-    keywords.write_turn(tx, 1, 1, "tea", "", reply=True)
-    assert matched(tx, "tea", kind="messages").best(5) == []
-    every = keywords.matches(tx, "messages", [1], ["tea"], replies=True)
+    write_words(tx, "turn", 1, 1, "tea", "", reply=True)
+    assert matched(tx, "tea", kind="turn").best(5) == []
+    every = keywords.matches(tx, "turn", [1], ["tea"], replies=True)
     assert [i for i, _ in every.best(5)] == [1]

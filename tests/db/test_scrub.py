@@ -13,6 +13,7 @@ import pytest
 from memchat.db.database import BUSY_SECONDS, Database
 from memchat.search import keywords
 from tests.support import empty_store
+from tests.support.rows import remove_words, write_words
 
 DELETIONS = 2_200
 """More than the 2,000 levels that SQLite allows an index; each 'optimize' may add one."""
@@ -26,7 +27,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
     with database.write() as tx:
         for row in range(1, 151):
             words = " ".join(f"w{chance.randrange(10**6)}" for _ in range(12))
-            keywords.write(tx, "messages", row, 7, f"kept {words}")
+            write_words(tx, "turn", row, 7, f"kept {words}")
     yield database
     database.close()
 
@@ -36,25 +37,25 @@ def test_the_keyword_index_outlives_thousands_of_deletions_and_keeps_none_of_the
 ) -> None:
     with database.write() as tx:
         for number in range(DELETIONS):
-            keywords.write(tx, "messages", 1_000, 7, f"forget zanzibar{number}")
-            keywords.remove(tx, "messages", [1_000])
+            write_words(tx, "turn", 1_000, 7, f"forget zanzibar{number}")
+            remove_words(tx, "turn", [1_000])
             keywords.scrub(tx)
             if number % 100 == 0:
-                blocks = tx.exec_driver_sql("SELECT block FROM messages_fts_data").scalars()
+                blocks = tx.exec_driver_sql("SELECT block FROM passages_fts_data").scalars()
                 assert b"zanzibar" not in b"".join(blocks)
     with closing(Database(database.home)) as again, again.read() as tx:
-        assert len(keywords.matches(tx, "messages", [7], ["kept"]).best(1_000)) == 150
-        assert keywords.matches(tx, "messages", [7], ["forget"]).best(5) == []
+        assert len(keywords.matches(tx, "turn", [7], ["kept"]).best(1_000)) == 150
+        assert keywords.matches(tx, "turn", [7], ["forget"]).best(5) == []
 
 
 def test_a_reader_holds_a_scrub_back_and_neither_holds_up_a_writer(database: Database) -> None:
     with database.read() as reader:
-        assert len(keywords.matches(reader, "messages", [7], ["kept"]).best(1_000)) == 150
+        assert len(keywords.matches(reader, "turn", [7], ["kept"]).best(1_000)) == 150
         with database.write() as tx:
-            keywords.remove(tx, "messages", [1])
+            remove_words(tx, "turn", [1])
         began = time.monotonic()
         assert not database.truncate_wal()
         assert time.monotonic() - began < BUSY_SECONDS / 3
         with database.write() as tx:
-            keywords.remove(tx, "messages", [2])
+            remove_words(tx, "turn", [2])
     assert database.truncate_wal()

@@ -49,8 +49,8 @@ def test_the_table_has_the_founding_columns_with_their_defaults(sqlite: Database
             "active",
         ]
         connection.execute(
-            "INSERT INTO memories (app_id, memory_type, key, value, sha1, search_text, text_hash)"
-            " VALUES (?, 'fact', 'city', 'Lisbon', 'x', 't', 'h')",
+            "INSERT INTO memories (app_id, memory_type, key, value, sha1)"
+            " VALUES (?, 'fact', 'city', 'Lisbon', 'x')",
             (own,),
         )
         row = connection.execute(
@@ -125,6 +125,7 @@ def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> No
         apps.remove(tx, own)
     with raw(sqlite) as connection:
         kept = {"apps": 3, "memories": 1, "memory_events": 2, "alembic_version": 1}
+        kept |= {"passages": 1, "changes": 1}
         kept["meta"] = 1  # the key of the tombstones
         for table in schema.metadata.tables:
             (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -257,7 +258,7 @@ def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Da
         )
         assert memory.value == "Lisbon"
         assert tx.execute(select(schema.messages)).first() is None
-        assert tx.exec_driver_sql("SELECT count(*) FROM messages_fts").scalar() == 0
+        assert tx.exec_driver_sql("SELECT count(*) FROM passages_fts").scalar() == 1, "the fact"
         assert tx.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
 
 
@@ -277,7 +278,7 @@ def test_a_damaged_file_is_said_in_one_line_and_left_alone(sqlite: Database, dam
         talk(tx, ANA, "more")
         keep(tx, ANA, "Lisbon")
         tx.exec_driver_sql("SELECT count(*), max(content) FROM messages").all()
-        tx.exec_driver_sql("SELECT * FROM messages_fts_data").all()
+        tx.exec_driver_sql("SELECT * FROM passages_fts_data").all()
     assert "damaged" in one_line(error)
     assert sqlite.path.read_bytes() == broken
 

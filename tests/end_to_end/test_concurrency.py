@@ -214,7 +214,7 @@ else:
         with database.read() as tx:
             ids = apps.find(tx, Scope("ana")).ids
             rows = memory_lists.listed(tx, ids, Wanted(), ValuesInForce(NOON.date()))
-            words = keywords.matches(tx, "memories", ids, ["city"]).best(9)
+            words = keywords.matches(tx, "fact", ids, ["city"]).best(9)
         seen.append([[m.id for m in rows], [i for i, _ in words]])
 database.close()
 print(json.dumps(seen))

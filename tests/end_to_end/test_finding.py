@@ -57,7 +57,7 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     assert (best.id, best.channel) == (wanted.id, "meaning")
     index = meaning.index
     with private.database(mc).read() as tx:
-        home, work = sorted(shard for shard in private.shards(index) if shard[0] == "memories")
+        home, work = sorted(shard for shard in private.shards(index) if shard[0] == "fact")
         before = index.ids(tx, work[1])
         index.forget(home[1])
         assert home not in private.shards(index) and private.shards(index)[work].ids == before
@@ -80,7 +80,7 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     asked = [(q, p) for q, p in seen if "FROM memories" in q]
-    assert len(asked) >= 3
+    assert len(asked) >= 2  # a search reads texts without a vector from the passages
     with private.database(mc).read() as tx:
         for query, parameters in asked:
             plan = tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", parameters).all()

@@ -222,7 +222,9 @@ def a_memory_s_whole_life(open_store: Opener, chat_model: ScriptedModel, **chang
     assert boat.id not in {hit.id for hit in mc.user("ana", app="home").search("red boat").hits}
     assert mc.user("ana").apps.delete("home").memories == 13
     with private.database(mc).read() as tx:
-        for table in ("memories", "memories_fts", "embeddings"):
+        facts, strays = "rowid & 3 = 0", "rowid NOT IN (SELECT id FROM passages)"
+        words = (f"passages_fts WHERE {facts}", f"passages_fts WHERE {strays}")
+        for table in ("memories", *words, "embeddings"):
             kept_rows = tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
             assert kept_rows == 0, table
 

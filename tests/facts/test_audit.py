@@ -199,7 +199,7 @@ def test_a_learnt_fact_without_its_words_lacks_evidence(clean, extract_model) ->
 def test_an_index_that_differs_from_the_rows_is_mended(clean) -> None:
     ana = clean.user("ana")
     assert ana.search("Lisbon").hits
-    direct(clean, "DELETE FROM memories_fts WHERE rowid = 2")
+    direct(clean, "DELETE FROM passages_fts WHERE rowid = 8")
     direct(clean, "DELETE FROM embeddings")
     drift = found(clean, "index drift")
     assert any("keyword rows" in f.what for f in drift)

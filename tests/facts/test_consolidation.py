@@ -121,7 +121,7 @@ def test_what_was_ended_leaves_no_words_in_the_keyword_index(mc, extract_model) 
     said(mc, extract_model, "The wall is finished.", {**ended, "is": "ends"})
     assert state(mc) == {"the garden wall": (False, "ended")}
     with private.database(mc).read() as tx:
-        assert repair.wrong_keyword_rows(tx, "memories") == set()
+        assert repair.wrong_keyword_rows(tx) == set()
 
 
 def test_a_verdict_about_a_fact_that_was_not_shown_changes_nothing(mc, extract_model) -> None:

@@ -14,7 +14,7 @@ from tests.support.store import Opener
 
 def searched(mc, memory_id: int) -> str:
     with private.database(mc).read() as tx:
-        sql = "SELECT search_text FROM memories WHERE id = ?"
+        sql = "SELECT text FROM passages WHERE kind = 'fact' AND owner_id = ?"
         return str(tx.exec_driver_sql(sql, (memory_id,)).scalar_one())
 
 

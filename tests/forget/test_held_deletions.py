@@ -282,7 +282,7 @@ def test_each_of_two_held_deletions_in_a_row_of_values_is_undone_on_its_own(
     assert ana.memories.restore(new.id).active
     assert ana.memories.restore(old.id).inactive_reason == "superseded"
     with private.database(mc).read() as tx:
-        assert repair.wrong_keyword_rows(tx, "memories") == set(), "it can be searched for again"
+        assert repair.wrong_keyword_rows(tx) == set(), "it can be searched for again"
 
 
 def test_undoing_one_deletion_leaves_others_that_share_its_words_forgotten(

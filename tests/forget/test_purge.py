@@ -139,7 +139,7 @@ def test_a_deleted_app_leaves_nothing_of_its_memories_or_talk(
     assert rows_with(mc, "Zanzibar") == [] and rows_with(mc, "bees") == []
     assert files_with(mc, "Zanzibar") == []
     with private.database(mc).read() as tx:
-        for table in ("memories", "embeddings", "sessions", "messages", "memories_fts", "jobs"):
+        for table in ("memories", "embeddings", "sessions", "messages", "passages_fts", "jobs"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
 
 

@@ -85,7 +85,7 @@ def test_no_cue_of_anything_else_tells_what_is_forgotten(mc, extract_model) -> N
     city = next(m for m in ana.memories.list() if m.key == "city")
     before = len(rows_with(mc, "zanzibari"))
     ana.memories.delete(city.id)
-    assert before == 5, "three rows of cues, the searched text and its keyword row"
+    assert before == 6, "three rows of cues, the searched text and its keyword rows"
     assert rows_with(mc, "zanzibar") == []
     assert [m.cues for m in ana.memories.list()] == [("beach",)]
 

@@ -154,7 +154,7 @@ def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
     ana.memories.delete(memory_id, keep_transcript=True)
     with private.database(mc).read() as tx:
-        found = keywords.matches(tx, "messages", [1, 2], ["zanzibar"]).best(10)
+        found = keywords.matches(tx, "turn", [1, 2], ["zanzibar"]).best(10)
         sessions_say = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert found == []
     assert [tuple(row) for row in sessions_say] == [(None, None)]

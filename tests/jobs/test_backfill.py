@@ -15,7 +15,7 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.errors import ProviderError
-from memchat.search import unembedded
+from memchat.search import passages
 from memchat.types import Progress
 from tests.support import private
 from tests.support.answers import answer
@@ -35,7 +35,7 @@ def lacking(mc: MemChat) -> int:
     meaning, _ = private.meaning(mc)
     assert meaning is not None
     with private.database(mc).read() as tx:
-        return unembedded.count(tx, meaning.service_id)
+        return passages.count_lacking(tx, meaning.service_id)
 
 
 def test_250_rows_go_in_batches_of_100_and_a_second_run_asks_nothing(open_store: Opener) -> None:
@@ -78,18 +78,13 @@ def test_a_store_used_by_words_alone_is_searched_by_meaning_without_entering_it_
     assert mc.user("ana").memories.embedding_states([fact])[0].status == "completed"
 
 
-def test_conversations_read_by_an_older_version_get_theirs(
-    open_store: Opener, extract_model: Any
-) -> None:
-    """As the upgrade leaves them: turns that were read, without a text to embed or a hash."""
+def test_conversations_get_theirs(open_store: Opener, extract_model: Any) -> None:
     mc = open_store()
     for number in range(12):
         extract_model.replies.append(answer(summary=f"A talk about fence {number}."))
         with mc.user("ana").chat() as chat:
             assert chat.send(f"The fence number {number} needs paint.").read()
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
-        tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
         tx.exec_driver_sql("DELETE FROM embeddings")
     service = Service()
     mc = open_store(embedder=service)

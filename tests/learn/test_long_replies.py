@@ -18,7 +18,7 @@ from memchat.testing import ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.store import Opener
 
-COUNTED = {"_in_folded": "a text is looked through for secrets", "_one_spelling": "a number"}
+COUNTED = {"find_cues": "a text is looked through for secrets", "_one_spelling": "a number"}
 CITIES = ("Ulm", "Bern", "Graz", "Linz", "Cork", "Nice")
 NUMBERS = itertools.count()
 SAID = " ".join(f"I have lived in {city}." for city in CITIES)
@@ -73,7 +73,7 @@ def test_closing_costs_twice_as_much_for_replies_twice_as_long(open_store: Opene
 def test_closing_costs_no_more_looks_at_the_replies_for_each_fact(open_store: Opener) -> None:
     one, six = closing(open_store, 20_000, 1), closing(open_store, 20_000, 6)
     assert six["_one_spelling"] < 1.5 * one["_one_spelling"]
-    assert six["_in_folded"] < 1.5 * one["_in_folded"] + 60, "beside what each fact says itself"
+    assert six["find_cues"] < 1.5 * one["find_cues"] + 60, "beside what each fact says itself"
 
 
 @pytest.mark.parametrize("mark", ["“", "„", "«", "「", "『", "»"])

@@ -72,12 +72,12 @@ def test_a_chunk_of_a_note_that_is_gone_is_deleted_with_words_and_vector(mc) -> 
         db.execute("DELETE FROM sources WHERE id = 2")  # this connection cascades nothing
     assert state(mc, "notes") == "problem"
     assert mc.repair()[0] == "deleted 1 chunk of notes that are gone"
-    assert count(mc, "chunks") == count(mc, "chunks_fts") == count(mc, "embeddings") == left
+    assert count(mc, "chunks") == count(mc, "passages_fts") == count(mc, "embeddings") == left
     assert mc.repair() == [] and state(mc, "notes") == "ok"
 
 
 def test_keyword_rows_of_chunks_are_written_anew(mc) -> None:
-    run(mc, "DELETE FROM chunks_fts WHERE rowid = 1")
+    run(mc, "DELETE FROM passages_fts WHERE rowid = 7")
     assert state(mc, "keyword search") == "problem"
     assert mc.repair() == ["wrote 1 keyword row anew"]
     assert state(mc, "keyword search") == "ok" and mc.repair() == []

@@ -295,8 +295,8 @@ def test_a_fact_without_its_vector_is_looked_at_however_many_hold_the_same_words
         mc.user("ana").memories.add("fact", f"note {n}", "the red kayak")
     assert mc.jobs.embed(remote=True).count == 40
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("DELETE FROM embeddings WHERE hash = (SELECT text_hash FROM memories"
-                           f" WHERE id = {waits})")  # fmt: skip
+        tx.exec_driver_sql("DELETE FROM embeddings WHERE hash = (SELECT hash FROM passages"
+                           f" WHERE kind = 'fact' AND owner_id = {waits})")  # fmt: skip
     assert waits in {hit.id for hit in ask(mc, "red kayak").hits}
 
 
@@ -347,9 +347,9 @@ def test_a_saved_index_knows_what_had_no_vector(
         add(mc, "a red kayak", "a blue kayak", embed=True)
         add(mc, "a green kayak")
         ask(mc, "kayak")
-    read = embeddings.of_memories
+    read = embeddings.of_kind
     monkeypatch.setattr(
-        embeddings, "of_memories", lambda tx, *args: read(tx, *args) if args[2] else check(False)
+        embeddings, "of_kind", lambda tx, *args: read(tx, *args) if args[3] else check(False)
     )
     found = ask(open_store(embedder=Remote()), "kayak")
     assert found.degraded == ONE_COMING, "without reading all rows"

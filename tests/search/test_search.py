@@ -143,7 +143,7 @@ def test_cosine_is_what_numpy_says(mc) -> None:
     (hit,) = mc.user("ana").search("red bike").hits
     embedder = HashEmbedder()
     with private.database(mc).read() as tx:
-        text = tx.exec_driver_sql("SELECT search_text FROM memories").scalar_one()
+        text = tx.exec_driver_sql("SELECT text FROM passages").scalar_one()
     expected = np.dot(embedder.embed_query("red bike")[0], embedder.embed_documents([text])[0][0])
     assert hit.cosine == pytest.approx(float(expected), abs=1e-6)
 

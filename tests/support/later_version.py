@@ -25,7 +25,7 @@ down_revision = "{HEAD}"
 def upgrade():
     op.add_column("memories", sa.Column("mood", sa.String(), nullable=True))
     op.execute("UPDATE memories SET mood = 'calm'")
-    op.execute("DELETE FROM memories_fts")  # what is derived from other rows is made anew
+    op.execute("DELETE FROM passages_fts")  # what is derived from other rows is made anew
 '''
 THIRD = f'''
 """A step that goes wrong half way."""

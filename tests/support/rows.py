@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from memchat.db.database import Database
 from memchat.facts import changes
 from memchat.facts.history import Cause
 from memchat.facts.memories import NewMemory
+from memchat.search import keywords
+from memchat.search.keywords import Kind, passage_id
 from memchat.types import Scope
 from tests.support.store import NOON
 
@@ -44,3 +46,15 @@ def talk(tx, scope: Scope, *said: str) -> tuple[int, list[int]]:
     own, _ = apps.ensure(tx, scope, NOON)
     session_id = sessions.start(tx, own, "host:1:x", NOON + timedelta(minutes=1), NOON)
     return session_id, [messages.add(tx, session_id, "user", words, NOON) for words in said]
+
+
+def write_words(
+    tx, kind: Kind, owner_id: int, app_id: int, text: str, context: str = "", *, reply: bool = False
+) -> None:
+    """The keyword row of a passage that is not there."""
+    remove_words(tx, kind, [owner_id])
+    keywords.write(tx, passage_id(kind, owner_id), app_id, text, context, reply=reply)
+
+
+def remove_words(tx, kind: Kind, owner_ids: Iterable[int]) -> None:
+    keywords.remove(tx, [passage_id(kind, i) for i in owner_ids])

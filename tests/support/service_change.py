@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from memchat import MemChat
-from memchat.notes.index import NoteFitting
 from memchat.providers.embedders import HashEmbedder
 from memchat.search import switch
 from memchat.search.switch import EmbeddingServices
@@ -30,7 +28,7 @@ def cosine_in(model: str, question: str, text: str) -> float:
 def spaces(mc: MemChat, question: str, hits: Sequence[Hit]) -> set[str]:
     """The services in whose space every one of these facts has the cosine it was found with."""
     with private.database(mc).read() as tx:
-        rows = tx.exec_driver_sql("SELECT id, search_text FROM memories").all()
+        rows = tx.exec_driver_sql("SELECT owner_id, text FROM passages WHERE kind = 'fact'").all()
     texts = {row[0]: row[1] for row in rows}
     return {
         model
@@ -61,8 +59,7 @@ def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> switch.Migration
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
     database, clock = private.database(mc), lambda: mc.now
-    fitting = partial(NoteFitting, database, clock)
-    switch = EmbeddingServices(database, mc.settings, clock, embedder, fitting)
+    switch = EmbeddingServices(database, mc.settings, clock, embedder)
     return switch.migrate(None, dimensions=None, max_tokens=None, **how)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from memchat.db import apps, records
 from memchat.db.database import Database
-from memchat.facts import changes, memories
+from memchat.facts import changes
 from memchat.facts.history import Cause
 from memchat.facts.memories import NewMemory
-from memchat.search import embeddings, services
+from memchat.search import embeddings, passages, services
 from memchat.search.vector_index import VectorIndex
 from memchat.types import Scope, Service
 from tests.support.store import NOON
@@ -42,7 +42,7 @@ def keep(store: Database, scope: Scope, *values: str) -> list[int]:
         ids = []
         for value in values:
             new = NewMemory("fact", "thing", value, True, value, NOON, "manual")
-            embeddings.put(tx, service_id, [(memories.text_hash(value), vector(value))], NOON)
+            embeddings.put(tx, service_id, [(passages.text_hash(value), vector(value))], NOON)
             ids.append(changes.add(tx, own, new, BY_HAND))
         return ids
 

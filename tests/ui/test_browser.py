@@ -480,8 +480,8 @@ def test_ten_thousand_memories_are_searched_and_paged(browser: Any, tmp_path: Pa
     write(
         tmp_path,
         """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
-        INSERT INTO memories (memory_type, key, value, sha1, app_id, search_text, text_hash)
-        SELECT 'fact', 'thing', 'value ' || i, 'sha' || i, app_id, 'x', 'hash' || i
+        INSERT INTO memories (memory_type, key, value, sha1, app_id)
+        SELECT 'fact', 'thing', 'value ' || i, 'sha' || i, app_id
         FROM n, (SELECT app_id FROM memories LIMIT 1)""",
     )
     with Server(tmp_path) as server:

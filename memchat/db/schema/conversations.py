@@ -50,10 +50,8 @@ sessions = Table(
     Column("lease_owner", String),
     time_column("lease_until", nullable=True),
     count_column("extracted_to"),
-    Column("summary_hash", String(64)),
     Column("copied_from", Integer),
     Index("ix_sessions_app_id_id", "app_id", "id"),
-    Index("ix_sessions_summary_hash", "summary_hash"),
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
     Index("ix_sessions_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),
     sqlite_autoincrement=True,
@@ -77,14 +75,11 @@ messages = Table(
     Column("status", String, nullable=False, server_default=text("'complete'")),
     count_column("memory", 1),
     time_column("created_at"),
-    Column("search_text", Text),
-    Column("text_hash", String(64)),
     Column("copied_from", Integer),
     count_column("read_all"),
     CheckConstraint("role IN ('user', 'assistant')", name="role"),
     CheckConstraint("status IN ('complete', 'partial', 'failed')", name="status"),
     Index("ix_messages_session_id_id", "session_id", "id"),
-    Index("ix_messages_text_hash", "text_hash"),
     Index("ix_messages_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),
     sqlite_autoincrement=True,
 )
@@ -93,20 +88,8 @@ unread_messages = and_(
 )
 """The user's messages, joined with their sessions, that no extraction has read yet."""
 searched_messages = and_(messages.c.memory == 1, messages.c.copied_from.is_(None))
-"""A condition for messages with a keyword row and, once they were read, an indexed vector. Of a
-message and its copies only the message itself is searched and learned from."""
-changes = Table(
-    "changes",
-    metadata,
-    id_column(),
-    foreign_key("apps.id"),
-    Column("kind", String, nullable=False),
-    Column("item_id", Integer, nullable=False),
-    time_column("at"),
-    Index("ix_changes_app_id_kind_id", "app_id", "kind", "id"),
-    sqlite_autoincrement=True,
-)
-"""Which messages and summaries an index has to read again, as they have no events. Ids only."""
+"""A condition for messages that are passages, and once they were read get a vector. Of a message
+and its copies only the message itself is searched and learned from."""
 receipts = Table(
     "receipts",
     metadata,

@@ -44,8 +44,6 @@ memories = Table(
     Column("created_by", String, nullable=False, server_default=text("'manual'")),
     Column("inactive_reason", String),
     Column("replaced_by", Integer, ForeignKey("memories.id", ondelete="SET NULL")),
-    Column("search_text", Text, nullable=False),
-    Column("text_hash", String(64), nullable=False),
     count_column("match_count"),
     count_column("read_count"),
     count_column("pinned"),
@@ -59,7 +57,6 @@ memories = Table(
     Index("ix_memories_app_id_active_key", "app_id", "active", "key"),
     Index("ix_memories_replaced_by", "replaced_by", sqlite_where=text("replaced_by IS NOT NULL")),
     Index("ix_memories_superseded", "id", sqlite_where=text("inactive_reason = 'superseded'")),
-    Index("ix_memories_text_hash", "text_hash"),
     Index(
         "ix_memories_expiring",
         "app_id",
@@ -75,8 +72,8 @@ memories = Table(
     sqlite_autoincrement=True,
 )
 searched = or_(memories.c.active == 1, memories.c.inactive_reason == "superseded")
-"""A condition for memories with a keyword row and an indexed vector: active ones, and replaced
-values, since people ask for what is current with words of the past."""
+"""A condition for memories that search finds: active ones, and replaced values, since people ask
+for what is current with words of the past."""
 memory_tags = Table(
     "memory_tags",
     metadata,

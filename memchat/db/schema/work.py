@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    Computed,
     Float,
     ForeignKey,
     Index,
@@ -18,6 +19,8 @@ from sqlalchemy import (
 )
 
 from memchat.db.schema.columns import count_column, foreign_key, id_column, metadata, time_column
+
+_KIND = "CASE id & 3 WHEN 0 THEN 'fact' WHEN 1 THEN 'turn' WHEN 2 THEN 'summary' ELSE 'chunk' END"
 
 sources = Table(
     "sources",
@@ -58,11 +61,40 @@ chunks = Table(
     count_column("tokens"),
     Column("masked", Text),
     Index("ix_chunks_source_id", "source_id"),
-    Index("ix_chunks_hash", "hash"),
     sqlite_autoincrement=True,
 )
 """Parts of notes: so many characters of the text from ``offset`` on. ``hash`` is of what is
 embedded: that part, or ``masked`` where it holds what looks like a secret."""
+passages = Table(
+    "passages",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("kind", String, Computed(_KIND, persisted=False)),
+    Column("owner_id", Integer, Computed("id >> 2", persisted=False)),
+    foreign_key("apps.id"),
+    Column("text", Text),
+    Column("hash", String(64)),
+    count_column("reply"),
+    count_column("searched", 1),
+    Index("ix_passages_app_id", "app_id"),
+    Index("ix_passages_hash", "hash", sqlite_where=text("hash IS NOT NULL")),
+)
+"""Whatever search can find: facts, the turns and summaries of conversations, chunks of notes. The
+id is made of the owner's id and of the kind, so that neither needs an index. ``text`` is what is
+embedded, or NULL where the owner's row holds it; ``hash`` is the key of its vector, NULL for a turn
+that was not read yet. ``reply`` marks the assistant's turns, and ``searched`` is 0 for a fact out
+of use, which keeps its vector."""
+changes = Table(
+    "changes",
+    metadata,
+    id_column(),
+    foreign_key("apps.id"),
+    Column("passage_id", Integer, nullable=False),
+    time_column("at"),
+    Index("ix_changes_app_id_id", "app_id", "id"),
+    sqlite_autoincrement=True,
+)
+"""Which passages of a scope an index has to read again. Ids only."""
 services = Table(
     "services",
     metadata,

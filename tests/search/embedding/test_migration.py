@@ -12,7 +12,7 @@ from memchat.db import apps
 from memchat.db.database import FILE
 from memchat.errors import InputError, SchemaError
 from memchat.providers.embedders import HashEmbedder
-from memchat.search import embeddings, services, unembedded, vector_index
+from memchat.search import embeddings, passages, services, vector_index
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Scope
 from tests.support import private
@@ -143,7 +143,7 @@ def test_a_store_that_is_written_to_without_end_is_changed_all_the_same(rivers: 
     assert migrate(rivers, embedder).switched
     rivers.jobs.run(user="ana")
     with private.database(rivers).read() as tx:
-        assert unembedded.count(tx, services.in_use(tx) or 0) == 0
+        assert passages.count_lacking(tx, services.in_use(tx) or 0) == 0
 
 
 def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_vector(
@@ -167,7 +167,7 @@ def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_v
     mc.jobs.run(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
     mc.jobs.run(user="ana")
     with private.database(mc).read() as tx:
-        assert services.in_use(tx) == 2 and unembedded.count(tx, 2) == 0
+        assert services.in_use(tx) == 2 and passages.count_lacking(tx, 2) == 0
     (hit,) = [hit for hit in found(mc, "Douro") if hit.id == late.id]
     assert hit.cosine == pytest.approx(cosine_in(NEW, "Douro flood", text_of(mc, late.id)))
 
@@ -199,7 +199,11 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
     mc.jobs.run(user="ana")
     with private.database(mc).read() as tx:
         in_use = services.in_use(tx) or 0
-        assert in_use == 2 and unembedded.count(tx, in_use) == 0 and unembedded.total(tx) > 3
+        assert (
+            in_use == 2
+            and passages.count_lacking(tx, in_use) == 0
+            and passages.count_wanting(tx) > 3
+        )
     hits = ana.search("Porto").hits
     assert {"memory", "message"} == {hit.kind for hit in hits if hit.cosine is not None}
 
@@ -266,7 +270,7 @@ def test_a_process_that_slept_through_a_change_saves_no_index_of_before(
 
 def text_of(mc: MemChat, memory_id: int) -> str:
     with private.database(mc).read() as tx:
-        query = "SELECT search_text FROM memories WHERE id = ?"
+        query = "SELECT text FROM passages WHERE kind = 'fact' AND owner_id = ?"
         return str(tx.exec_driver_sql(query, (memory_id,)).scalar_one())
 
 
@@ -291,39 +295,13 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     assert done.switched
     with private.database(mc).read() as tx:
         new = services.in_use(tx) or 0
-        assert new != old and unembedded.count(tx, new) == 0
+        assert new != old and passages.count_lacking(tx, new) == 0
         asked = embeddings.query_hash("My new kayak is red.")
         assert set(embeddings.get(tx, new, [asked])) == {asked}
-        hashes = tx.exec_driver_sql("SELECT summary_hash FROM sessions").scalars().all()
-        assert set(embeddings.get(tx, new, [h for h in hashes if h])) == {h for h in hashes if h}
-        kinds = {
-            kind: len(unembedded.next_after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS
-        }
-    assert all(kinds.values())  # there was one of each to take along
+        kinds = {gap.kind for _, gap in passages.next_lacking(tx, 10_000, 0, 100)}
+    assert kinds == set(passages.KINDS)  # there was one of each to take along
     moments = [h for h in ana.search("boiler hums night").hits if h.kind == "message"]
     assert moments and moments[0].cosine is not None
-
-
-def test_conversations_read_by_an_older_version_are_taken_along_too(
-    open_store: Opener, extract_model: ScriptedModel
-) -> None:
-    """As the upgrade leaves them: read, without a text to embed or a hash."""
-    mc = open_store()
-    ana = mc.user("ana")
-    extract_model.replies.append(answer(summary="About the boiler."))
-    with ana.chat() as chat:
-        assert chat.send("The boiler hums at night.").read()
-    mc.jobs.run(user="ana")
-    with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
-        tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
-        tx.exec_driver_sql("DELETE FROM embeddings")
-    (info,) = mc.services.list()
-    assert info.lacking == 3
-    done = mc.services.migrate(NEW)
-    assert (done.switched, done.embedded) == (True, 3)
-    assert {info.name: info.lacking for info in mc.services.list()} == {OLD: 3, NEW: 0}
-    assert ana.search("boiler hums").hits[0].cosine is not None
 
 
 def test_a_summary_embedded_in_another_time_zone_is_found_in_its_words(

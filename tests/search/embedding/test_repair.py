@@ -20,6 +20,7 @@ from memchat.db.database import FILE
 from memchat.providers.embedders import HashEmbedder
 from memchat.search import services
 from memchat.search import vector_index as index_module
+from memchat.search.keywords import KINDS
 from memchat.search.shard import Shard
 from memchat.search.vector_index import FOLDER
 from memchat.testing import ScriptedModel
@@ -225,14 +226,14 @@ def test_a_sound_store_needs_no_repair(home: Path, capsys: pytest.CaptureFixture
     assert "nothing was out of step" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", ["memories", "messages", "sessions"])
+@pytest.mark.parametrize("kind", KINDS[:3])
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM {kind}_fts",
-        "INSERT INTO {kind}_fts (rowid, text) VALUES (999, '2qwords 2qof 2qnobody')",
-        "UPDATE {kind}_fts SET text = '1qother 1qwords'",
-        "UPDATE {kind}_fts SET text = '9' || text",
+        "DELETE FROM passages_fts WHERE rowid & 3 = {kind}",
+        "INSERT INTO passages_fts (rowid, text) VALUES (3996 + {kind}, '2qof 2qnobody')",
+        "UPDATE passages_fts SET text = '1qother 1qwords' WHERE rowid & 3 = {kind}",
+        "UPDATE passages_fts SET text = '9' || text WHERE rowid & 3 = {kind}",
     ],
     ids=["lost", "too many", "other words", "another scope"],
 )
@@ -244,7 +245,7 @@ def test_keyword_rows_out_of_step_are_written_anew(
     kind: str,
     statement: str,
 ) -> None:
-    change(home, statement.format(kind=kind))
+    change(home, statement.format(kind=KINDS.index(kind)))
     (line,) = repaired(home, capsys)
     assert "keyword row" in line
     assert repaired(home, capsys) == []
@@ -255,7 +256,7 @@ def test_keyword_rows_out_of_step_are_written_anew(
 def test_doctor_names_keyword_rows_that_are_lost_and_what_mends_them(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change(home, "DELETE FROM messages_fts")
+    change(home, "DELETE FROM passages_fts WHERE rowid & 3 = 1")
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
     assert "0 keyword rows for 2 messages" in said and "memchat doctor --repair" in said

@@ -16,13 +16,12 @@ from memchat.config.keys import MINILM
 from memchat.db import records
 from memchat.db.database import Database
 from memchat.errors import ConfigError, InputError, NotFound, ServiceError
-from memchat.facts import lists, memories
 from memchat.providers import factory
 from memchat.providers.embedders import SERVICE, HashEmbedder
 from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.search import embed as meaning_module
-from memchat.search import embeddings, services
+from memchat.search import embeddings, passages, services
 from memchat.types import Service, Usage
 from tests.support import private
 from tests.support.store import NOON, Opener
@@ -173,12 +172,12 @@ def test_what_is_kept_is_float32_little_endian_under_the_sha256_of_the_text(
     memory = mc.user("ana").memories.add("fact", "river", "Tejo")
     mc.jobs.embed()
     with private.database(mc).read() as tx:
-        hashed = memories.hash_of(tx, memory.id)
-        (text,) = lists.searched_texts(tx, 1).values() or lists.searched_texts(tx, 2).values()
+        hashed = passages.hashes(tx, "fact", [memory.id])[memory.id]
+        text = passages.text_of(tx, memory.id)
         blob = tx.exec_driver_sql("SELECT embedding FROM embeddings WHERE hash = ?", (hashed,))
         expected, _ = HashEmbedder().embed_documents([text])
         assert blob.scalar_one() == expected[0].astype("<f4").tobytes()
-        assert hashed == memories.text_hash(text)
+        assert hashed == passages.text_hash(text)
 
 
 # Once
@@ -269,7 +268,9 @@ def test_only_the_vectors_of_the_service_in_use_are_searched(open_store: Opener)
         mc.services.use(model)
         asked, _ = HashEmbedder(model.removeprefix("hash/")).embed_query("Tejo flood")
         with private.database(mc).read() as tx:
-            row = embeddings.get(tx, services.in_use(tx) or 0, [memories.hash_of(tx, kept.id)])
+            row = embeddings.get(
+                tx, services.in_use(tx) or 0, [*passages.hashes(tx, "fact", [kept.id]).values()]
+            )
         (hit,) = ana.search("Tejo flood").hits
         (vector,) = row.values()
         assert hit.cosine == pytest.approx(float(vector @ asked), abs=1e-6)

@@ -101,14 +101,14 @@ def test_small_shards_leave_no_file(store: Database) -> None:
 def vectors_read(store: Database, monkeypatch) -> list[int]:
     """How many vectors each catch-up reads from the rows, from now on."""
     counts: list[int] = []
-    read = embeddings.of_memories
+    read = embeddings.of_kind
 
     def counted(*args):
         found = read(*args)
         counts.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(embeddings, "of_memories", counted)
+    monkeypatch.setattr(embeddings, "of_kind", counted)
     return counts
 
 

@@ -128,11 +128,11 @@ def test_a_shard_that_grows_large_while_it_is_used_is_quickened(
     with store.read() as tx:
         own = apps.find(tx, ANA).ids
         index.search(tx, own, vector("value 3"), 5)
-        assert not private.shards(index)["memories", own[0]].quick
+        assert not private.shards(index)["fact", own[0]].quick
     keep(store, ANA, *[f"more {n}" for n in range(20)])
     with store.read() as tx:
         assert index.search(tx, own, vector("more 7"), 1)[0][1] == pytest.approx(1)
-        assert private.shards(index)["memories", own[0]].quick
+        assert private.shards(index)["fact", own[0]].quick
 
 
 def test_an_older_snapshot_takes_nothing_from_those_who_are_further(store: Database) -> None:
@@ -144,9 +144,9 @@ def test_an_older_snapshot_takes_nothing_from_those_who_are_further(store: Datab
         keep(store, ANA, "cocoa")
         with store.read() as new:
             assert len(index.search(new, own, vector("tea"), 5)) == 3
-        further = private.shards(index)["memories", own[0]]
+        further = private.shards(index)["fact", own[0]]
         assert index.search(old, own, vector("tea"), 5) == before
-        assert private.shards(index)["memories", own[0]] is further
+        assert private.shards(index)["fact", own[0]] is further
 
 
 def test_faiss_uses_no_further_threads_whichever_thread_searches() -> None:

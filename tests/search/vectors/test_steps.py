@@ -148,6 +148,8 @@ class InStep(RuleBasedStateMachine):
     def the_index_and_the_keyword_rows_are_the_active_and_the_replaced_rows(self) -> None:
         every = self.rows_of("memories")
         embedded = {row.hash for row in self.rows_of("embeddings")}
+        hashes = {row.owner_id: row.hash for row in self.rows_of("passages")}
+        assert hashes.keys() == {row.id for row in every}
         searched = [row for row in every if row.active or row.inactive_reason == "superseded"]
         for store in self.stores:
             meaning, _ = private.meaning(store)
@@ -155,11 +157,11 @@ class InStep(RuleBasedStateMachine):
                 with private.database(store).read() as tx:
                     held = meaning.index.ids(tx, app.id)
                 assert held == {
-                    r.id for r in searched if r.app_id == app.id and r.text_hash in embedded
+                    r.id for r in searched if r.app_id == app.id and hashes[r.id] in embedded
                 }
-        assert embedded <= {row.text_hash for row in every}
+        assert embedded <= {*hashes.values()}
         with self.rows.read() as tx:
-            words = dict(tx.exec_driver_sql("SELECT rowid, text FROM memories_fts").all())
+            words = dict(tx.exec_driver_sql("SELECT rowid >> 2, text FROM passages_fts").all())
         assert {i: words[i].partition("q")[0] for i in words} == {
             row.id: str(row.app_id) for row in searched
         }
