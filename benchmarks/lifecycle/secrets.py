@@ -215,11 +215,11 @@ def stored_texts(path: Path) -> Iterator[tuple[str, str]]:
         names = db.execute("select name from sqlite_master where type = 'table'").fetchall()
         for (table,) in names:
             # The words of facts and summaries in the index stand in its content as well.
-            index = table.startswith("passages_fts") and table != "passages_fts_content"
-            if index or table.startswith(("messages", "sqlite_")):
+            left_out = table.startswith(("messages", "sqlite_", "passages_fts"))
+            if left_out and table != "passages_fts_content":
                 continue
-            turns = " where id & 3 <> 1" if table.startswith("passages") else ""
-            for row in db.execute(f'select * from "{table}"{turns}').fetchall():
+            others = "where id & 3 <> 1" if table.startswith("passages") else ""
+            for row in db.execute(f'select * from "{table}" {others}').fetchall():
                 for value in row:
                     if isinstance(value, str):
                         yield table, value
