@@ -75,11 +75,8 @@ def _cosines(
         with mc._assembly.database.read() as tx:
             ids = apps.find(tx, Scope(person.name)).ids
             vector = embedder.embed_query(text)[0]
-            return dict(
-                meaning.index.search(
-                    tx, ids, vector, 10_000, kind="fact" if kind == "memories" else "turn"
-                )
-            )
+            of_kind = "fact" if kind == "memories" else "turn"
+            return dict(meaning.index.search(tx, ids, vector, 10_000, kind=of_kind))
 
     return of
 
