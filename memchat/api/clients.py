@@ -1,5 +1,8 @@
-"""Programs that use a person's memory over MCP: what each may do and has written, and the text for
-the configuration of well-known ones."""
+"""Programs that use a person's memory over MCP: their access, what they wrote, and their setup.
+
+The person gives each program a name and a mode, which decides whether it stores by itself or asks
+in the inbox. ``configs`` makes the text that a well-known program needs in its configuration file.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ class ClientAccess(Room):
 
     ``trust`` lets it store; with ``ask`` what it remembers waits in the inbox. Where memory is off,
     its verbs raise InputError. Each call is counted, and what it writes is listed by
-    ``ana.clients``, which can undo it.
+    ``User.clients``, which can undo it.
     """
 
     def __init__(

@@ -1,5 +1,9 @@
-"""Files that become notes, those of a watched folder among them, and what every verb that keeps a
-note goes through: it is checked, cut and written, and its vectors are made."""
+"""Making notes: from files and watched folders, and the steps that every note goes through.
+
+A note is checked, cut and written, and its vectors are made afterwards. The external id of a file's
+note is its path. A note that was edited here after its file is not overwritten, and a file that
+cannot be read does not keep the others from being read.
+"""
 
 from __future__ import annotations
 

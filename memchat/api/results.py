@@ -1,4 +1,4 @@
-"""What the verbs of the public interface return, beside the records of ``memchat.types``."""
+"""The results of the public interface that are not records of ``memchat.types``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What every kind of thing in a user's scope is read and written with: the scope's rows, checks of
-the values that a caller gives, and pages of results with the cursors between them."""
+"""The base of the public interface to one kind of thing in a scope, with checks and result pages.
+
+A cursor names the place of the last row of a page, and not a number of rows: what is added or
+deleted meanwhile makes no row appear twice or go missing.
+"""
 
 from __future__ import annotations
 

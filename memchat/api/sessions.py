@@ -1,6 +1,9 @@
-"""A person's conversations: looking back at them, correcting and deleting them, and what they
-taught; the messages of a caller's own chat loop as turns to store; and what the terminal and the
-app do at a command behind a slash (``memchat.chat.slash``)."""
+"""The conversations of a person in one app: reading, correcting and deleting them.
+
+Beside ``Sessions`` there are its helpers: messages of a caller's own chat loop as turns to store
+(``Incoming``), the cost of reading long messages, the changes that a conversation taught, and what
+the terminal and the app need for the commands ``/why`` and ``/note`` (``memchat.chat.slash``).
+"""
 
 from __future__ import annotations
 

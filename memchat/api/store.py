@@ -1,5 +1,8 @@
-"""What concerns a whole store: its backups, its embedding services, its queue of work, the apps of
-a person, and deleting all that memchat made in a data folder."""
+"""The public interface to a whole store: its backups, embedding services, jobs and apps.
+
+``Backups``, ``wipe_files`` and ``wipe`` work on a data folder and need no open store; ``wipe``
+refuses to delete one that is open anywhere.
+"""
 
 from __future__ import annotations
 

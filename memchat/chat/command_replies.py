@@ -1,6 +1,7 @@
-"""What code, not a model, says in a conversation: every such sentence is here.
+"""The sentences that code, not a model, says in a conversation, and finding them in stored replies.
 
-Taking a stored reply apart: the lines that ``replies`` writes, found again in its text.
+``lists`` and ``split`` know a list or a question of a stored reply by the wording of these
+sentences. If one of them changes, they no longer find it in replies from before the change.
 """
 
 from __future__ import annotations
@@ -283,7 +284,7 @@ def _counted(count: int, one: str = "memory", more: str = "memories") -> str:
 
 
 def _pattern(sentence: str) -> str:
-    """A regular expression for a sentence of ``replies`` with anything in its gaps."""
+    """A regular expression for a sentence of this module with anything in its gaps."""
     return re.sub(r"\\{\w+\\}", ".*", re.escape(sentence))
 
 

@@ -1,10 +1,9 @@
-"""Recognising commands to memory in a message: remember this, forget that, what do you know of me?
+"""Recognising commands to memory in a message: by patterns, or as tools that a model calls.
 
-The patterns serve models that cannot call tools, and the reply that memory is off. They are strict:
-an imperative at the very start of the person's own words, so that "remember when we…?", "I can't
-forget …" or a pasted text are no commands. Seven languages; any other is left to the model.
-
-The tools of memory that a chat model may call.
+The patterns serve where the chat model cannot call tools or called none, and where memory is off.
+They are strict: an imperative at the very start of the person's own words, so that "remember when
+we…?", "I can't forget …" or a pasted text are no commands. They know English, German, French,
+Spanish, Italian, Portuguese and Dutch; any other language is left to the model.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 A model with tools calls them; where a message is plainly a command none has to. Either way code
 acts and code says what was done, in the same reply, so that no second call is needed and nothing is
-claimed that did not happen. What a model passes is a proposal: words to remember go through the
-evidence gate, and forgetting waits for the person's next message.
+claimed that did not happen. What a model passes is a proposal: words to remember are checked
+against what the person said, and forgetting waits for their next message.
 
-What was said in the open conversation and is not learnt yet: it can be forgotten, too.
+What was said in the open conversation and is not learnt yet can be forgotten, too: such messages
+are kept from being learnt and found.
 """
 
 from __future__ import annotations

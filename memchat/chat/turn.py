@@ -1,19 +1,9 @@
-"""The route of one turn, from what a person wrote to the receipt of the reply.
+"""One turn of a conversation, from what a person wrote to the stored reply and its receipt.
 
-text → message row → commands → recall → prompt → model → reply → receipt. ``Turn.send`` stores the
-message before any model is asked; the rest, ``_run``, goes on as the reply is read. Its steps stand
-below it in the order in which they are taken.
-
-Replacing the last turn: the message answered once more, or said in other words.
-
-The turns that are replaced stay on disk until the new reply is complete, and stay for good where a
-provider fails. Until then the conversation goes on without them, and without the memories that
-only they prove.
-
-Storing a reply: its message row, the memories and notes it was shown, its prompt, and what it
-cost.
-
-A reply read in a thread of its own, so that the wait for its next piece can be ended.
+message row → commands → recall → prompt → model → reply → receipt. ``Turn.send`` stores the message
+before any model is asked; the rest, ``Turn._run``, goes on as the reply is read. Its steps stand
+below it in the order in which they are taken. The receipt says what the reply was given: memories,
+turns, notes and the prompt.
 """
 
 from __future__ import annotations
@@ -51,7 +41,12 @@ from memchat.types import ChatMessage, Hit, Message, Recalled, Scope, Usage, cle
 
 
 class Redo:
-    """One replacement of the last turn. ``begin`` leaves it out, ``finish`` deletes it or not."""
+    """One replacement of the last turn: its message answered once more, or said in other words.
+
+    ``begin`` leaves what is replaced out of the conversation, and of a whole turn also the memories
+    that only it proves. It stays on disk until ``finish`` deletes it, or for good where nothing of
+    the new reply is kept, as when a provider fails.
+    """
 
     def __init__(self, parts: Parts, conversation: Conversation) -> None:
         self._parts = parts
@@ -128,7 +123,8 @@ class Redo:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One reply, whole or partial, of a stored session."""
+    """One reply, whole or partial, of a stored session: what is stored with it, and what it
+    cost."""
 
     parts: Parts
     conversation: Conversation

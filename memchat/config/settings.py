@@ -1,11 +1,8 @@
-"""The settings, each with its variable, its default and the values it takes.
+"""The settings: the variable, the default and the values of each, and where models are asked.
 
-Turning the text of a variable into a value of the right type and range.
-
-Each function makes a parser, called with the variable's name and its text. A parser raises
-ConfigError with the name of the variable and what it accepts.
-
-Addresses of providers, and warnings about those that are not the provider's own.
+A parser is called with a variable's name and its text. It raises ConfigError with the name of the
+variable and what it accepts. Where the address of a provider is set, the user's words go there:
+``redirect_warnings`` says so for each address that is not the provider's own.
 """
 
 from __future__ import annotations

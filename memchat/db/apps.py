@@ -1,11 +1,8 @@
-"""The rows of scopes: one for each app of a user, and one, with an empty name, that all share.
+"""Scopes: a row for each app of a user, and one with an empty name for what all of them share.
 
-New names of users and apps must not hold invisible characters.
-
-Otherwise two names could look alike and yet be two users. Names that were stored before this rule
-stay usable, so that their data can be read and deleted.
-
-What every step of one piece of work in a scope is given.
+A new name of a user or an app must not hold invisible characters, or two names could look alike and
+yet be two users. Names that were stored before this rule stay usable, so that their data can be
+read and deleted.
 """
 
 from __future__ import annotations

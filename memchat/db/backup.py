@@ -1,12 +1,8 @@
-"""The backups in the folder of a store: finding them, and reading what each of them is.
+"""Backups of a store: making, finding, checking, comparing and restoring them.
 
-Copying a whole store into a new file, while other processes go on writing to it.
-
-Comparing a backup with the store, row by row: what only one of them holds.
-
-A row is the same in both if id and time are: ids are not used again, except after a restore.
-
-Putting a backup in the place of the store, which nobody else may have open meanwhile.
+A backup is made while other processes go on writing, and gets its name only once it is whole and
+checked. Restoring replaces the store as a whole or not at all, and nobody else may have it open
+meanwhile.
 """
 
 from __future__ import annotations
@@ -87,7 +83,8 @@ def holds_any_forgotten(both: sqlite3.Connection) -> bool:
 
 def only_in_store(both: sqlite3.Connection) -> dict[str, int]:
     """How many memories, sessions, messages, open inbox items and notes only the store has, by
-    table."""
+    table. A row is the same in both if id and time are: after a restore an id may be used
+    again."""
     return {
         table: int(
             both.execute(

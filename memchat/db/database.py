@@ -1,18 +1,13 @@
-"""The SQLite file: opening it, migrating it, its transactions, and really deleting bytes.
+"""The SQLite file of a store: opening and migrating it, its transactions, and plain SQL.
 
 A reading transaction (``read``) sees one snapshot. A writing one (``write``) takes SQLite's write
 lock at once (BEGIN IMMEDIATE), so no other process changes what it has read. Commits are durable
-(synchronous=FULL): they survive kill -9 and a power cut.
+(synchronous=FULL): they survive kill -9 and a power cut. Deleted bytes are overwritten in the file
+(secure_delete) and leave the WAL with ``truncate_wal``.
 
-The lock that each opening of a store holds on its folder until it is closed or its process ends.
-
-A process in another container cannot be seen, but its locks can: where nobody else holds this one,
-every process that took a lease in the store before has ended.
-
-Plain SQL for the statements that run often.
-
-SQLAlchemy takes 300 µs to build a statement and 30 µs to run a built one; SQLite itself takes about
-5 µs for most of these. The statements are constants, so the driver keeps them prepared.
+Statements that run often are plain SQL: SQLAlchemy takes 300 µs to build a statement and 30 µs to
+run a built one, SQLite itself about 5 µs for most of these. They are constants, so the driver keeps
+them prepared.
 """
 
 from __future__ import annotations
@@ -46,7 +41,11 @@ if sys.platform != "win32":
 
 
 class OpenLock:
-    """A shared ``flock`` on the folder; on a system or disk without such locks it does nothing.
+    """A shared ``flock`` on the folder, which each opening of a store holds until it is closed or
+    its process ends; on a system or disk without such locks it does nothing.
+
+    A process in another container cannot be seen, but its locks can: where nobody else holds this
+    one, every process that took a lease in the store before has ended.
 
     Processes of a memchat that knows no such lock, and other programs, are not noticed by it.
     """

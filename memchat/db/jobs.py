@@ -1,13 +1,10 @@
-"""The queue: one row for each job, which a worker claims under a lease.
+"""The job queue: one row for each job, which a worker claims under a lease.
 
 ``status`` is -1 while a job waits or runs, 0 when it is done, and the code of the error (an HTTP
 status, or 1) when it failed for good. A job is tried once and retried after 1, 2, 4, 8 and 16
 minutes, or as the settings say. Jobs that failed are claimed in smaller and smaller batches, so
-that a job that crashes its worker ends up alone.
-
-Processes that ended while they held jobs, and how their jobs become free again.
-
-Lists of jobs, and counts by status.
+that a job that crashes its worker ends up alone. The jobs of a process that has ended can be freed
+before their lease runs out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What several nouns read and write in the same way: rows as records and back, field by field and
-each by its declared type; single values about the store itself, such as its key for hashes; and the
-rows of a scope, which are those of all the user's apps where it is the shared one.
+"""Helpers for reading and writing rows that the modules of several tables share.
+
+Rows become records and back, field by field, each by the type that the record declares. ``get`` and
+``put`` are for single values about the store itself, ``read`` and ``facts`` for the rows of a
+scope.
 """
 
 from __future__ import annotations
@@ -125,7 +127,8 @@ def store_id(tx: Connection) -> str:
 
 
 def read(tx: Connection, table: str, columns: str, app_id: int) -> list[Any]:
-    """These columns of a table's rows; each name of a column begins with ``t.``."""
+    """These columns of a table's rows in a scope, each named with ``t.`` before it. Of the row that
+    all apps of a user share, they are those of all these apps."""
     sql = (
         f"SELECT {columns} FROM apps here JOIN apps a ON a.user = here.user"
         f" JOIN {table} t ON t.app_id = a.id"

@@ -1,18 +1,12 @@
-"""Conversations: their rows, the lease of the process that has one open, and their status.
+"""Sessions, the stored conversations: their rows, leases and copies, and the memories muted there.
 
-Conversations that another program holds: its own name for each, and which turns are known.
-
-Names and turns are kept as keyed hashes, so that they are recognised when they are sent again, even
-after their words were forgotten or their session was deleted.
-
-Copies of the beginning of a conversation, in a conversation of their own.
+A program that keeps its own conversations names each of them. Its names and turns are kept as keyed
+hashes, so that they are recognised when they are sent again, even after their words were forgotten
+or their session was deleted.
 
 A copied message names the message that it is a copy of; a copy of a copy names the first one. Only
 that one is searched and learned from. What replies were given is copied with them, so that a copied
 reply is explained, and its words are forgotten, as those of any other.
-
-Memories that a person marked as not relevant, so that they are left out of the rest of a
-conversation.
 """
 
 from __future__ import annotations

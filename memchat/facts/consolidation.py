@@ -1,14 +1,16 @@
-"""What a new fact does to the facts that are stored, the one way into the store.
+"""Consolidation: storing a new fact, and what it changes in the facts that are known.
 
-A model's candidates are judged before, outside the transaction that writes: a model may take
-minutes. What the user enters or accepts needs no judging, and is stored even if it was forgotten
-before; the ``Source`` of facts says which it is. The first rule that applies decides: the fact ends
-a known one; it repeats one, in the same or equal words; it was forgotten on request; it would
-change what the user entered, and waits for their yes; it replaces the fact it updates; it replaces
-the other value of a key that holds one; it is merged with a near copy of equal meaning; it is new.
-A fact that starts later replaces nothing before its day. What is replaced or merged stays as an
-inactive row, with the reason and a link, and can be restored. Nearness of vectors alone never
-decides.
+Every new fact comes through here, but for those of an imported file. A model's candidates are
+judged before, outside the transaction that writes: a model may take minutes. What the user enters
+or accepts needs no judging, and is stored even if it was forgotten before; the ``Source`` of facts
+says which it is.
+
+The first rule that applies decides: the fact ends a known one; it repeats one, in the same or equal
+words; it was forgotten on request; it would change what the user entered, and waits for their yes;
+it replaces the fact it updates; it replaces the other value of a key that holds one; it is merged
+with a near copy of equal meaning; it is new. A fact that starts later replaces nothing before its
+day. What is replaced or merged stays as an inactive row, with the reason and a link, and can be
+restored. Nearness of vectors alone never decides.
 """
 
 from __future__ import annotations

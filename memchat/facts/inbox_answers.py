@@ -1,11 +1,9 @@
-"""The user's answer to what waits in the inbox, or was refused. A yes counts as their own word.
+"""Answering what waits in the inbox or was refused, and taking answers back.
 
-Taking back answers to inbox items: the memories are as they were, and the items wait again.
-
-What an answer added is deleted. What it replaced, ended or repeated gets its former state. An item
-whose words were forgotten meanwhile, or whose message was deleted, does not come back.
-
-Rows as they were before a transaction changed them, so that the change can be taken back.
+A yes counts as the user's own word. To take an answer back, the rows are kept as they were before
+it (``RowImages``): what it added is deleted, and what it replaced, ended or repeated gets its
+former state. The items wait again, but for those whose words were forgotten meanwhile or whose
+message was deleted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
-"""Lists and figures of memories: by status, type and days, where they come from, which lists of
-them prompts contained whatever was asked, and how often each was found or sent to a model."""
+"""Queries over many memories: lists, counts, origins, and how they were used in prompts.
+
+A fact list is the part of a prompt that holds facts whatever was asked. It is stored once for the
+conversation, and replies that were given the same list share it. A memory has two counts: how often
+it was found for a message, and how often it was sent to a model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories as rows, read within a scope, with their tags.
+"""Memories as rows: reading them within a scope, their tags, and the values that hold today.
 
 A memory is unique by scope and sha1, active or not: a fact that is said again after another took
 its place gets its old row back. A row says what was true when it was written; a value may have
@@ -291,7 +291,7 @@ def put_tags(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) 
 
 
 def add_tags(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
-    """Give a memory these tags beside its own, as ``put``."""
+    """Give a memory these tags beside its own, as ``put_tags``."""
     put_tags(tx, memory_id, (*tags_of(tx, memory_id), *tags), cause)
 
 

@@ -1,17 +1,12 @@
-"""Other mentions of a memory, which forgetting it leaves: finding them, and blanking them as well.
+"""Other places that mention a memory, which forgetting it leaves: finding and blanking them.
 
 They are found before the memory is forgotten, while its words are known: messages by the keyword
 index, everything else by reading it. The same word may mean something else there, so the user
 chooses. In messages, titles, summaries and notes the words are blanked; another memory with them is
 forgotten; inbox items and refusals are removed.
 
-The words by which a text gives a value away, and where they stand, in any case and inflection.
-
-Of "Quokkaland Ltd" it is the first word: names and rare words identify a value, common ones do not.
-Where all words of a value are common, only all of them together do.
-
-Blanking words in a note. Its chunks keep their places, and those that held a word are made
-anew.
+A value is looked for by its names and rare words, in any case and inflection: for "Quokkaland Ltd"
+by the first word. Where all words of a value are common, only all of them together count.
 """
 
 from __future__ import annotations
@@ -169,7 +164,7 @@ def blank_note_words(
     ctx: Context, app_ids: Sequence[int], note_id: int, identifying: IdentifyingWords
 ) -> set[int]:
     """Blank the words in the title and the text of a note of these scope rows, in the caller's
-    transaction.
+    transaction. Its chunks keep their places, and those that held a word are made anew.
 
     Gives the scope rows whose saved vector index must be dropped.
     """

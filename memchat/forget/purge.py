@@ -1,4 +1,4 @@
-"""Forgetting for good: the row, its vector, keyword rows, quotes, and its words in conversations.
+"""Forgetting for good: a memory is removed from every table, from conversations and from the file.
 
 ``hide`` takes a memory out of sight at once and queues the purge, which is ``forget``. What stays
 is a tombstone of keyed hashes, which recognises the fact when it comes again, and an event without
@@ -7,9 +7,8 @@ read and blanked once, with a filler of the same length, so that the quotes of o
 their place. The last step, ``scrub``, removes the bytes from the file. It waits for readers and is
 repeated until it succeeds.
 
-Replies that a model was writing while a fact was forgotten: the purge could not see them yet.
-
-A deletion that is not purged yet changes nothing here: its purge will find the stored reply.
+A reply that a model is writing meanwhile cannot be seen by the purge. ``drop_forgotten`` takes the
+words out of it before it is stored.
 """
 
 from __future__ import annotations
@@ -346,7 +345,8 @@ def drop_forgotten(
 ) -> tuple[list[Hit], str]:
     """The lines given for a reply, and the reply, without what was forgotten since.
 
-    ``read`` are the facts that the model read besides those lines.
+    ``read`` are the facts that the model read besides those lines. A deletion that is not purged
+    yet changes nothing here: its purge will find the stored reply.
     """
     facts = [_facts_in(hit) for hit in hits]
     facts_read = {*read}.union(*facts)

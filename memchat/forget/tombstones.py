@@ -1,13 +1,12 @@
-"""How a forgotten fact is recognised when it comes again, in the same words or in others.
+"""Tombstones: keyed hashes by which a forgotten fact is recognised when it comes again.
 
-A tombstone is a set of keyed hashes: of key and value, of the quotes, of the key with each message
-that proved it, of each word of the value with its key, and of the names and numbers in it. Words
-said before the forgetting never bring the fact back. Said later, the same is a question for the
-user, and so is what was said before and has no more than an ordinary word alike: it may be another
-fact.
+A text can be recognised by them, but not read from them. A fact leaves hashes of key and value, of
+the quotes, of the key with each message that proved it, of each word of the value with its key, and
+of the names and numbers in it.
 
-Tombstones: keyed hashes of forgotten texts. A text can be recognised by them, but not read from
-them.
+Words said before the forgetting never bring the fact back. The user is asked where the same is said
+later, and where what was said before shares no more than an ordinary word with it: that may be
+another fact.
 """
 
 from __future__ import annotations

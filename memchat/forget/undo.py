@@ -1,4 +1,4 @@
-"""Undoing what messages taught: they are taken back, and what is left of the history is replayed.
+"""Taking back what messages taught, by replaying the events that are left.
 
 Memories that only these messages prove go, unless the user changed them by hand; so do those that a
 program asked to forget, about which nothing is left to ask. Every other memory that they changed

@@ -1,14 +1,8 @@
 """The worker: runs the jobs of the queue and the upkeep of a store.
 
-It is called directly by one-shot commands and session ends, and in the background by a running
-chat. A job's outcome is written in the same transaction as its effect, and only while the worker
-still holds the job, so that each job takes effect once.
-
-The worker as a process of its own: it runs what is due, waits, and stops when asked to.
-
-A conversation that a worker is reading, as far as it has got.
-
-What one run of the worker did.
+It is called directly by one-shot commands and session ends, in the background by a running chat,
+and by ``run_loop`` in a process of its own. A job's outcome is written in the same transaction as
+its effect, and only while the worker still holds the job, so that each job takes effect once.
 """
 
 from __future__ import annotations
@@ -57,7 +51,7 @@ from memchat.types import Job, Learned, OnProgress
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A claimed reading, and the windows that are still to be read."""
+    """A claimed job that reads a conversation, and the windows that are still to be read."""
 
     claim: Claim
     windows: Generator[None, None, Learned]

@@ -1,11 +1,12 @@
-"""Calendar words, and the parts of a date that a phrase such as "bis Ende Mai" names.
+"""Dates: the parts that a phrase such as "bis Ende Mai" names, and the days that codes stand for.
+
+The extraction model gives a date as a code that is the same in every language, relative to the day
+of the message (``until_date``, ``from_date``). What the user's own words name (``parse_phrase``)
+serves to check such a code.
 
 The names of days, months and units come from CLDR, the words around them from the list of each
 language. In a language without a list only names and digits are read. Words are compared in the
 form that ``unaccented`` gives them.
-
-Dates from the language-independent codes of the extraction model, relative to the message's
-day.
 """
 
 from __future__ import annotations

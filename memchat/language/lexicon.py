@@ -1,16 +1,9 @@
-"""Reads the word lists in ``data`` and makes patterns of them.
+"""Word lists: those of each language, made into patterns, and the keys of sensitive values.
 
-Each file is one language; adding a file adds a language. Entries are separated by commas. They are
-words or parts of regular expressions, in the form that ``text.fold`` returns: lower case, straight
-apostrophes, no dotless i. A slash separates words with one meaning, or the two of a pair.
-
-Marker words, which change the meaning of the words near them, in a folded text.
-
-The lists are in ``data``. A marker is only a hint; what follows from it is decided elsewhere.
-
-Keys whose values are sensitive, whatever the model says.
-
-Allergies and diets are not among them, since they matter in everyday requests.
+Each file in ``data`` is one language; adding a file adds a language. Entries are separated by
+commas. They are words or parts of regular expressions, in the form that ``text.fold`` returns:
+lower case, straight apostrophes, no dotless i. A slash separates words with one meaning, or the two
+of a pair.
 """
 
 from __future__ import annotations
@@ -143,8 +136,9 @@ def languages_of(folded: str) -> tuple[str, ...]:
 def find_markers(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
     """The markers of one kind in a folded text, without those in harmless set phrases.
 
-    If the language is not known the lists of all languages are used, which can only make the result
-    stricter.
+    Markers change the meaning of the words near them. One is only a hint: what follows from it is
+    decided elsewhere. If the language is not known the lists of all languages are used, which can
+    only make the result stricter.
     """
     found: list[re.Match[str]] = []
     for code in languages or codes():
@@ -174,5 +168,8 @@ WORDS = frozenset(_WORDS.split())
 
 
 def is_sensitive(key: str) -> bool:
-    """Whether the values of this key are sensitive."""
+    """Whether the values of this key are sensitive, whatever the model says.
+
+    Allergies and diets are not, since they matter in everyday requests.
+    """
     return key in KEYS or not WORDS.isdisjoint(key.split("_"))

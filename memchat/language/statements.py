@@ -1,20 +1,11 @@
-"""Facts that a message states about its writer, found by patterns without a model.
+"""Finding the facts that a message states about its writer, by patterns and without a model.
 
-Used for the command "remember that …" where the chat model has no tools, and by the offline
-stand-in.
-
-Reading the statements of a message: its clauses, compared with the patterns.
-
-Splitting a message into the first-person clauses that may state a fact.
+Used for commands to memory that are read without a model, and by the offline stand-in. Clauses in
+the first person are compared with the patterns, most of which are in ``patterns.toml``.
+Time phrases are given as codes, the same in every language, which ``calendar`` turns into days.
 
 Left out: pasted text between ⟦ and ⟧, code, longer quotations, questions, hypotheses, opinions of
 others, tasks such as "translate", jokes, and everything with a secret.
-
-The patterns of first-person clauses that state a fact, from ``patterns.toml``.
-
-A fact that a clause states.
-
-Time phrases of a clause, each with its code: the language-free form of a date.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Text as it is compared: folded with a way back to the original, and taken apart into words.
+"""Text as it is compared: folded, taken apart into words, and searched for words.
 
-Folding forgives what a model or a keyboard changes (spaces, curly marks, case, width) and nothing
-that changes the meaning: no inner punctuation, digit or word is ever dropped.
-
-Finding the words of a search in texts of any script, whatever their case, width and accents.
+``fold`` keeps the way back to the original. It forgives what a model or a keyboard changes (spaces,
+curly marks, case, width) and nothing that changes the meaning: no inner punctuation, digit or word
+is ever dropped. ``folded`` is for searching, in texts of any script: it leaves out accents as well.
 """
 
 from __future__ import annotations
