@@ -84,7 +84,7 @@ class Ref(_Part):
 
 
 class Candidate(_Part):
-    """One proposed memory. It is not believed before ``gate.judge`` has checked it."""
+    """One proposed memory. It is not believed before ``judge.judge`` has checked it."""
 
     quotes: tuple[Quote, ...] = Field(min_length=1, max_length=MAX_QUOTES)
     ref: Ref | None = None
