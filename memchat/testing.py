@@ -1,9 +1,9 @@
-"""Doubles for tests of what is built on memchat: a scripted chat model, a clock that stands still.
+"""For tests of programs built on memchat: a scripted chat model, a fixed clock, a simple embedder.
 
     model = ScriptedModel(["Hello!", ProviderError("down")])
     with MemChat(chat_model=model, clock=FakeClock()) as mc: ...
 
-``HashEmbedder`` is here too: an embedder without weights or network that knows equal words only.
+``HashEmbedder`` needs neither weights nor a network, and finds only texts with equal words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The numbers, times and dates of a text, in one spelling.
+"""Finds the numbers, times and dates of a text, in one spelling, so that two texts can be compared.
 
-Words for numbers, weekdays and months, so that dates and numbers written in letters can be
-compared.
+Words for numbers, weekdays and months count as well.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""Numbers that open a lock, recognised by what is said about the lock: "you get in the house with
-28841", "the bike goes open on 6-1-8-3". Also the turns of a dial, and unlock patterns."""
+"""Finds the codes of locks by what is said about the lock.
+
+They are numbers, turns of a dial, and unlock patterns. Examples are "you get in the house with
+28841" and "the bike goes open on 6-1-8-3".
+"""
 
 from __future__ import annotations
 

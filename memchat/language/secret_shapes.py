@@ -1,8 +1,9 @@
-"""Secrets that have a shape: keys of services, card and account numbers, numbers of documents with
-their check digits, strong passwords, recovery keys and the words of a wallet.
+"""Finds secrets by their form.
 
-Each row of ``RULES`` says what is looked for, beside which spots of a text, and what must hold of
-it. Spots are cheap to find and rare in prose, so that most of a text is passed over.
+They are keys of services, numbers of cards, accounts and documents, strong passwords, recovery
+keys, and the words of a wallet. Each ``Rule`` says what is looked for, beside which spots of a
+text, and what must hold of it, such as check digits. Spots are cheap to find and rare in prose, so
+that most of a text is passed over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Secrets that the words near them tell, in the languages of ``words.toml``: passwords that are
-words, codes, answers to security questions, logins, and numbers that open a lock.
+"""Finds secrets by the words near them: passwords, codes, logins, answers to security questions.
 
-A text is searched once for the words; what stands around each is judged on its own, and the same
-surroundings only once.
+The words are those of ``words.toml``, by language. A text is searched for them once; what stands
+around each is judged on its own, and the same surroundings only once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Finds what must not be remembered without being asked: secrets, and data that identify or reach a
-person. Their forms stand in ``secret_shapes``, the words near them in ``secret_words``: "locker
-code is 7741" is a secret, "locker is number 12" is not."""
+"""Finds what must not be remembered unasked: secrets, and data that identify or reach a person.
+
+"Locker code is 7741" is a secret, "locker is number 12" is not. ``secret_shapes`` knows secrets by
+their form, ``secret_words`` by the words near them, and ``secret_locks`` the codes of locks.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The first and the last day that a candidate holds: the user's words for it, and the date of its
-code. The model gives dates as codes, and nobody sees when a code is wrong. So the date is compared
-with the words that the user said, as far as they name one.
+"""Checks of the gate on the dates of a proposed memory: the first and the last day that it holds.
+
+The model gives a date as a code, and a wrong code would go unnoticed. It is therefore compared with
+the user's own words for the date, as far as these name one.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""Asks the extraction model what a conversation taught: one call for a window, and one repair.
+"""Calls the extraction model: cuts a conversation into windows, sends each, and reads the answers.
 
-The model is given one fenced JSON object: the turns to read, the turns before them, known facts
-that may be meant, and common keys that are free.
-
-Calls of a model that answer with a JSON object; one of no use is asked for once more.
-
-Cutting a long conversation into windows that a cheap model reads well.
-
-A window ends at a turn, follows the one before, and is shown that one's last turns for
-understanding. A single message larger than a window is read in overlapping pieces. Of one that
-would take more than ``MOST_WINDOWS`` the beginning and the end are read, unless the person asked
-for all of it.
+A reply that cannot be used is sent back to the model once, with the reason. A reply that may be
+incomplete is followed by requests for the rest.
 """
 
 from __future__ import annotations
@@ -160,7 +151,9 @@ def _parsed(reply: str) -> ExtractionAnswer:
 
 
 def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]) -> str:
-    """The fenced data object. No text in it can close the fence, because ``<`` is escaped."""
+    """The fenced data object: the turns to read, the turns before them, known facts that may be
+    meant, and common keys that are free. No text in it can close the fence, because ``<`` is
+    escaped."""
     data = {
         "transcript": [line.to_json() for line in window.transcript],
         "context": [line.to_json() for line in window.context],
@@ -225,7 +218,12 @@ def cut(
     shortened: Collection[int] = (),
 ) -> list[Window]:
     """Windows over ``turns[first_unread:]``; the turns before it are context for the first. Of the
-    messages with the ids ``shortened`` only the beginning and the end are read."""
+    messages with the ids ``shortened`` only the beginning and the end are read, where they would
+    take more than ``MOST_WINDOWS``.
+
+    A window ends at a turn, and is shown the last turns of the one before as context. A single
+    message larger than a window is read in overlapping pieces.
+    """
     room = _room(window_tokens)
     lines = [
         (position, line)

@@ -1,7 +1,8 @@
-"""The gate: an ordered list of checks decides about a candidate what code can decide. The quote
-must stand in a message and be the user's own words, its numbers and names must have been said, and
-secrets, instructions, repeats and what the user asked not to keep are looked for. What only a
-reader can tell is left to the second look.
+"""The gate: checks by code that accept or refuse a proposed memory, or leave it to the user.
+
+A quote must stand in a message and be the user's own words, and the numbers and names of the value
+must have been said. Secrets, instructions to the assistant, repeats, and what the user asked not to
+keep are looked for. What only a reader can tell is left to the second look of the model.
 """
 
 from __future__ import annotations

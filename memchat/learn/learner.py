@@ -1,10 +1,12 @@
-"""The END route, whole: from an ended conversation to stored facts. The turns since the last
-extraction and the known facts go to the model (once; a long conversation in windows). The gate
-judges each candidate, the model looks once more at what code did not refuse, all are embedded in
-one batch, and one transaction stores facts, vectors, sources, events, the session's mark and the
-finished job. Nothing is written before that transaction, and nothing of it survives a failure, so a
-session can be read again at any time. Where only the second look fails, the proposals wait in the
-inbox for a job of its own.
+"""Learns from an ended conversation: a model reads it, and the facts that pass the gate are stored.
+
+The turns since the last extraction go to the model together with known facts, a long conversation
+in several windows. The gate judges each proposal, the model looks a second time at those that it
+did not refuse, and all are embedded in one batch. One transaction then stores facts, vectors,
+sources, events, how far the session was read, and the finished job.
+
+Nothing is written before that transaction, so a session can be read again after any failure. Where
+only the second look fails, the proposals wait in the inbox for a job of their own.
 """
 
 from __future__ import annotations

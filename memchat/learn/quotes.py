@@ -1,9 +1,7 @@
-"""Checks that the quotes stand in the user's messages, in their own words.
+"""Checks of the gate on the quotes of a proposed memory: that they prove it, and that it is new.
 
-Refuses what teaches nothing new: talk about memory itself, and agreement with known facts.
-
-When the assistant lists what it remembers, the user's "yes, exactly" and the question before it
-teach nothing. A known fact said again in other words is a repeat of that fact, whatever its key.
+A quote proves something only where it stands word for word in a message of the user, outside
+pasted or quoted text.
 """
 
 from __future__ import annotations
@@ -113,7 +111,12 @@ KNOWN_ALREADY = "it only repeats what is known already"
 
 
 def check_repeats(case: Case) -> None:
-    """Refuse what teaches nothing; turn one known fact in other words into a repeat of that fact."""
+    """Refuse what teaches nothing; turn one known fact in other words into a repeat of that fact,
+    whatever its key.
+
+    When the assistant lists what it remembers, the user's "yes, exactly" and the question before
+    it teach nothing.
+    """
     if case.candidate.relation == "ends":
         if case.ref is None and not _own_words(case.quoted_words(), bare=False):
             case.refusals.append("the words name nothing")

@@ -1,10 +1,8 @@
-"""The state of one reading of a session: its turns, the facts shown with them, the verdicts.
+"""The state of one reading of a conversation, from its unread turns to the facts to be stored.
 
-The title and summary of a conversation.
-
-Words of a message that stand in a note of the person: pasted from there, perhaps not their own.
-
-They prove nothing by themselves; the person is asked.
+It finds the stored facts that the model is shown with each window, collects the verdicts of all
+windows, and applies the checks that need the store: whether the words were read before, were
+forgotten, or were pasted from a note. Nothing is written here; ``learner`` does that.
 """
 
 from __future__ import annotations
@@ -463,7 +461,8 @@ _LONG_UNSPACED = 12
 def ask_first(
     tx: Connection, app_id: int, verdict: Verdict, turns: Mapping[int, Message]
 ) -> Verdict:
-    """A verdict that waits for the person where its words were pasted from a note of the app."""
+    """A verdict that waits for the person where its words stand in a note of the app: they may be
+    pasted from there and not the person's own, so they prove nothing by themselves."""
     if verdict.outcome != "accept" or not rows.any_in_app(tx, app_id):
         return verdict
     said = [proof for proof in verdict.spans if proof.role == "user"]

@@ -1,14 +1,10 @@
-"""Comparing two values: whether they mean the same, and whether words say that one ended or
-changed.
+"""Checks of the gate on the key and the value of a proposed memory, and comparisons of two values.
 
-Two values may share words and differ in meaning, by a number, name, person, side or time of day.
-Values that differ so are never merged, even where the model calls them the same.
+A number or name in a value that the user did not say is left for the user to decide. Words of the
+assistant count only where the user took them up, as with "yes" or "the second one".
 
-Whether the numbers, dates, names and words of a value were said.
-
-Key and value of a candidate in the form in which they are kept.
-
-Checks references to the assistant's words: "yes", "the second one", a bare "two weeks".
+Two values that differ in a number, unit, name, person, side, time of day or negation are never
+merged, even where the model calls them the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What the gate takes and gives (turns, known facts, the case of a candidate, a verdict), and the
-parts of a message that are not its writer's words: quoted, pasted, forwarded, generated. Where such
-a part ends is often not marked. What follows an unmarked paste is not refused for that, but only
-the user can tell whose words it is: see ``unmarked_paste_start``.
+"""The data types that the gate reads and returns, and how it tells the user's own words from others.
+
+Text that is quoted, pasted, forwarded or generated proves nothing about the user. The end of a
+paste is often not marked: what follows it is not refused for that, but only the user can tell whose
+words it is; see ``unmarked_paste_start``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Asking a model about passages of notes: the calls that answers and summaries are made of.
+"""Asks a model about passages of notes, for answers and for summaries.
 
-Citations in an answer: numbers of notes in square brackets, [2] or [1, 3] or [2-4].
-
-Passages of notes: found chunks made readable, numbered by note, and as a model is given them.
-
-Passages quoted as they are, where no model is set up that could answer.
-
-An answer from notes as it comes in.
+The notes are numbered, and an answer cites them in square brackets: [2], [1, 3] or [2-4].
+Citations of notes that the model was not given are removed. Where no model is set up, the best
+passages are quoted as they are.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
-"""Cutting a text into chunks.
+"""Cuts a text into chunks that an embedding model can read whole.
 
 A text that is too long is cut in two at the best boundary, and so is each part, until all fit. The
-best boundary is one of the highest level there is in the part, away from its ends. Among equals the
-characters that follow decide, by a hash: they stay what they are when the text is edited elsewhere,
-so the cuts stay where they are, and few chunks have to be embedded again.
+best boundary has the highest level in the part (heading, paragraph, line, sentence) and is not near
+its ends. Among equals a hash of the characters that follow decides. An edit elsewhere in the text
+therefore leaves a cut where it is, and few chunks have to be embedded again.
 
-Where a text may be cut, and how good each of these places is.
-
-How many tokens a text has for an embedding model: counted by the model's own tokenizer where it
-is on this machine, else an upper bound.
-
-How long the chunks of a kind of text are, and how much two neighbours share.
+Tokens are counted by the model's own tokenizer where it is on this machine; otherwise an upper
+bound is taken.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Notes: the rows of ``sources``, each a memo or document with its text; a note that is a file has
-the type "file" and its path as external id. Of a deleted note whose deletion can be undone the rows
-are gone: the job that purges it holds them, as JSON.
+"""Stores and reads notes: rows of the table ``sources``, each a memo or document with its text.
+
+A note that is a file has the type "file" and its path as external id. While the deletion of a note
+can be undone its rows are gone, and the job that will purge it holds them as JSON.
 """
 
 from __future__ import annotations

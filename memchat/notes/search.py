@@ -1,19 +1,8 @@
-"""Search in notes: the same hybrid scores as for facts, over chunks.
+"""Searches notes: for the person, for a question to be answered from them, and for a chat's prompt.
 
-What a filter leaves out takes no place of what it lets through.
-
-Which chunks are read to answer a question.
-
-A search tells what surely has to do with a question, and for short memos often misses what does. So
-less sure chunks are read as well, and the model leaves out what does not belong; but where nothing
-has a word or the meaning of the question, no model is asked. Days that the question names come
-first. They are never the only ones, as the days may be those of the thing and not of the note.
-
-The passages of notes that a chat's prompt is given, under a token limit of their own.
-
-A passage has to fit the message more surely than a result of a search: nobody asked for it.
-
-A part of a chunk for a prompt: the sentences around those that fit a question best.
+Chunks are scored as facts are, by vectors and words together. What a filter leaves out takes no
+place of what it lets through. A chat's prompt is given only passages that surely fit the message,
+as nobody asked for them, and under a token limit of their own.
 """
 
 from __future__ import annotations
@@ -128,7 +117,14 @@ class Relevant:
 
 @dataclass
 class Finder:
-    """Finds what to read for one question, in the notes that a filter lets through."""
+    """Finds what to read for one question, in the notes that a filter lets through.
+
+    A search gives what surely has to do with a question, and for short memos often misses what
+    does. So less sure chunks are read as well, and the model leaves out what does not belong; but
+    where nothing has a word or the meaning of the question, no model is asked. Days that the
+    question names come first. They are never the only ones, as the days may be those of the thing
+    and not of the note.
+    """
 
     recall: Recall
     scope: Scope

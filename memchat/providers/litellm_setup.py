@@ -1,13 +1,7 @@
-"""Importing litellm late, as that takes seconds, and without its output and network calls.
+"""Shared by all calls through litellm: its import, API keys, tokens and cost, and rate limits.
 
-What a call through litellm took: tokens, seconds and cost.
-
-The API keys of models: finding them, and keeping them out of messages.
-
-Limits the requests to a provider: so many a minute, and none during a pause it asked for.
-
-A token bucket: the requests of one second may go at once, further ones are spread, so that no
-minute has more than the limit. All requests of a process to one address share one limiter.
+litellm takes seconds to import, so this is done at the first call, or before it by ``preload``. It
+is kept from printing, loading ``.env`` files and calling the network by itself.
 """
 
 from __future__ import annotations
@@ -217,7 +211,11 @@ class PauseRequested(ProviderError):
 
 
 class RateLimiter:
-    """A token bucket for the requests to one provider. Safe in several threads."""
+    """A token bucket for the requests to one provider. Safe in several threads.
+
+    The requests of one second may go at once, further ones are spread, so that no minute has more
+    than the limit. None is sent during a pause that the provider asked for.
+    """
 
     def __init__(
         self,

@@ -1,16 +1,9 @@
-"""The offline stand-in: a litellm provider that works by patterns, without a network.
+"""The offline stand-in: a litellm provider that works by patterns, without a network or a key.
 
-It lets people try, test and demonstrate memchat without a key. It is not a language model and says
-so. ``offline/chat`` answers from the memories it was sent, ``offline/extract`` proposes facts from
-plain first-person sentences. The same input always gives the same output.
-
-``offline/extract``: proposes facts from plain first-person sentences, by patterns.
-
-``offline/chat``: answers from recalled memories and notes and this conversation, by patterns.
-
-It repeats only what these or the user's messages say, and says so when that is not enough.
-
-The stand-in's words, from ``words.toml``, and what questions and memories are about.
+It lets people try, test and demonstrate memchat; it is not a language model and says so.
+``offline/extract`` proposes facts from plain first-person sentences. ``offline/chat`` repeats only
+what the memories, the notes and the user's messages say, and says so when that is not enough. The
+same input always gives the same output.
 """
 
 from __future__ import annotations

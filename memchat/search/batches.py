@@ -1,6 +1,8 @@
-"""Asking an embedding service for vectors in batches. A failing batch is split until the texts at
-fault stand alone. A service on the network is sent several batches at once, as soon as it has
-answered once; while it works, what has come back is written and the next batches are taken.
+"""Asks an embedding service for the vectors of many texts, in batches.
+
+A failing batch is split until the texts at fault stand alone. A service on the network is sent
+several batches at once, as soon as it has answered once. While it works, what has come back is
+written and the next batches are taken.
 """
 
 from __future__ import annotations

@@ -1,11 +1,6 @@
-"""The store's embedding space: one embedding service and the index over its vectors.
+"""The store's embedding service with the index over its vectors, and the vectors of questions.
 
-How long a reply waits for its question's vector; after that only words are searched.
-
-The service goes on meanwhile, and a late vector is stored for the next time. A service whose last
-answer took a little longer than the limit, as one on the network may, is given that time; one that
-hangs or has not answered yet is not, and while it hangs no new question is sent. A model that this
-machine has to load first is waited for once, as long as loading takes.
+Where the service fails or takes too long, only words are searched, and the question says why.
 """
 
 from __future__ import annotations
@@ -171,7 +166,14 @@ class PendingQuery:
 
 
 class QueryTimeout:
-    """Makes the vector in a thread of its own, and waits so long. Safe in several threads."""
+    """Makes a question's vector in a thread of its own, and waits for it no longer than a limit.
+
+    The service goes on meanwhile, and a late vector is kept for the next time. A service whose
+    last answer took a little longer than the limit, as one on the network may, is given that time;
+    one that hangs or has not answered yet is not, and while it hangs no new question is sent. A
+    model that this machine has to load first is waited for once, for ``LOADING`` seconds at most.
+    Safe in several threads.
+    """
 
     def __init__(
         self, seconds: float, embed: Callable[[str], Question], *, loads: bool = False

@@ -1,8 +1,7 @@
-"""Finding facts: those in use that answer a question, and the profile that every chat is given.
+"""Finds the facts to show: those that answer a question, and those that every chat is given.
 
-Where a replaced value is found, the fact in use now gets its score.
-
-A cheap model chooses which of very many pinned facts fit a message; off by default.
+Where a replaced value is found, the fact in use now gets its score. Where very many facts are
+pinned, a cheap model may choose those that fit a message; this is off by default.
 """
 
 from __future__ import annotations

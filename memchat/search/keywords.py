@@ -5,8 +5,8 @@ within the scope. A row is treated as the set of its words: short texts hold mos
 word counts and row lengths would cost more to read than everything else. Scripts without spaces
 between words are indexed as overlapping pairs of characters.
 
-The texts that may mention a fact and that the index does not hold, or only in part, are read here
-as well.
+Forgetting has to find every mention of a fact. The texts that the index does not hold, or only in
+part, are therefore listed here as well.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Passages: whatever search can find is a row of one table, with one keyword row, one key of its
-vector and one log of changes. Facts, turns, summaries and chunks of notes are put here by whoever
-writes them; a passage whose vector is lacking is what the queue and a change of service work on.
+"""The table of passages: one row for each fact, turn, summary and chunk of a note to be found.
+
+Each passage has one keyword row, the key of its vector, and its changes in one log, which the
+indexes follow. Whoever writes a fact, turn, summary or chunk puts its passage here. A passage that
+lacks its vector is work for the queue, or for a change of service.
 """
 
 from __future__ import annotations

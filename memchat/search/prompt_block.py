@@ -1,9 +1,7 @@
-"""What a prompt is given of the memories, under a token budget.
+"""Chooses the memories for a prompt, within a token budget.
 
-Where all facts of the scope fit their share of it, all are in it, as one list that does not depend
-on the message; what was found for the message follows. Else the best of them are chosen.
-
-Which facts a reply repeats: those were used, whether or not search found them.
+Where all facts of the scope fit their share of the budget, all are given, as one list that does not
+depend on the message, and what was found for the message follows. Otherwise the best are chosen.
 """
 
 from __future__ import annotations
@@ -354,7 +352,8 @@ def _unmuted(facts: Sequence[FoundFact], mute: Collection[int]) -> list[FoundFac
 
 
 def echoed(hits: Iterable[Hit], reply: str) -> set[int]:
-    """The ids of facts whose whole value stands in a reply."""
+    """The ids of facts whose whole value stands in a reply: those were used, whether or not search
+    found them."""
     folded = text.fold(reply).text
     facts = [hit.memory for hit in hits if hit.memory is not None]
     near = [fact for fact in facts if text.normal_value(fact.value) in folded]

@@ -1,23 +1,12 @@
-"""Which days a question asks about: "last week", "im Mai", "il y a deux semaines", "mañana".
+"""Finds the days that a question names, and what is of these days.
 
-English, German, French and Spanish. Days are counted in the user's own zone from the clock. What is
-not clearly a time is none: "may" the verb, "March" without a word that leads to a month.
+It reads English, German, French and Spanish: "last week", "im Mai", "il y a deux semaines",
+"mañana". Days are counted in the user's own time zone. What is not clearly a time is none: "may"
+the verb, or "March" without a word that leads to a month.
 
-Whether a question asks about a time and nothing else: "what did I say yesterday?".
-
-Then everything of that time answers it. So it is not enough that it has no other words: it has to
-be about what the person said, did, has or plans, or about what happened. "How are you today?" is
-not.
-
-Whether a question asks about what was or about what comes, told by its verbs.
-
-Questions that name days: the rows of those days are candidates too, and score higher.
-
-They are a third list of candidates beside those by vector and by words, and a share of the score.
-Only where a question asks for a time alone, and there are rows at that time, are other rows left
-out: a misread date costs some places and never the answer.
-
-Facts, messages and notes of a period of time, and facts that end in it.
+What is of these days is a third list of candidates beside those by vector and by words, and adds to
+the score. Other rows are left out only where a question asks for a time alone and there are rows
+of that time, so a misread date costs some places and never the answer.
 """
 
 from __future__ import annotations
@@ -74,7 +63,13 @@ _OF_THE_PERSON = re.compile(
 
 
 def asks_time_alone(rest: str) -> bool:
-    """Whether a question, folded and without its time, asks for nothing but that time."""
+    """Whether a question, folded and without its time, asks for nothing but that time, as in "what
+    did I say yesterday?".
+
+    Then everything of that time answers it. So it is not enough that it has no other words: it has
+    to be about what the person said, did, has or plans, or about what happened. "How are you
+    today?" is not.
+    """
     said = " ".join(rest.split())
     if not _OF_THE_PERSON.search(said):
         return False

@@ -1,6 +1,8 @@
-"""Ranking what a question finds: one list of candidates from two, by vector and by words. The score
-that the other list did not give is looked up, which is worth more than any tuning. Rows that are
-too new to have a vector get one for the search, where a service of this machine makes it in time.
+"""Ranks what a question finds: one list of candidates, made from one by vector and one by words.
+
+The score that the other list did not give is looked up, which is worth more than any tuning. Rows
+too new to have a vector get one for the search, where the service runs on this machine and makes it
+in time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The receipt of each reply: the items that its prompt contained.
+"""Stores what each reply's prompt contained: its items, its system text, and how the search went.
 
-The prompt behind each reply: its system text, the first message sent, and how the search
-went.
+A receipt explains a reply later, and tells where something that is to be forgotten was sent.
 """
 
 from __future__ import annotations

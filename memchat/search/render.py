@@ -1,4 +1,7 @@
-"""How memories read in a prompt: the one block that every chat injects, escaped and fenced."""
+"""Writes memories as text for a prompt, in the one block that every chat is given.
+
+All text is escaped, and the block stands between marks that no stored text can know.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
 """Search: the facts and the turns of past conversations that answer a question, as one list.
 
-Nothing above the floor is a normal answer.
-
-Finding what a person said in earlier conversations: dated turns, each with what changed since.
-
-The score of a turn is the hybrid score of its text, and a share for the summary of its
-conversation: what was said in the right conversation is more likely meant.
-
-The text that is searched for a message: the message alone, or with the one before it.
+Each turn comes with its date and with what has changed since. That nothing is above the floor is a
+normal answer.
 """
 
 from __future__ import annotations
@@ -133,7 +127,9 @@ def find(
     """The turns that answer a question confidently, best first; none of ``without_session``, and
     none that it has a copy of. Where they are fewer than ``least`` the best of the others follow.
 
-    ``search`` is over the app's own scope alone: conversations belong to no other.
+    ``search`` is over the app's own scope alone: conversations belong to no other. The score of a
+    turn is the hybrid score of its text, and a share for the summary of its conversation: what was
+    said in the right conversation is more likely meant.
     """
     here: list[int] = []
     if without_session is not None:

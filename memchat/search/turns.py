@@ -1,7 +1,7 @@
-"""The texts of a conversation that are embedded: each turn, with the facts drawn from it.
+"""Writes the texts by which a conversation is found: its turns with their facts, and its summary.
 
 They are written when the conversation was read, and again where words of it were forgotten. The
-vectors of neighbouring turns are blended in by the index, not here.
+index blends the vectors of neighbouring turns; these texts hold one turn each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The vector search of one embedding service, over its shards: each has the vectors of one kind of
-one scope row, is loaded when needed, and dropped when memory runs short. Every search happens
-inside a caller's read transaction: the shard first reads the changes since its last use, so that it
-has all that was committed before the transaction's snapshot and nothing later.
+"""The vector search of one embedding service, over its shards.
+
+A shard has the vectors of one kind of one scope row. It is loaded when needed and dropped when
+memory runs short. Every search happens inside a caller's read transaction: the shard first reads
+the changes since its last use, so that it has all that was committed before the transaction's
+snapshot and nothing later.
 """
 
 from __future__ import annotations

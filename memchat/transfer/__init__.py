@@ -1,1 +1,1 @@
-"""A person's data as a file, and back: what moves between stores. A backup is a copy of a store."""
+"""Exports a person's data to a file, and imports such a file. A backup copies a whole store."""

@@ -1,5 +1,6 @@
-"""Writing an export into a file that only this account may read, or to a stream: as JSON lines,
-which an import reads, or as a Markdown page for people.
+"""Writes a person's export: JSON lines, which an import reads, or a Markdown page for people.
+
+It goes to a stream, or into a file that only this account may read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Importing an export file: its lines are read twice, first to cut its notes into chunks while
-others may write, then to write all its records in one transaction, or none.
+"""Imports an export file: all of its records in one transaction, or none.
+
+The file is read twice: first to cut its notes into chunks while others may write, then to write.
 """
 
 from __future__ import annotations

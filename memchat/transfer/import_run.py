@@ -1,6 +1,9 @@
-"""Writing the records of an export into the store, in the caller's transaction and in the order of
-``kinds.KINDS``. Whatever a record says, it is written into the scopes of the one person who
-imports. What the store has stays as it is there; what was forgotten there stays forgotten.
+"""Writes the records of an export into the store, in the caller's transaction.
+
+They come in the order of ``kinds.KINDS``. Whatever a record says, it is written into the scopes of
+the one person who imports. What the store has already stays as it is there, apart from messages
+that it lacks and notes that were changed later in the export. What was forgotten there stays
+forgotten.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The kinds of records in an export, each declared once: the fields with their columns are what is
-read from the store, what a record of a file has to be like, and what an import writes.
+"""The format of an export: the kinds of records and their fields, each declared once.
 
-Exported is what an import brings back. What is made anew is not (vectors, keyword rows, search
-texts, chunks of notes), nor what a store knows of its own work (queued jobs, leases, tombstones,
-receipts, refusals, usage), nor what was deleted and waits for its purge: a backup has all of that.
+A declaration says what is read from the store, what a record of a file must be like, and what an
+import writes. Left out is what a store makes anew (vectors, keyword rows, search texts, chunks of
+notes), what it knows of its own work (queued jobs, leases, tombstones, receipts, refusals, usage),
+and what was deleted and waits for its purge. A backup has all of that.
 """
 
 from __future__ import annotations

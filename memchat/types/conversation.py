@@ -1,20 +1,4 @@
-"""One conversation.
-
-A reply in its parts.
-
-A question that a conversation waits for an answer to.
-
-What one conversation taught.
-
-Long messages: those offered to be kept as notes, and those that are too long to be read whole
-for memories unless a person asks for it.
-
-What it takes to answer a question from notes.
-
-The effect of deleting a conversation or a message on the memories.
-
-The receipt of a reply: what its model was given and sent.
-"""
+"""Records of conversations: replies, what was learned, long messages, deletions and receipts."""
 
 from __future__ import annotations
 

@@ -1,19 +1,4 @@
-"""One memory: a typed fact about a user.
-
-What a person changes of a memory by hand.
-
-Where a memory comes from.
-
-Which memories a person asks to see, and one page of them.
-
-The words of a message that prove a memory.
-
-One entry in the history of a memory.
-
-Tags: words by which a person or a program groups memories.
-
-Search results.
-"""
+"""Records of memories: a memory, its tags, evidence and history, lists and search results."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""What waits for a person's decision.
+"""Records of what a person decides or looks through: the inbox, refusals, programs, mentions.
 
-What an extraction proposed and the gate refused.
-
-A program that uses the store for a person over MCP.
-
-Other places that mention what is forgotten.
+Programs are those that use the store for a person over MCP. Mentions are the other places that hold
+what is being forgotten.
 """
 
 from __future__ import annotations

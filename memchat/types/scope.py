@@ -1,21 +1,4 @@
-"""Scopes: a user and one of their apps, and whether memory is on there.
-
-Text fields as they may be stored and shown.
-
-Messages, as they are stored and as a chat model is sent them.
-
-What several calls of a model take, in words.
-
-Queued work, and the state of a memory's vector.
-
-Records as JSON.
-
-How long a caller waits.
-
-Tokens, cost and time of the calls to providers.
-
-The progress of a long task.
-"""
+"""Records and checks that the others build on: scopes, texts, messages, jobs, usage, progress."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""The findings of an audit of the memories.
-
-Backups of a store, and what restoring one would change.
-
-What an import did.
-
-Figures about the memories of an app.
-
-The records of an export or import, counted in words.
-
-Embedding services and the packages that bring them.
-"""
+"""Records of looking after a store: audits, backups, imports, figures and embedding services."""
 
 from __future__ import annotations
 
