@@ -107,6 +107,9 @@ class Answers:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def _replay(self, messages: Sequence[ChatMessage], purpose: str) -> Completion:
+        if purpose == "verify" and not any(look for _, look in self._recorded):
+            # Only readings were recorded: what is counted is what code lets pass of them.
+            return Completion(every(messages, "holds"), Usage(purpose, self.name, 0, 0, None, 0.0))
         left = self._recorded.get((self.case, purpose == "verify"))
         if not left:
             self.missing.add(self.case)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -38,7 +39,16 @@ def said_of(**answers: Any):
 
 def kept(mc) -> list[str]:
     """Where the secret stands, apart from the conversation itself and its search rows."""
-    return [row for row in rows_with(mc, WORD) if not row.startswith('insert into "messages')]
+    rows = [row for row in rows_with(mc, WORD) if not row.startswith('insert into "messages')]
+    return [row for row in rows if not is_of_turn(row)]
+
+
+def is_of_turn(row: str) -> bool:
+    """Whether it is a row of the passages, or of their keyword index, that a turn has."""
+    if re.match(r"""insert into "passages_fts" values\('\d+[tr]""", row):
+        return True
+    found = re.match(r'insert into "passages\w*" values\((\d+),', row)
+    return found is not None and int(found[1]) & 3 == 1
 
 
 def test_a_secret_by_any_name_leaves_the_reason_alone(mc, extract_model) -> None:

@@ -63,7 +63,11 @@ def test_two_different_messages_of_a_conversation_begin_alike_up_to_the_end_of_t
     ana.memories.add("fact", "boat", "a red kayak")
     mc.jobs.embed()
     chat = ana.chat()
-    for message in ("Where is my red kayak?", "What is the capital of Peru?", "Is Lisbon nice?"):
+    for message in (
+        "Where is my red kayak?",
+        "What is the capital of Peru?",
+        "Is Lisbon a nice city?",
+    ):
         assert chat.send(message).read()
     prompts = [request.messages[0].content for request in chat_model.requests]
     listed = "- #1 city: Lisbon\n- #2 boat: a red kayak (said 2026-05-01)\n"
