@@ -46,6 +46,7 @@ STORED, DESCRIBED, HELD = 3, 3, 1
 conversations of which something is held back."""
 _AT = datetime(2026, 11, 23, 10, tzinfo=UTC)
 _MASK = re.compile(r"\[(?:password|key|card|bank account|phone|e-mail|id number)\]")
+_HOLDS = re.compile(r"(?<!whether )it holds")
 _CALLED_SECRET = re.compile(r'"answer"\s*:\s*"secret"')
 
 
@@ -128,7 +129,7 @@ def _told(desk: Desk, row: dict[str, Any]) -> Told:
     desk.chat.requests.clear()
     desk.chat.replies.append("Fine.")
     memories = desk.mc.user(USER).memories.list()
-    held = any("it holds" in why for why in _reasons(desk, chat)) or any(
+    held = any(_HOLDS.search(why) for why in _reasons(desk, chat)) or any(
         _CALLED_SECRET.search(said) for said in desk.answers.said(row["id"], "verify")
     )
     learned = chat.learned
