@@ -245,13 +245,16 @@ class Memories(Room):
         What else speaks of it stays, but for the places in ``blank``, which ``Mentions.find`` gave.
         Raises StoreError where the store cannot be written: then nothing was changed.
         """
+        from memchat.forget import purge
+
         with self._database.write() as tx:
             ctx = self._context(tx)
             memory = memories.get(tx, ctx.scope.ids, memory_id)
             if memory is None:
                 raise no_memory(memory_id)
             self._forget(ctx, [memory], keep_transcript, hold, blank)
-        self._scrub(hold)
+        if not hold:
+            purge.scrub(self._database, ask=False)
         return Deleted(1)
 
     def delete_many(
@@ -267,6 +270,8 @@ class Memories(Room):
 
         ``progress`` is called after each transaction.
         """
+        from memchat.forget import purge
+
         count = 0
         for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
@@ -274,7 +279,8 @@ class Memories(Room):
                 found = memories.by_ids(tx, ctx.scope.ids, batch)
                 self._forget(ctx, [*found.values()], keep_transcript, hold, blank)
                 count += len(found)
-        self._scrub(hold)
+        if not hold:
+            purge.scrub(self._database)  # no id may have been known
         return Deleted(count)
 
     def _forget(
@@ -291,23 +297,18 @@ class Memories(Room):
         how, stale = mentions.instructions(keep_transcript, blank), set[int]()
         # What all of them are spoken of in is blanked with one of them.
         about = [one for one in chosen if blank is not None and one.id == blank.memory_id]
-        for memory in chosen if hold else ():
-            with_it = blank is None or memory in about
-            stale |= purge.hide(ctx, memory, hold=hold, how=how if with_it else None)
-        if not hold:
+        if hold:
+            for memory in chosen:
+                with_it = blank is None or memory in about
+                stale |= purge.hide(ctx, memory, hold=hold, how=how if with_it else None)
+        else:
             homes = memories.homes_of(ctx.tx, [one.id for one in about]) if about else {}
             stale |= purge.forget(ctx, chosen, keep_transcript=keep_transcript)
-            for app_id in homes.values():
-                places = mentions.MentionsToBlank.load(how)
-                stale |= mentions.blank(ctx, app_id, places) if places else set()
+            if blank is not None and blank.places:
+                places = mentions.MentionsToBlank.of(blank)
+                for app_id in homes.values():
+                    stale |= mentions.blank(ctx, app_id, places)
         self._assembly.drop_vectors(ctx.tx, stale)
-
-    def _scrub(self, hold: float) -> None:
-        """Remove the bytes of what was forgotten, if it is not held."""
-        from memchat.forget import purge
-
-        if not hold:
-            purge.scrub(self._database, ask=False)
 
     def restore(self, memory_id: int) -> Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
