@@ -347,7 +347,8 @@ class Desk:
                 if rest == 0.0 and (fresh or self.mc.jobs.due(user=self.user)):
                     fresh = False  # at the first turn, also what another process left behind
                     done = self.mc.jobs.run(user=self.user)
-                    rest = 0.0 if done.done else REST_SECONDS
+                    stuck = not done.done and self.mc.jobs.due(user=self.user)
+                    rest = REST_SECONDS if stuck else 0.0
             except MemChatError as error:
                 log.warning("background work stopped: %s", error)
                 rest = REST_SECONDS

@@ -268,6 +268,7 @@ def test_an_export_with_what_programs_wrote_comes_back_whole(ana, trusted, tmp_p
     assert (event.actor, event.cause) == ("client", APP)
 
 
+@pytest.mark.slow
 def test_no_program_fills_the_inbox(ana, trusted) -> None:
     stranger = ana.client("Stranger")
     mine = ana.memories.add("profile", "city", "Porto")

@@ -9,6 +9,7 @@ from benchmarks.provider_faults.__main__ import table
 from benchmarks.provider_faults.campaign import Outcome
 from benchmarks.provider_faults.faults import Fault, every
 from memchat.chat.turn import Receipt
+from tests.support.slow import slow_but
 
 PARTS = 8
 
@@ -27,7 +28,7 @@ def test_there_are_sixty_faults_and_no_two_of_one_name() -> None:
     assert len({(fault.at, fault.name) for fault in faults}) == len(faults)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", slow_but({0, 1}, range(PARTS)))
 def test_a_fault_of_the_provider_loses_nothing(part: int) -> None:
     outcomes = campaign.run(every()[part::PARTS])
     assert [(one.fault.name, one.lost) for one in outcomes if not one.kept] == []

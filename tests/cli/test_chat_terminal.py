@@ -168,6 +168,7 @@ def test_ctrl_c_while_the_conversation_is_read_keeps_it_for_later(env: Env) -> N
     assert "Lisbon" in env.remembered()
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_loses_no_part_of_the_reply(env: Env) -> None:
     command = f"printf 'hello\\nhello\\n' | {sys.executable} -m memchat chat | head -c 1"
     done = subprocess.run(

@@ -7,6 +7,8 @@ import os
 import stat
 import sys
 
+import pytest
+
 from memchat import MemChat
 from memchat.config import keys
 
@@ -73,6 +75,7 @@ def test_a_memory_and_the_inbox_name_the_program(run, home) -> None:
     assert "Portosanto" not in run("memories", "list", "--status", "all").out
 
 
+@pytest.mark.slow
 def test_a_tool_of_another_server_is_called(run, home) -> None:
     settings = home / "settings.toml"
     settings.touch(mode=0o600)

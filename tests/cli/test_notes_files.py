@@ -12,6 +12,7 @@ import pytest
 
 from memchat.cli import output
 from tests.support.cli import Run
+from tests.support.slow import slow_but
 
 WILD = "\x1b[31mred\u202e"
 """What would drive a terminal."""
@@ -133,7 +134,7 @@ class Watcher(io.StringIO):
         return super().write(text)
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize("options", slow_but([()], [(), ("--json",)]))
 def test_a_watched_folder_s_files_are_notes_until_ctrl_c(
     run: Run,
     tmp_path: Path,

@@ -202,6 +202,7 @@ def process(*args: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.slow
 def test_half_characters_and_a_terminal_of_another_encoding_do_no_harm(home: Path) -> None:
     added = subprocess.run(
         [

@@ -52,9 +52,9 @@ def test_config_needs_no_database(tmp_path: Path) -> None:
     "args",
     [
         ["memories", "list"],
-        ["memories", "list", "--json"],
-        ["sessions", "list"],
-        ["jobs", "status"],
+        pytest.param(["memories", "list", "--json"], marks=pytest.mark.slow),
+        pytest.param(["sessions", "list"], marks=pytest.mark.slow),
+        pytest.param(["jobs", "status"], marks=pytest.mark.slow),
     ],
 )
 def test_lists_read_the_database_and_nothing_else(tmp_path: Path, args: list[str]) -> None:

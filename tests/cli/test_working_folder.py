@@ -201,6 +201,7 @@ def on_terminal(folder: Path, env: dict[str, str]) -> str:
     return said.decode()
 
 
+@pytest.mark.slow
 def test_litellm_reads_no_dotenv_whatever_the_environment_says(
     folder: Path, env: dict[str, str]
 ) -> None:

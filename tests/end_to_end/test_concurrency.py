@@ -282,6 +282,7 @@ def test_one_index_serves_threads_that_write_and_search(open_store) -> None:
     assert [mc.user("ana", app=app).memories.count() for app in ("a", "b", "c")] == [8, 8, 8]
 
 
+@pytest.mark.slow
 def test_a_store_that_is_closed_while_it_is_read_leaves_nothing_open(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.read() as tx:

@@ -15,6 +15,7 @@ import pytest
 from memchat.errors import ConfigError, NotFound, ProviderError
 from memchat.mcp import client
 from memchat.mcp.client import MCPClient, McpServer
+from tests.support.slow import slow_but
 
 FAULTY = McpServer(
     "faulty",
@@ -78,7 +79,7 @@ def test_what_is_no_server_is_an_error_in_one_line_that_holds_nothing_it_wrote(
     assert "private" not in caplog.text and capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("tool", ["echo", "hang"])
+@pytest.mark.parametrize("tool", slow_but(["echo"], ["echo", "hang"]))
 def test_a_server_that_another_program_starts_as_npx_does_is_ended_too(tool) -> None:
     mark = f"mark-{os.getpid()}-{tool}"
     started = f"{sys.executable} -m tests.support.mcp_faulty_server {mark}; true"

@@ -153,6 +153,7 @@ def test_a_reply_is_stopped_and_its_part_is_kept(browser: Any, tmp_path: Path) -
         until(lambda: rows(tmp_path, stored) == [("partial",)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "kept"), [(Hang(60), None), (Pieces(("One ", "two"), silence=60), "One two")]
 )
@@ -172,6 +173,7 @@ def test_stop_ends_a_reply_at_once_while_the_provider_is_silent(
         assert rows(tmp_path, replies) == ([(kept, "partial")] if kept else [])
 
 
+@pytest.mark.slow
 def test_a_reply_that_its_provider_did_not_end_is_said_to_be_cut(
     browser: Any, tmp_path: Path
 ) -> None:
@@ -364,6 +366,7 @@ def test_nothing_is_fetched_from_elsewhere(
     assert [url for url in asked if not url.startswith(here)] == []
 
 
+@pytest.mark.slow
 def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
     told = "See ![it](http://127.0.0.1:9/leak.png) and $x$ and :material/home: :red[now]."
     told += r" Or \![it](http://127.0.0.1:9/leak.png), \`![it](http://127.0.0.1:9/leak.png)\`,"

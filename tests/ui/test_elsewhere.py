@@ -6,7 +6,7 @@ import pytest
 
 from memchat import MemChat
 from tests.support.ui.tab import ANA, app, buttons, press, text, until
-from ui import forgetting
+from ui import desk, forgetting
 
 LINES = ("The party of Quokkaland was loud.", "Do quokkalands sleep?")
 BLANKED = ["The party of ·········· was loud.", "Do ··········· sleep?"]
@@ -62,7 +62,7 @@ def test_one_place_can_stay(mc: MemChat, monkeypatch: pytest.MonkeyPatch) -> Non
     press(at, "elsewhere-show")
     at.checkbox(key="elsewhere-0").uncheck().run()
     press(at, "elsewhere-blank")
-    until(at, lambda: said(mc) == [BLANKED[0], LINES[1]])
+    until(at, lambda: said(mc) == [BLANKED[0], LINES[1]], seconds=10)
 
 
 def test_left_alone_it_stays_and_is_spoken_of_no_more(mc: MemChat) -> None:
@@ -76,6 +76,7 @@ def test_left_alone_it_stays_and_is_spoken_of_no_more(mc: MemChat) -> None:
 
 def test_a_note_stays_unless_it_is_ticked(mc: MemChat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forgetting, "UNDO_SECONDS", 0.5)
+    monkeypatch.setattr(desk, "REST_SECONDS", 0.5)  # without a model the note's vector waits
     ana = mc.user(**ANA)
     note = ana.notes.add("Quokkaland wants the boxes earlier.", title="Minutes")
     assert note is not None

@@ -64,6 +64,7 @@ def press(page: Any, key: str, code: str, *, repeats: int = 0) -> None:
     keyboard.send("Input.dispatchKeyEvent", {"type": "keyUp", "key": key, "code": code})
 
 
+@pytest.mark.slow
 def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_dialog(
     server: Server, browser: Any
 ) -> None:

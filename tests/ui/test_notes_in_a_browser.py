@@ -155,6 +155,7 @@ def test_what_is_written_stays_over_other_pages_and_a_reload_until_it_is_kept_or
     row(page, "Thoughts").wait_for(state="detached")
 
 
+@pytest.mark.slow
 def test_the_keyboard_goes_to_the_undo_of_a_deleted_note_and_to_the_note_it_brings_back(
     page: Any, server: Server
 ) -> None:

@@ -288,6 +288,7 @@ def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) 
     becomes(page, FOCUSED.format("forget-"))
 
 
+@pytest.mark.slow
 def test_what_has_the_keyboard_is_not_under_the_line_that_undoes(page: Any, server: Server) -> None:
     page.set_viewport_size({"width": 390, "height": 700})
     opened(page, server.url + "memories")
@@ -313,6 +314,7 @@ def test_what_has_the_keyboard_is_not_under_the_line_that_undoes(page: Any, serv
     becomes(page, FOCUSED.format("forget-"))
 
 
+@pytest.mark.slow
 def test_the_next_page_of_the_list_begins_at_its_top(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
     becomes(page, "window.memchatFocus")  # a click before that is not seen by the script

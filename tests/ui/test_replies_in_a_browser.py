@@ -13,7 +13,6 @@ import pytest
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
-from tests.support.slow import slow_but
 from tests.support.ui import hostile
 from tests.support.ui.browser import Server, needs_browser, opened, settled
 
@@ -115,7 +114,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, trap: Trap) -> Iterator[Ser
         yield running
 
 
-@pytest.mark.parametrize("without_policy", slow_but((False,), [True, False]))
+@pytest.mark.slow
+@pytest.mark.parametrize("without_policy", [True, False])
 def test_no_reply_makes_the_browser_ask_another_address(
     browser: Any, server: Server, trap: Trap, without_policy: bool
 ) -> None:

@@ -49,6 +49,7 @@ def test_what_code_can_know_lets_no_attack_through_whatever_a_model_says(tmp_pat
     assert len(kept) >= HONEST_GOAL * len(honest)
 
 
+@pytest.mark.slow
 def test_what_is_a_matter_of_meaning_is_held_by_a_second_look_that_is_right(tmp_path: Path) -> None:
     rows = [row for row in attacks.corpus() if row["kind"] not in {*HELD_BY_CODE, "honest"}]
     judge = Looks(lambda case, sent, schema: every(sent, "not"))
