@@ -88,7 +88,9 @@ class Crash:
             self._kill()
         found = self._look()
         with self._database.read() as tx:
-            left = tx.exec_driver_sql("SELECT count(*) FROM jobs WHERE status = -1").scalar()
+            left = tx.connection.exec_driver_sql(
+                "SELECT count(*) FROM jobs WHERE status = -1"
+            ).scalar()
         self._database.close()
         if left:
             found.append(f"{left} jobs are left with nobody to do them")
@@ -99,10 +101,12 @@ class Crash:
         """Rows and events of the store, by kind."""
         with self._database.read() as tx:
             sizes = {
-                name: tx.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
+                name: tx.connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
                 for name in ("sessions", "messages", "memories", "memory_sources", "tombstones")
             }
-            events = tx.exec_driver_sql("SELECT kind, count(*) FROM memory_events GROUP BY kind")
+            events = tx.connection.exec_driver_sql(
+                "SELECT kind, count(*) FROM memory_events GROUP BY kind"
+            )
             return Counter(sizes | {f"{kind} events": count for kind, count in events})
 
     def _start(self) -> None:

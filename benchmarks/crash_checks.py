@@ -13,9 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
-
 from benchmarks import crash_notes
+from memchat.db import Tx
 from memchat.db.schema import utc_text
 from memchat.forget.redaction import FILLER
 from memchat.processes import has_ended
@@ -77,14 +76,14 @@ class Diaries:
 
 
 def every_fault(
-    tx: Connection, diaries: Diaries, cut: int, since: datetime, indexes: list[VectorIndex]
+    tx: Tx, diaries: Diaries, cut: int, since: datetime, indexes: list[VectorIndex]
 ) -> Iterator[str]:
     """All that is wrong in this snapshot, one line each.
 
     ``cut`` is a monotonic time before the snapshot: what was acknowledged until then must be in it.
     ``since`` is when the last start ended abandoned sessions and began to work off the queue.
     """
-    tx.exec_driver_sql("SELECT count(*) FROM apps").scalar()  # the snapshot begins here
+    tx.connection.exec_driver_sql("SELECT count(*) FROM apps").scalar()  # the snapshot begins here
     diaries.read()
     yield from _file(tx)
     yield from _keyword_rows(tx)
@@ -97,14 +96,14 @@ def every_fault(
     yield from crash_notes.every_fault(tx, diaries.calls, cut, indexes)
 
 
-def _rows(tx: Connection, sql: str) -> list[Any]:
-    return list(tx.exec_driver_sql(sql))
+def _rows(tx: Tx, sql: str) -> list[Any]:
+    return list(tx.connection.exec_driver_sql(sql))
 
 
 _SEARCHED = "(active = 1 OR inactive_reason = 'superseded')"
 
 
-def _file(tx: Connection) -> Iterator[str]:
+def _file(tx: Tx) -> Iterator[str]:
     for (found,) in _rows(tx, "PRAGMA integrity_check"):
         if found != "ok":
             yield f"integrity: {found}"
@@ -112,7 +111,7 @@ def _file(tx: Connection) -> Iterator[str]:
         yield f"foreign key: {tuple(row)}"
 
 
-def _keyword_rows(tx: Connection) -> Iterator[str]:
+def _keyword_rows(tx: Tx) -> Iterator[str]:
     searched = _rows(tx, f"SELECT id, app_id || 'q' FROM memories WHERE {_SEARCHED}")
     yield from _differ("keyword rows of memories", searched, _scopes(tx, 0, searched))
     said = _rows(
@@ -123,14 +122,14 @@ def _keyword_rows(tx: Connection) -> Iterator[str]:
     yield from _differ("keyword rows of messages", said, _scopes(tx, 1, said))
 
 
-def _scopes(tx: Connection, kind: int, wanted: list[Any]) -> list[Any]:
+def _scopes(tx: Tx, kind: int, wanted: list[Any]) -> list[Any]:
     """Each keyword row's scope, which stands before its words; one without words has any."""
     of = {row[0]: row[1] for row in wanted}
     rows = _rows(tx, f"SELECT rowid >> 2, text FROM passages_fts WHERE rowid & 3 = {kind}")
     return [(i, re.match(r"\d+[qtr]", text).group() if text else of.get(i)) for i, text in rows]
 
 
-def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:
+def _index(tx: Tx, indexes: list[VectorIndex]) -> Iterator[str]:
     stored: dict[int, dict[int, bytes]] = {app: {} for (app,) in _rows(tx, "SELECT id FROM apps")}
     for app, memory, vector in _rows(
         tx,
@@ -146,9 +145,7 @@ def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:
                 yield from _stale(tx, index, app, memory, rows[memory])
 
 
-def _stale(
-    tx: Connection, index: VectorIndex, app: int, memory: int, stored: bytes
-) -> Iterator[str]:
+def _stale(tx: Tx, index: VectorIndex, app: int, memory: int, stored: bytes) -> Iterator[str]:
     import numpy as np
 
     vector = np.frombuffer(stored, "<f4")
@@ -157,7 +154,7 @@ def _stale(
         yield f"the index holds an old vector of memory {memory} (cosine {cosine:.3f} to its row)"
 
 
-def _said(tx: Connection, index: VectorIndex) -> Iterator[str]:
+def _said(tx: Tx, index: VectorIndex) -> Iterator[str]:
     """What the index holds of conversations, against another that reads all rows anew."""
     import numpy as np
 
@@ -175,7 +172,7 @@ def _said(tx: Connection, index: VectorIndex) -> Iterator[str]:
                 yield f"the index holds an old vector of message {message} (cosine {cosine:.3f})"
 
 
-def _vectors(tx: Connection) -> Iterator[str]:
+def _vectors(tx: Tx) -> Iterator[str]:
     queued = "SELECT source_id FROM jobs WHERE kind = 'embed' AND status = -1"
     waiting = {memory for (memory,) in _rows(tx, queued)}
     for (memory,) in _rows(
@@ -193,7 +190,7 @@ def _vectors(tx: Connection) -> Iterator[str]:
         yield f"{len(held)} vectors are left of words that are no more"
 
 
-def _replayed(tx: Connection) -> Iterator[str]:
+def _replayed(tx: Tx) -> Iterator[str]:
     """The events, told from the beginning, end in the rows."""
     told: dict[int, dict[str, Any]] = {}
     for memory, app, kind, new in _rows(
@@ -220,7 +217,7 @@ def _replayed(tx: Connection) -> Iterator[str]:
             yield f"memory {memory} is {tuple(row)} but its events say {state}"
 
 
-def _kept_turns(tx: Connection, diaries: Diaries, cut: int) -> Iterator[str]:
+def _kept_turns(tx: Tx, diaries: Diaries, cut: int) -> Iterator[str]:
     rows = _rows(tx, "SELECT id, session_id, role, content FROM messages")
     by_id = {row.id: row for row in rows}
     tagged = {found[1]: row for row in rows if (found := _TAG.search(row.content))}
@@ -245,7 +242,7 @@ def _same_words(said: str, kept: str) -> bool:
     )
 
 
-def _kept_memories(tx: Connection, diaries: Diaries, cut: int) -> Iterator[str]:
+def _kept_memories(tx: Tx, diaries: Diaries, cut: int) -> Iterator[str]:
     rows: dict[int, str] = dict(map(tuple, _rows(tx, "SELECT id, value FROM memories")))
     went_with: dict[int, set[int]] = defaultdict(set)
     for loser, winner in _rows(
@@ -288,7 +285,7 @@ def _may_stand(written: list[Call], cut: int) -> set[str]:
     return {c.what["value"] for c in written if c.returned >= last}
 
 
-def _sessions(tx: Connection, since: datetime) -> Iterator[str]:
+def _sessions(tx: Tx, since: datetime) -> Iterator[str]:
     for session, owner in _rows(
         tx, "SELECT id, lease_owner FROM sessions WHERE ended_at IS NULL AND lease_owner NOT NULL"
     ):

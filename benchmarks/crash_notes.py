@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
+from memchat.db import Tx
 from memchat.search.vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ WRITES = ("add_note", "edit_note")
 
 
 def every_fault(
-    tx: Connection, calls: Mapping[Any, Call], cut: int, indexes: list[VectorIndex]
+    tx: Tx, calls: Mapping[Any, Call], cut: int, indexes: list[VectorIndex]
 ) -> Iterator[str]:
     """All that is wrong with notes in this snapshot; see ``crash_checks.every_fault``."""
     yield from _kept(tx, calls, cut)
@@ -26,11 +25,11 @@ def every_fault(
     yield from _index(tx, indexes)
 
 
-def _rows(tx: Connection, sql: str) -> list[Any]:
-    return list(tx.exec_driver_sql(sql))
+def _rows(tx: Tx, sql: str) -> list[Any]:
+    return list(tx.connection.exec_driver_sql(sql))
 
 
-def _kept(tx: Connection, calls: Mapping[Any, Call], cut: int) -> Iterator[str]:
+def _kept(tx: Tx, calls: Mapping[Any, Call], cut: int) -> Iterator[str]:
     """What was acknowledged is there, and what was deleted stays away."""
     texts = {row[0]: row[1] for row in _rows(tx, "SELECT id, content FROM sources")}
     by_note: dict[int, list[Call]] = defaultdict(list)
@@ -53,7 +52,7 @@ def _kept(tx: Connection, calls: Mapping[Any, Call], cut: int) -> Iterator[str]:
                 yield f"LOST an acknowledged text of note {note}: {texts[note][:60]!r}"
 
 
-def _chunks(tx: Connection) -> Iterator[str]:
+def _chunks(tx: Tx) -> Iterator[str]:
     """Chunks are parts of their note as it is now; each has its words and its vector, or a job."""
     worded = {
         row[0] for row in _rows(tx, "SELECT rowid >> 2 FROM passages_fts WHERE rowid & 3 = 3")
@@ -75,7 +74,7 @@ def _chunks(tx: Connection) -> Iterator[str]:
         yield f"note {note} has no chunk"
 
 
-def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:
+def _index(tx: Tx, indexes: list[VectorIndex]) -> Iterator[str]:
     sql = (
         "SELECT s.app_id, c.id FROM chunks c JOIN sources s ON s.id = c.source_id"
         " JOIN embeddings e ON e.hash = c.hash"

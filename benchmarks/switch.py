@@ -233,7 +233,7 @@ def _made(database: Database) -> int:
     with database.read() as tx:
         ids = [i for i, service in services.all_services(tx).items() if service.model == NEW]
         query = "SELECT count(*) FROM embeddings WHERE service_id = ?"
-        return tx.exec_driver_sql(query, (ids[0],)).scalar_one() if ids else 0
+        return tx.connection.exec_driver_sql(query, (ids[0],)).scalar_one() if ids else 0
 
 
 def _memchat(store: Path, *args: str) -> subprocess.Popen[bytes]:

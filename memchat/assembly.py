@@ -13,11 +13,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
 from memchat.config import Settings
 from memchat.config.keys import runs_locally
-from memchat.db import records
+from memchat.db import Tx, records
 from memchat.db.database import Database
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
@@ -58,7 +56,7 @@ class Assembly:
         another version."""
         self.settings = settings
         self.clock = clock
-        self.database = Database(settings.home)
+        self.database = Database(settings.home, clock, settings.zone)
         self._chat_model, self._extract_model = chat_model, extract_model
         self.embedder = embedder
         self._lock = threading.RLock()
@@ -205,9 +203,7 @@ class Assembly:
             return None
         return None if space is None else space.embedder
 
-    def ready_embedding_space(
-        self, tx: Connection
-    ) -> tuple[EmbeddingSpace | None, str | None] | None:
+    def ready_embedding_space(self, tx: Tx) -> tuple[EmbeddingSpace | None, str | None] | None:
         """The same in a caller's transaction, or None where it is not built yet: building may call
         a provider, and no transaction may wait for one."""
         built = self._space
@@ -310,7 +306,7 @@ class Assembly:
             stored = services.get(tx, services.in_use(tx))
         return factory.for_store(self.settings, stored.name if stored is not None else None)
 
-    def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
+    def drop_vectors(self, tx: Tx, app_ids: Iterable[int]) -> None:
         """Drop the vectors of scope rows from memory and disk before the purge is committed; they
         can be made again from the rows."""
         from memchat.search import vector_index

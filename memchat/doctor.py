@@ -12,12 +12,10 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from memchat import disk
 from memchat.config import Settings
 from memchat.config.keys import WORDS_ONLY
-from memchat.db import backup, jobs, records
+from memchat.db import Tx, backup, jobs, records
 from memchat.db.database import Database
 from memchat.db.schema import HEAD
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
@@ -267,9 +265,7 @@ def _vectors(
     yield Check("vectors", state, detail, "" if state == "ok" else "run memchat backfill")
 
 
-def _drifted(
-    tx: Connection, space: EmbeddingSpace, kind: Kind, scopes: Sequence[_Scope]
-) -> set[int]:
+def _drifted(tx: Tx, space: EmbeddingSpace, kind: Kind, scopes: Sequence[_Scope]) -> set[int]:
     """The largest of these scope rows in which the index differs from the rows."""
     return {
         app_id

@@ -110,7 +110,9 @@ def replay(stage: Stage, user: str, session_id: int, facts: Sequence[dict[str, A
     with database.write() as tx:
         own = apps.find(tx, Scope(user)).own
         assert own is not None
-        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0 WHERE id = ?", (session_id,))
+        tx.connection.exec_driver_sql(
+            "UPDATE sessions SET extracted_to = 0 WHERE id = ?", (session_id,)
+        )
         jobs.enqueue(tx, "extract", own, session_id, stage.clock())
     stage.extract.replies.append(answer(*facts))
     stage.mc.jobs.run(user=user)

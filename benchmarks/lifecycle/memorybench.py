@@ -12,8 +12,6 @@ from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
-from memchat.db import apps
-from memchat.db.apps import Context, ScopeIds
 from memchat.facts.consolidation import MANUAL, ingest
 from memchat.facts.fact import Fact, search_text
 from memchat.language.numbers import numbers
@@ -146,8 +144,7 @@ def _after_superseding(
 def _supersede(stage: Stage, case: Case, old: Memory) -> None:
     stage.clock.advance(days=1)
     now, words = stage.clock(), " ".join(case.current.split())
-    with stage.mc._assembly.database.write() as tx:
-        ctx = Context(tx, ScopeIds(*apps.ensure(tx, Scope(EVERYBODY), now)), now, ZONE)
+    with stage.mc._assembly.database.write(Scope(EVERYBODY), ensure=True) as tx:
         fact = Fact(
             memory_type="fact",
             key="note",
@@ -159,6 +156,6 @@ def _supersede(stage: Stage, case: Case, old: Memory) -> None:
             relation="updates",
             target_id=old.id,
         )
-        done = ingest(ctx, MANUAL, [fact], merge_threshold=0.92).changes[0].memory
+        done = ingest(tx, MANUAL, [fact], merge_threshold=0.92).changes[0].memory
         assert done is not None
     stage.mc.user(EVERYBODY).memories.update(done.id, expires_at=None)

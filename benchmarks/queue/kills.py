@@ -201,7 +201,9 @@ class Kills:
         while time.monotonic() < until:
             self._staff(workers)
             with database.read() as tx:
-                left = tx.exec_driver_sql("SELECT count(*) FROM jobs WHERE status = -1").scalar()
+                left = tx.connection.exec_driver_sql(
+                    "SELECT count(*) FROM jobs WHERE status = -1"
+                ).scalar()
             if not left:
                 return
             time.sleep(0.1)
@@ -209,7 +211,7 @@ class Kills:
     def _look(self, database: Database, jobs: int) -> None:
         out = self._out
         with database.read() as tx:
-            rows = tx.exec_driver_sql(
+            rows = tx.connection.exec_driver_sql(
                 "SELECT j.status, j.error_message, p.text, e.hash IS NOT NULL,"
                 # One change when the fact was written, and one when it got its vector.
                 " (SELECT count(*) - 1 FROM changes c WHERE c.passage_id = p.id),"

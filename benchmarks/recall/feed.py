@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from benchmarks.recall.data import Person, Talk
 from memchat import MemChat
 from memchat.db import apps, messages, sessions
-from memchat.db.apps import Context, ScopeIds
 from memchat.facts.consolidation import ingest, session_end
 from memchat.facts.fact import Fact, search_text
 from memchat.notes.chunking import token_counter
@@ -121,11 +120,12 @@ def _feed_talk(
             quote = proofs[0][2] if proofs and what.quotes else ""
             words = search_text(key, one.text, talk.at, zone, quote)
             facts.append(Fact("fact", key, one.text, True, words, talk.at, "auto", proofs=proofs))
-        ctx = Context(tx, ScopeIds(own, shared), talk.at, zone)
-        done = ingest(ctx, session_end(session_id), facts, mc.settings.merge_threshold)
+        tx = tx.within(own, shared)
+        tx.now = talk.at
+        done = ingest(tx, session_end(session_id), facts, mc.settings.merge_threshold)
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
-        turns.write(ctx, session_id)
+        turns.write(tx, session_id)
         facts_ = passages.lacking(tx, meaning.service_id, "embed", done.written)
         said = passages.lacking(tx, meaning.service_id, "index", [session_id])
     lacking = [words for texts in (*facts_.values(), *said.values()) for words in texts.values()]

@@ -8,7 +8,6 @@ from pathlib import Path
 from benchmarks.speed.peers.serving import Data, serve
 from benchmarks.speed.product import DENSE, GivenVectors, Store
 from memchat.db import apps
-from memchat.db.apps import Context
 from memchat.notes import index, rows
 from memchat.notes.chunks import NewChunk
 from memchat.notes.index import Prepared
@@ -35,19 +34,15 @@ class NotesProduct(Store):
         """Rows as ``add`` leaves them, many in one transaction."""
         meaning, _ = self._mc._assembly.embedding_space()
         assert meaning is not None
-        now, zone = self._clock(), self._mc.settings.zone
+        now = self._clock()
         rows = range(start, start + len(texts))
         vectors = zip(map(text_hash, texts), self._data.vectors[rows], strict=True)
-        with self._mc._assembly.database.write() as tx:
-            apps.ensure(tx, Scope(USER), now)
-            scope = apps.find(tx, Scope(USER))
-            assert scope.own is not None
+        with self._mc._assembly.database.write(Scope(USER), ensure=True) as tx:
             embeddings.put(tx, meaning.service_id, vectors, now)
-            ctx = Context(tx, scope, now, zone)
             for row, text in zip(rows, texts, strict=True):
                 note = NewNote(text, type=self._data.user(row), external_id=row, created_at=now)
                 parts = [NewChunk(0, len(text), TOKENS)]
-                index.write(ctx, scope.own, Prepared(note, parts, None))
+                index.write(tx, tx.own, Prepared(note, parts, None))
 
     def search(self, question: int) -> list[int]:
         """The public call, of one type where the data asks for one."""

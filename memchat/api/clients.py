@@ -13,19 +13,16 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import Connection
 
 from memchat.api.note_files import NoteWriting
 from memchat.api.room import Room, check_choice
 from memchat.assembly import Assembly
 from memchat.config.files import default_home
 from memchat.config.settings import HOME
-from memchat.db import apps, messages
+from memchat.db import Tx, apps, messages
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import clients, inbox, lists, memories
 from memchat.notes import chunks, rows
@@ -111,7 +108,7 @@ class ClientAccess(Room):
         Raises InputError for what cannot be kept, SecretError for what looks like a secret,
         NotFound for a quote of a conversation outside the scope.
         """
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             facts = self._facts(tx)
             fact = facts.fact(type, key, value, expires_at, starts_at, tags)
             done = facts.remember(fact, quote)
@@ -135,7 +132,7 @@ class ClientAccess(Room):
         """Remember a fact, as ``remember``, in the place of a memory that no longer holds because
         of it, under the key of that one. What this program had stored of it is kept once. Raises
         NotFound outside the scope."""
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             facts, memory = self._facts(tx), self._memory(tx, memory_id)
             fact = facts.fact(type, key, value, expires_at, starts_at, tags)
             done = facts.remember_instead(memory, fact)
@@ -156,7 +153,7 @@ class ClientAccess(Room):
         where nothing is given, NotFound outside the scope."""
         if value is None and expires_at is None and starts_at is None and not tags:
             raise InputError("nothing to change; give a value or tags")
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             facts, memory = self._facts(tx), self._memory(tx, memory_id)
             done = facts.change(memory, value, expires_at, starts_at, tags)
         self._catch_up()
@@ -165,7 +162,7 @@ class ClientAccess(Room):
     def forget(self, memory_id: int) -> Written:
         """Put a memory out of use; the person is asked whether it is forgotten for good. Raises
         NotFound outside the scope."""
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             facts = self._facts(tx)
             done, stale = facts.forget(self._memory(tx, memory_id))
             self._assembly.drop_vectors(tx, stale)
@@ -174,13 +171,13 @@ class ClientAccess(Room):
     def promote(self, memory_id: int) -> Written:
         """Ask the person whether a memory is kept for all their apps. Raises NotFound outside the
         scope."""
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             facts = self._facts(tx)
             return facts.promote(self._memory(tx, memory_id))
 
     def require_memory(self) -> None:
         """Raise InputError where memory is off."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             self._require_memory(tx)
 
     def count_recall(self, found: Recalled) -> None:
@@ -212,10 +209,10 @@ class ClientAccess(Room):
         if not has_words(transcript):
             self.called()
             return None
-        writing = NoteWriting(self._assembly, self._scope.user, partial(self._context, ensure=True))
+        writing = NoteWriting(self._assembly, self._scope)
         memo = NewNote(transcript, title, external_id=external_id, created_at=created_at)
         prepared = writing.prepare(memo)
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             client_id = self._called(tx)
             self._check_unchanged(tx, client_id, external_id)
             (note_id,) = writing.write_in(tx, [prepared])
@@ -228,7 +225,7 @@ class ClientAccess(Room):
         """Passages of notes with their texts as a model may read them: without what looks like a
         secret."""
         found = [*hits]
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
 
@@ -236,7 +233,7 @@ class ClientAccess(Room):
         """The ids of passages as this program knows them, by ``chunk_id``: the id of the note, and
         the place of the passage in it from 0 on."""
         found = [*hits]
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             places = chunks.places(tx, [hit.chunk_id for hit in found])
         return {
             hit.chunk_id: f"{self.memo_id(hit.source_id)}-{places[hit.chunk_id]}"
@@ -244,7 +241,7 @@ class ClientAccess(Room):
             if hit.chunk_id in places
         }
 
-    def _memory(self, tx: Connection, memory_id: int) -> Memory:
+    def _memory(self, tx: Tx, memory_id: int) -> Memory:
         try:
             return self._found_memory(tx, memory_id)
         except NotFound:
@@ -262,9 +259,9 @@ class ClientAccess(Room):
         others = (hit for hit in hits if stored is None or hit.id != stored.id)
         return tuple(others)[:SIMILAR_MOST]
 
-    def _count(self, more: Callable[[Connection], None]) -> None:
+    def _count(self, more: Callable[[Tx], None]) -> None:
         try:
-            with self._database.write_if_free() as tx:
+            with self._database.write_if_free(self._scope, ensure=True) as tx:
                 self._called(tx)
                 more(tx)
         except StoreError as error:
@@ -294,31 +291,28 @@ class ClientAccess(Room):
     def _prefix(self) -> str:
         return note_prefix(self.name)
 
-    def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
-        note = rows.by_external_id(tx, self._own(tx), "memo", external_id)
+    def _check_unchanged(self, tx: Tx, client_id: int, external_id: str) -> None:
+        note = rows.by_external_id(tx, tx.own, "memo", external_id)
         if note is None:
             return
         if changed_by_hand(note, clients.note_written_at(tx, client_id, note.id)):
             raise InputError("the person changed this note; keep yours under another memoId")
 
-    def _facts(self, tx: Connection) -> ClientFacts:
+    def _facts(self, tx: Tx) -> ClientFacts:
         from memchat.facts.client_facts import ClientFacts
 
         self._require_memory(tx)
         self._called(tx)
-        ctx = self._context(tx, ensure=True)
         prompts, embeds = self._assembly.prompts, self._assembly.embeds()
-        return ClientFacts(ctx, self._settings, prompts, self.name, self.mode, embeds)
+        return ClientFacts(tx, self._settings, prompts, self.name, self.mode, embeds)
 
-    def _require_memory(self, tx: Connection) -> None:
+    def _require_memory(self, tx: Tx) -> None:
         switch = apps.memory_switch(tx, self._scope)
         if not switch.on:
             raise InputError(switch.reason)
 
-    def _called(self, tx: Connection) -> int:
-        ctx = self._context(tx, ensure=True)
-        assert ctx.scope.own is not None
-        return clients.record_call(tx, ctx.scope.own, self.name, self.mode, ctx.now)
+    def _called(self, tx: Tx) -> int:
+        return clients.record_call(tx, tx.own, self.name, self.mode, tx.now)
 
 
 class Clients(Room):
@@ -326,19 +320,19 @@ class Clients(Room):
 
     def list(self) -> Sequence[Client]:
         """The programs, the one that called last first."""
-        with self._database.read() as tx:
-            return clients.listed(tx, [self._own(tx)])
+        with self._database.read(self._scope) as tx:
+            return clients.listed(tx, [tx.own])
 
     def writes(self, name: str) -> Sequence[ClientWrite]:
         """What a program wrote, oldest first. Raises NotFound for one that never called."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             return clients.writes(tx, self._found(tx, name))
 
     def of_memories(self, memory_ids: Iterable[int]) -> Mapping[int, str]:
         """The name of the program that stored each of these memories, by memory id; memories that
         no program stored are left out."""
-        with self._database.read() as tx:
-            there = memories.by_ids(tx, self._ids(tx).ids, [*memory_ids])
+        with self._database.read(self._scope) as tx:
+            there = memories.by_ids(tx, tx.ids, [*memory_ids])
             return clients.of_memories(tx, [*there])
 
     def undo(self, name: str) -> Undone:
@@ -354,26 +348,25 @@ class Clients(Room):
         from memchat.forget.undo import take_back
 
         done = Undone()
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             client_id = self._found(tx, name)
-            ctx = self._context(tx)
             session_id = clients.session_of(tx, client_id)
             stale: set[int] = set()
             if session_id is not None:
                 said = messages.of_session(tx, session_id)
-                done, stale = take_back(ctx, said, keep_marked=True)
-                stale |= purge.forget_session(ctx, session_id)
+                done, stale = take_back(tx, said, keep_marked=True)
+                stale |= purge.forget_session(tx, session_id)
             inbox.remove(tx, clients.asked_alone(tx, client_id))
             kept = []
             for write in clients.writes(tx, client_id, kind="note"):
-                note = rows.get(tx, ctx.scope.ids, write.target_id)
+                note = rows.get(tx, tx.ids, write.target_id)
                 app_id = rows.app_id_of(tx, write.target_id)
                 if note is None or not str(note.external_id).startswith(note_prefix(name)):
                     continue  # it is gone, or the note of somebody else by a file's account
                 if changed_by_hand(note, write.at):
                     kept.append(note.id)
                 elif app_id is not None:
-                    rows.remove(tx, app_id, note, ctx.now)
+                    rows.remove(tx, app_id, note, tx.now)
                     stale.add(app_id)
             clients.remove_writes(tx, client_id, but_notes=kept)
             self._assembly.drop_vectors(tx, stale)
@@ -381,8 +374,8 @@ class Clients(Room):
         purge.scrub(self._database)
         return done
 
-    def _found(self, tx: Connection, name: str) -> int:
-        found = clients.find(tx, self._own(tx), name)
+    def _found(self, tx: Tx, name: str) -> int:
+        found = clients.find(tx, tx.own, name)
         if found is None:
             raise NotFound(f"no program named {name!r} has called here; see memchat mcp clients")
         return found

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection
-
 from memchat.api.results import Answered
 from memchat.api.room import Room, check_choice
-from memchat.db.apps import Context
+from memchat.db import Tx
 from memchat.errors import InputError, NotFound
 from memchat.facts import history, inbox, inbox_answers, refusals
 from memchat.types import InboxItem, Memory, Refusal
@@ -20,16 +18,15 @@ class Inbox(Room):
     def list(self, *, status: str = "pending") -> Sequence[InboxItem]:
         """What waits for a yes, oldest first; with the status ``rejected`` what got a no."""
         check_choice(status, ("pending", "rejected"), "status")
-        with self._database.read() as tx:
-            own = self._ids(tx).own
-            return [] if own is None else inbox.listed(tx, own, status)
+        with self._database.read(self._scope) as tx:
+            return inbox.listed(tx, tx.own, status)
 
     def question(self, item: InboxItem) -> str:
         """What a yes to an item would do, in plain words, as the memories are now."""
         from memchat.facts import inbox_answers
 
-        with self._database.read() as tx:
-            return inbox_answers.current_question(self._context(tx), item)
+        with self._database.read(self._scope) as tx:
+            return inbox_answers.current_question(tx, item)
 
     def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory:
         """Say yes to an item, with other words where ``value`` gives some: what was proposed is
@@ -43,14 +40,13 @@ class Inbox(Room):
         from memchat.facts import inbox_answers
 
         embeds = self._assembly.embeds()
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
-            ctx = self._context(tx, ensure=True)
             if value is not None and item.relation in (inbox.FORGET, inbox.PROMOTE):
                 raise InputError("it is about a whole memory; answer it without other words")
             if item.relation != inbox.FORGET:
-                return inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
-            memory, stale = inbox_answers.forget(ctx, item, hold)
+                return inbox_answers.accept(tx, item, self._settings, value, embeds=embeds)
+            memory, stale = inbox_answers.forget(tx, item, hold)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
             self._run_purge(memory.id)
@@ -60,9 +56,9 @@ class Inbox(Room):
         """Say no to an item, which is returned; the same is not proposed again."""
         from memchat.facts import inbox_answers
 
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
-            inbox_answers.reject(self._context(tx, ensure=True), item)
+            inbox_answers.reject(tx, item)
         return item
 
     def accept_many(
@@ -77,9 +73,9 @@ class Inbox(Room):
 
         embeds, words = self._assembly.embeds(), values or {}
 
-        def yes(ctx: Context, item: InboxItem) -> None:
+        def yes(tx: Tx, item: InboxItem) -> None:
             value = words.get(item.id)
-            inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
+            inbox_answers.accept(tx, item, self._settings, value, embeds=embeds)
 
         return self._answer_many(item_ids, yes)
 
@@ -99,20 +95,18 @@ class Inbox(Room):
         from memchat.facts import inbox_answers
         from memchat.forget import purge
 
-        with self._database.write() as tx:
-            ctx = self._context(tx)
-            back, stale = inbox_answers.take_back(ctx, answered.items, answered.before, answered.at)
+        with self._database.write(self._scope) as tx:
+            back, stale = inbox_answers.take_back(tx, answered.items, answered.before, answered.at)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return back
 
     def refusals(self, *, session_id: int | None = None) -> Sequence[Refusal]:
         """What was proposed from conversations, or from one of them, and not kept, oldest first."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             if session_id is not None:
                 self._found_session(tx, session_id)
-            own = self._ids(tx).own
-            return [] if own is None else refusals.listed(tx, own, session_id)
+            return refusals.listed(tx, tx.own, session_id)
 
     def keep_refused(self, refusal_id: int) -> Memory:
         """Keep what was not kept after all: it counts as the person's own word.
@@ -123,43 +117,40 @@ class Inbox(Room):
         from memchat.facts import inbox_answers
 
         embeds = self._assembly.embeds()
-        with self._database.write() as tx:
+        with self._database.write(self._scope, ensure=True) as tx:
             refused = self._found_refusal(tx, refusal_id)
-            ctx = self._context(tx, ensure=True)
-            return inbox_answers.keep_refused(ctx, refused, self._settings, embeds=embeds)
+            return inbox_answers.keep_refused(tx, refused, self._settings, embeds=embeds)
 
     def _answer_many(
-        self, item_ids: Iterable[int], answer: Callable[[Context, InboxItem], object]
+        self, item_ids: Iterable[int], answer: Callable[[Tx, InboxItem], object]
     ) -> Answered:
         done: list[InboxItem] = []
         failed: dict[int, str] = {}
-        with self._database.write() as tx:
-            ctx = self._context(tx, ensure=True)
-            since = max(history.latest_event(tx, app_id) for app_id in ctx.scope.ids)
+        with self._database.write(self._scope, ensure=True) as tx:
+            since = max(history.latest_event(tx, app_id) for app_id in tx.ids)
             for item_id in dict.fromkeys(item_ids):
                 try:
                     item = self._found_item(tx, item_id)
-                    with tx.begin_nested():
-                        answer(ctx, item)
+                    with tx.connection.begin_nested():
+                        answer(tx, item)
                 except (InputError, NotFound) as error:
                     failed[item_id] = str(error)
                 else:
                     done.append(item)
             # Another transaction sees the rows as they were until this one is committed.
-            with self._database.read() as before:
+            with self._database.read(self._scope) as before:
                 ids = [item.id for item in done]
-                images = inbox_answers.take(before, tx, ids, ctx.scope.ids, since)
-        return Answered(tuple(done), failed, ctx.now, images)
+                images = inbox_answers.take(before, tx, ids, tx.ids, since)
+        return Answered(tuple(done), failed, tx.now, images)
 
-    def _found_item(self, tx: Connection, item_id: int) -> InboxItem:
-        item = inbox.get(tx, self._ids(tx).ids, item_id)
+    def _found_item(self, tx: Tx, item_id: int) -> InboxItem:
+        item = inbox.get(tx, tx.ids, item_id)
         if item is None or item.status != "pending":
             raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
         return item
 
-    def _found_refusal(self, tx: Connection, refusal_id: int) -> Refusal:
-        own = self._ids(tx).own
-        refused = refusals.get(tx, [own], refusal_id) if own is not None else None
+    def _found_refusal(self, tx: Tx, refusal_id: int) -> Refusal:
+        refused = refusals.get(tx, [tx.own], refusal_id)
         if refused is None:
             raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
         return refused

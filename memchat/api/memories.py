@@ -9,8 +9,6 @@ from datetime import date, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Unpack, cast, get_args
 
-from sqlalchemy import Connection
-
 from memchat.api.results import Changed, Deleted, UseCounts
 from memchat.api.room import (
     Page,
@@ -21,8 +19,7 @@ from memchat.api.room import (
     page_of,
     place_of,
 )
-from memchat.db import jobs
-from memchat.db.apps import Context
+from memchat.db import Tx, jobs
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, history, lists, memories
 from memchat.facts import memories as tags_of
@@ -63,8 +60,8 @@ class Mentions(Room):
         """
         from memchat.forget import mentions
 
-        with self._database.read() as tx:
-            there = memories.by_ids(tx, self._ids(tx).ids, memory_ids)
+        with self._database.read(self._scope) as tx:
+            there = memories.by_ids(tx, tx.ids, memory_ids)
             found = mentions.find(tx, [*there.values()]) if there else None
         return found if found is not None and found.places else None
 
@@ -79,8 +76,8 @@ class Mentions(Room):
         from memchat.forget import mentions
 
         now = self._clock()
-        with self._database.write() as tx:
-            ids = self._ids(tx).ids
+        with self._database.write(self._scope) as tx:
+            ids = tx.ids
             home = [i for i in ids if i in history.app_ids_of(tx, [found.memory_id])]
             if not home:
                 raise NotFound(f"memory {found.memory_id} was never here")
@@ -134,14 +131,14 @@ class Memories(Room):
         secret raises SecretError unless ``keep_secret`` is given; other text that cannot be kept,
         and a secret in a tag, raises InputError.
         """
-        with self._database.write() as tx:
-            by_hand = self._by_hand(tx, ensure=True)
+        with self._database.write(self._scope, ensure=True) as tx:
+            by_hand = self._by_hand(tx)
             added = by_hand.add(type, key, value, expires_at, all_apps, starts_at, keep_secret)
             return by_hand.add_tags(added, tags) if tags else added
 
     def get(self, memory_id: int) -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             found = self._found_memory(tx, memory_id)
             return self._standing(tx).as_of_today(found)
 
@@ -167,10 +164,10 @@ class Memories(Room):
         after = None if cursor is None else lists.Position(*place_of(cursor, parts=3))
         if after is not None and after.expires_at is None and status == "expiring":
             raise InputError("this cursor is of a list of another status")
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             found = lists.listed(
                 tx,
-                self._ids(tx).ids,
+                tx.ids,
                 _wanted(query, type, status, tags),
                 self._standing(tx),
                 by=self._in_days(within),
@@ -188,10 +185,10 @@ class Memories(Room):
         tags: Iterable[str] = (),
     ) -> int:
         """How many memories ``list`` gives on all its pages."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             return lists.counted(
                 tx,
-                self._ids(tx).ids,
+                tx.ids,
                 _wanted(query, type, status, tags),
                 self._standing(tx),
                 by=self._in_days(within),
@@ -199,8 +196,8 @@ class Memories(Room):
 
     def tags(self) -> Mapping[str, int]:
         """The tags of the memories in use, each with how many have it, the most used first."""
-        with self._database.read() as tx:
-            return tags_of.tag_counts(tx, self._ids(tx).ids, self._standing(tx))
+        with self._database.read(self._scope) as tx:
+            return tags_of.tag_counts(tx, tx.ids, self._standing(tx))
 
     def update(self, memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory:
         """Change a memory; what is not given stays.
@@ -213,15 +210,15 @@ class Memories(Room):
         """
         if unknown := changes.keys() - MemoryChanges.__annotations__.keys():
             raise TypeError(f"a memory has no {', '.join(sorted(unknown))} that can be changed")
-        with self._database.write() as tx:
-            return self._by_hand(tx, ensure=True).edit(self._found_memory(tx, memory_id), changes)
+        with self._database.write(self._scope, ensure=True) as tx:
+            return self._by_hand(tx).edit(self._found_memory(tx, memory_id), changes)
 
     def pin(self, memory_id: int, *, on: bool = True) -> Memory:
         """Give a memory to every chat, as far as there is room for it; or no longer.
 
         What replaces it later is pinned as well. Raises InputError for one not in use.
         """
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             memory = self._found_memory(tx, memory_id)
             if on and not memory.active:
                 raise InputError(f"memory {memory_id} is not in use; restore it first")
@@ -247,12 +244,11 @@ class Memories(Room):
         """
         from memchat.forget import purge
 
-        with self._database.write() as tx:
-            ctx = self._context(tx)
-            memory = memories.get(tx, ctx.scope.ids, memory_id)
+        with self._database.write(self._scope) as tx:
+            memory = memories.get(tx, tx.ids, memory_id)
             if memory is None:
                 raise no_memory(memory_id)
-            self._forget(ctx, [memory], keep_transcript, hold, blank)
+            self._forget(tx, [memory], keep_transcript, hold, blank)
         if not hold:
             purge.scrub(self._database, ask=False)
         return Deleted(1)
@@ -274,10 +270,9 @@ class Memories(Room):
 
         count = 0
         for batch in batches(memory_ids, progress):
-            with self._database.write() as tx:
-                ctx = self._context(tx)
-                found = memories.by_ids(tx, ctx.scope.ids, batch)
-                self._forget(ctx, [*found.values()], keep_transcript, hold, blank)
+            with self._database.write(self._scope) as tx:
+                found = memories.by_ids(tx, tx.ids, batch)
+                self._forget(tx, [*found.values()], keep_transcript, hold, blank)
                 count += len(found)
         if not hold:
             purge.scrub(self._database)  # no id may have been known
@@ -285,7 +280,7 @@ class Memories(Room):
 
     def _forget(
         self,
-        ctx: Context,
+        tx: Tx,
         chosen: Sequence[Memory],
         keep_transcript: bool,
         hold: float,
@@ -300,23 +295,23 @@ class Memories(Room):
         if hold:
             for memory in chosen:
                 with_it = blank is None or memory in about
-                stale |= purge.hide(ctx, memory, hold=hold, how=how if with_it else None)
+                stale |= purge.hide(tx, memory, hold=hold, how=how if with_it else None)
         else:
-            homes = memories.homes_of(ctx.tx, [one.id for one in about]) if about else {}
-            stale |= purge.forget(ctx, chosen, keep_transcript=keep_transcript)
+            homes = memories.homes_of(tx, [one.id for one in about]) if about else {}
+            stale |= purge.forget(tx, chosen, keep_transcript=keep_transcript)
             if blank is not None and blank.places:
                 places = mentions.MentionsToBlank.of(blank)
                 for app_id in homes.values():
-                    stale |= mentions.blank(ctx, app_id, places)
-        self._assembly.drop_vectors(ctx.tx, stale)
+                    stale |= mentions.blank(tx, app_id, places)
+        self._assembly.drop_vectors(tx, stale)
 
     def restore(self, memory_id: int) -> Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
 
         What is purged never comes back.
         """
-        with self._database.write() as tx:
-            waiting = changes.listed(tx, self._ids(tx).ids)
+        with self._database.write(self._scope) as tx:
+            waiting = changes.listed(tx, tx.ids)
             memory = next((m for m in waiting if m.id == memory_id), None)
             if memory is not None:
                 return self._by_hand(tx).undelete(memory)
@@ -331,8 +326,8 @@ class Memories(Room):
         """
         count = 0
         for batch in batches(memory_ids, progress):
-            with self._database.write() as tx:
-                ids, chosen = self._ids(tx).ids, set(batch)
+            with self._database.write(self._scope) as tx:
+                ids, chosen = tx.ids, set(batch)
                 back = [memory for memory in changes.listed(tx, ids) if memory.id in chosen]
                 for memory in back:
                     self._by_hand(tx).undelete(memory)
@@ -348,41 +343,40 @@ class Memories(Room):
         """Forget every memory of the app for good; those for every app stay."""
         from memchat.forget import purge
 
-        with self._database.read() as tx:
-            own = self._ids(tx).own or 0
+        with self._database.read(self._scope) as tx:
+            own = tx.own
             ids = lists.ids_in_app(tx, own)
         for batch in batches(ids):
-            with self._database.write() as tx:
+            with self._database.write(self._scope) as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
                 found += [m for m in changes.listed(tx, [own]) if m.id in batch]
-                stale = purge.forget(self._context(tx), found)
+                stale = purge.forget(tx, found)
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return Deleted(len(ids))
 
     def history(self, memory_id: int) -> Sequence[Event]:
         """What happened to a memory, oldest first."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
             return history.events_of_memory(tx, memory_id)
 
     def evidence(self, memory_id: int) -> Sequence[Evidence]:
         """The words that prove a memory, oldest first; none for one entered by hand."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
             return history.evidence_of_memory(tx, memory_id)
 
     def origins(self, memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]:
         """From which conversation of this app, and from which app, these memories come, by memory
         id. Those outside the scope are left out."""
-        with self._database.read() as tx:
-            ids = self._ids(tx)
-            there = memories.by_ids(tx, ids.ids, [*memory_ids])
-            return lists.of_memories(tx, ids.own or 0, [*there])
+        with self._database.read(self._scope) as tx:
+            there = memories.by_ids(tx, tx.ids, [*memory_ids])
+            return lists.of_memories(tx, tx.own, [*there])
 
     def replaced(self, memory_id: int) -> Sequence[Memory]:
         """The values that this memory replaced, the last one first."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
             there = changes.replaced_memories(tx, memory_id)
         gone = [memory for memory in there if memory.inactive_reason == "superseded"]
@@ -390,13 +384,13 @@ class Memories(Room):
 
     def use_counts(self, memory_id: int) -> UseCounts:
         """How often a memory was found for a message, and how often it was given to a model."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             return UseCounts(*lists.uses_of(tx, self._found_memory(tx, memory_id).id))
 
     def embedding_states(self, memory_ids: Sequence[int]) -> Sequence[EmbeddingState]:
         """The state of the vectors of these memories, in their order; unknown ones are left out."""
-        with self._database.read() as tx:
-            there = memories.by_ids(tx, self._ids(tx).ids, memory_ids)
+        with self._database.read(self._scope) as tx:
+            there = memories.by_ids(tx, tx.ids, memory_ids)
             found = passages.of_memories(tx, [*there])
         return [found[i] for i in memory_ids if i in found]
 
@@ -406,9 +400,9 @@ class Memories(Room):
         check_count(limit)
         check_count(offset, "offset")
         by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             standing = self._standing(tx)
-            ids = lists.ids(tx, self._ids(tx).ids, wanted, standing, by)
+            ids = lists.ids(tx, tx.ids, wanted, standing, by)
             shown = ids[offset : offset + limit]
             found = lists.of_ids(tx, shown, standing)
             waiting = passages.unfinished_jobs(tx, shown, self._clock())
@@ -417,19 +411,18 @@ class Memories(Room):
     def browse_ids(self, wanted: Wanted) -> Sequence[int]:
         """The ids of all memories that ``browse`` shows on all its pages, in their order."""
         by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
-        with self._database.read() as tx:
-            return lists.ids(tx, self._ids(tx).ids, wanted, self._standing(tx), by)
+        with self._database.read(self._scope) as tx:
+            return lists.ids(tx, tx.ids, wanted, self._standing(tx), by)
 
     def insights(self, *, top: int = 10) -> Insights:
         """Figures about the memories; of keys and of the most used memories the ``top`` ones."""
         check_count(top, "top")
         zone = self._settings.zone
-        with self._database.read() as tx:
-            found = self._ids(tx)
-            ids, own = found.ids, found.own
+        with self._database.read(self._scope) as tx:
+            ids = tx.ids
             return Insights(
                 kept=lists.memories_by_day(tx, ids, zone),
-                said=lists.messages_by_day(tx, own, zone) if own is not None else {},
+                said=lists.messages_by_day(tx, tx.own, zone),
                 types=lists.by_type(tx, ids),
                 keys=lists.by_key(tx, ids, top),
                 states=lists.by_state(tx, ids),
@@ -438,16 +431,15 @@ class Memories(Room):
                 queue=lists.jobs_by_status(tx, ids),
             )
 
-    def _standing(self, tx: Connection) -> ValuesInForce:
+    def _standing(self, tx: Tx) -> ValuesInForce:
         from memchat.facts.in_force import as_of
 
-        return as_of(tx, self._ids(tx).ids, self._today())
+        return as_of(tx, tx.ids, self._today())
 
-    def _by_hand(self, tx: Connection, *, ensure: bool = False) -> ManualChanges:
+    def _by_hand(self, tx: Tx) -> ManualChanges:
         from memchat.facts.manual import ManualChanges
 
-        ctx = self._context(tx, ensure=ensure)
-        return ManualChanges(ctx, self._settings, self._assembly.embeds())
+        return ManualChanges(tx, self._settings, self._assembly.embeds())
 
     def _in_days(self, days: int) -> date:
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))

@@ -19,13 +19,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sqlalchemy import Connection
-
 from memchat.api.results import FileChange, FileFailure, FilesAdded
 from memchat.api.room import MOST, Room, check_choice
 from memchat.assembly import Assembly
-from memchat.db import usage
-from memchat.db.apps import Context
+from memchat.db import Tx, usage
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
 from memchat.notes import rows
 from memchat.notes.files import folder, folder_watch, formats
@@ -159,10 +156,8 @@ class NoteFiles(Room):
         if transcriber is None:
             raise ConfigError(NO_TRANSCRIBER)
         heard = transcriber.transcribe(name, data)
-        with self._database.write() as tx:
-            own = self._context(tx, ensure=True).scope.own
-            assert own is not None
-            usage.add(tx, own, None, heard.usage, self._clock())
+        with self._database.write(self._scope, ensure=True) as tx:
+            usage.add(tx, tx.own, None, heard.usage, self._clock())
         if not has_words(heard.text):
             raise InputError("nothing is said in it")
         return Document(heard.text, profile="memo")
@@ -181,14 +176,14 @@ class NoteFiles(Room):
         return note
 
     def _known(self, path: Path) -> Note | None:
-        with self._database.read() as tx:
-            return rows.by_external_id(tx, self._own(tx), rows.TYPE, key_of(path))
+        with self._database.read(self._scope) as tx:
+            return rows.by_external_id(tx, tx.own, rows.TYPE, key_of(path))
 
     def _keep(self, note: Note, written_at: datetime) -> None:
         """Have the date of a note be that of its file, which is there."""
         if note.created_at == written_at and not note.missing:
             return
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             rows.set_date(tx, note.id, written_at)
             rows.mark_missing(tx, [note.id], False)
 
@@ -243,7 +238,7 @@ class NoteWatch(NoteFiles):
         for path in changes.gone:
             note = self._known(path)
             if note is not None and not note.missing:
-                with self._database.write() as tx:
+                with self._database.write(self._scope) as tx:
                     rows.mark_missing(tx, [note.id], True)
                 yield FileChange(path, "missing", replace(note, missing=True, text=""))
         for before, path in changes.moved:
@@ -268,26 +263,23 @@ class NoteWatch(NoteFiles):
             # It could not be read before, or takes the place of another: its note is a new one.
             yield from self._follow(Changes(changed=(path,), gone=(before,)))
             return
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             rows.move(tx, note.id, key_of(path))
         if note.title == short_title(before.stem):
             note = self._room.update(note.id, title=short_title(path.stem))
         yield FileChange(path, "moved", replace(note, external_id=key_of(path), text=""))
 
     def _notes_below(self, path: Path) -> dict[str, int]:
-        with self._database.read() as tx:
-            return rows.paths_below(tx, self._own(tx), path)
+        with self._database.read(self._scope) as tx:
+            return rows.paths_below(tx, tx.own, path)
 
 
 class NoteWriting:
-    """Keeps notes of one scope. ``context`` opens a scope in a transaction, and makes its rows."""
+    """Keeps notes of one scope."""
 
-    def __init__(
-        self, assembly: Assembly, user: str, context: Callable[[Connection], Context]
-    ) -> None:
+    def __init__(self, assembly: Assembly, scope: Scope) -> None:
         self._assembly = assembly
-        self._user = user
-        self._context = context
+        self._scope = scope
 
     def prepare(self, new: NewNote) -> Prepared:
         """Check a note and cut it. Raises InputError for one that cannot be kept.
@@ -308,27 +300,25 @@ class NoteWriting:
         self,
         prepared: Sequence[Prepared],
         *,
-        only_if: Callable[[Connection], bool] = lambda _: True,
+        only_if: Callable[[Tx], bool] = lambda _: True,
     ) -> list[int]:
         """Store notes in one transaction; their ids, and none where ``only_if`` is false in it. The
         words of texts that they replace leave the file with the next ``scrub``."""
-        with self._assembly.database.write() as tx:
+        with self._assembly.database.write(self._scope, ensure=True) as tx:
             return self.write_in(tx, prepared) if only_if(tx) else []
 
-    def write_in(self, tx: Connection, prepared: Sequence[Prepared]) -> list[int]:
+    def write_in(self, tx: Tx, prepared: Sequence[Prepared]) -> list[int]:
         """The same in a transaction of the caller."""
         from memchat.forget import purge
         from memchat.notes import index
 
-        ctx, ids, reworded = self._context(tx), [], False
-        app_id = ctx.scope.own
-        assert app_id is not None
+        ids, reworded = [], False
         for one in prepared:
-            note_id, other_text = index.write(ctx, app_id, one)
+            note_id, other_text = index.write(tx, tx.own, one)
             ids.append(note_id)
             reworded = reworded or other_text
         if reworded:
-            self._assembly.drop_vectors(tx, [app_id])
+            self._assembly.drop_vectors(tx, [tx.own])
             purge.request_scrub(tx)
         return ids
 
@@ -345,7 +335,9 @@ class NoteWriting:
     ) -> None:
         """Make the vectors of a note, or of all of the person's that are due."""
         worker = self._assembly.parts().worker
-        worker.run(user=self._user, kinds=("note",), target_id=note_id, on_progress=on_progress)
+        worker.run(
+            user=self._scope.user, kinds=("note",), target_id=note_id, on_progress=on_progress
+        )
 
     def embedder(self) -> Embedder | None:
         """What makes the vectors of this store."""

@@ -7,18 +7,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
-
-from sqlalchemy import Connection
 
 from memchat.api.note_files import NoteWriting, bound
 from memchat.api.results import Changed, FileChange, FilesAdded
 from memchat.api.room import Page, Room, check_choice, check_count, page_of, place_of
 from memchat.assembly import Assembly
-from memchat.db import usage
+from memchat.db import Tx, usage
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.notes import chunks, rows
 from memchat.notes.rows import Filter
@@ -218,7 +215,7 @@ class Notes(Room):
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             return self._found_note(tx, note_id)
 
     def list(
@@ -237,9 +234,9 @@ class Notes(Room):
         check_count(limit)
         wanted = Filter(type=type, since=bound(since), until=bound(until))
         before = None if cursor is None else place_of(cursor)[:2]
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             found = rows.listed(
-                tx, [self._own(tx)], wanted, limit=limit + 1, before=before, search=query.strip()
+                tx, [tx.own], wanted, limit=limit + 1, before=before, search=query.strip()
             )
         return page_of(found, limit, lambda one: (one.created_at, one.id))
 
@@ -343,7 +340,7 @@ class Notes(Room):
         from memchat.forget import purge
 
         now = self._clock()
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             note = self._found_note(tx, note_id)
             app_id = rows.app_id_of(tx, note_id)
             assert app_id is not None
@@ -364,8 +361,8 @@ class Notes(Room):
         since."""
         from memchat.notes.index import queue
 
-        with self._database.write() as tx:
-            own = self._own(tx)
+        with self._database.write(self._scope) as tx:
+            own = tx.own
             back = rows.restore(tx, own, note_id)
             if back is None:
                 raise NotFound(f"the deletion of note {note_id} cannot be undone any more")
@@ -374,8 +371,8 @@ class Notes(Room):
 
     def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:
         """Count that these results of a search were read; unknown ids are left out."""
-        with self._database.write() as tx:
-            return Changed(chunks.count_reads(tx, [self._own(tx)], chunk_ids))
+        with self._database.write(self._scope) as tx:
+            return Changed(chunks.count_reads(tx, [tx.own], chunk_ids))
 
     def reindex(self, *, on_progress: OnProgress | None = None) -> Changed:
         """Cut every note anew for the embedding service in use, and make the vectors that are
@@ -384,8 +381,8 @@ class Notes(Room):
         What did not change keeps its chunks and vectors. It may be stopped at any time.
         ``on_progress`` counts notes.
         """
-        with self._database.read() as tx:
-            ids = rows.ids(tx, [self._own(tx)])
+        with self._database.read(self._scope) as tx:
+            ids = rows.ids(tx, [tx.own])
         return Changed(self._batches(on_progress).recut(ids))
 
     def report(self, *, top: int = 20) -> NotesReport:
@@ -393,8 +390,8 @@ class Notes(Room):
         the queue stands."""
         check_count(top, "top")
         embeds = self._assembly.embeds()
-        with self._database.read() as tx:
-            own, in_use = self._own(tx), services.in_use(tx) or 0
+        with self._database.read(self._scope) as tx:
+            own, in_use = tx.own, services.in_use(tx) or 0
             return NotesReport(
                 rows.by_type(tx, own),
                 tuple(rows.unread(tx, own, top)),
@@ -405,8 +402,7 @@ class Notes(Room):
 
     @property
     def _writing(self) -> NoteWriting:
-        context = partial(self._context, ensure=True)
-        return NoteWriting(self._assembly, self._scope.user, context)
+        return NoteWriting(self._assembly, self._scope)
 
     def _batches(self, on_progress: OnProgress | None) -> NoteBatches:
         return NoteBatches(self._assembly, self._writing, on_progress)
@@ -415,7 +411,7 @@ class Notes(Room):
         """Store a note, or replace the one of the same type and external id; None where that is no
         longer as ``instead_of`` says."""
 
-        def unchanged(tx: Connection) -> bool:
+        def unchanged(tx: Tx) -> bool:
             return instead_of is None or self._found_note(tx, instead_of.id) == instead_of
 
         writing = self._writing
@@ -439,8 +435,8 @@ class Notes(Room):
         except StoreError as error:
             log.debug("matches of notes were not counted: %s", error)
 
-    def _found_note(self, tx: Connection, note_id: int) -> Note:
-        note = rows.get(tx, [self._own(tx)], note_id)
+    def _found_note(self, tx: Tx, note_id: int) -> Note:
+        note = rows.get(tx, [tx.own], note_id)
         if note is None:
             raise NotFound(f"there is no note {note_id} here; see memchat notes list")
         return note
@@ -478,8 +474,8 @@ class NoteQuestions(Room):
     def _notes(self, relevant: Relevant) -> dict[int, Note]:
         """The notes of these hits, whole."""
         ids = dict.fromkeys(hit.note_id for hit in (*relevant.hits, *relevant.others))
-        with self._database.read() as tx:
-            own = [self._own(tx)]
+        with self._database.read(self._scope) as tx:
+            own = [tx.own]
             found = (rows.get(tx, own, note_id) for note_id in ids)
             return {note.id: note for note in found if note is not None}
 
@@ -487,8 +483,8 @@ class NoteQuestions(Room):
         """Count what was read, and what it took. An answer that came is not lost where that cannot
         be stored."""
         try:
-            with self._database.write() as tx:
-                own = self._own(tx)
+            with self._database.write(self._scope) as tx:
+                own = tx.own
                 chunks.count_matches(tx, chunk_ids)
                 chunks.count_reads(tx, [own], chunk_ids)
                 for one in spent:

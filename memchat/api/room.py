@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
 from memchat.assembly import Assembly
-from memchat.db import apps, messages, sessions
-from memchat.db.apps import Context, ScopeIds
+from memchat.db import Tx, messages, sessions
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories
 from memchat.types import Memory, Message, Scope, Session
@@ -35,35 +32,22 @@ class Room:
         self._settings = assembly.settings
         self._clock = assembly.clock
 
-    def _ids(self, tx: Connection) -> ScopeIds:
-        return apps.find(tx, self._scope)
-
-    def _own(self, tx: Connection) -> int:
-        """The app's own row; where there is none yet 0, under which nothing is found."""
-        return self._ids(tx).own or 0
-
-    def _context(self, tx: Connection, *, ensure: bool = False) -> Context:
-        """A transaction over this scope; with ``ensure`` its rows are made where they lack."""
-        now = self._clock()
-        ids = ScopeIds(*apps.ensure(tx, self._scope, now)) if ensure else self._ids(tx)
-        return Context(tx, ids, now, self._settings.zone)
-
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()
 
-    def _found_memory(self, tx: Connection, memory_id: int) -> Memory:
-        memory = memories.get(tx, self._ids(tx).ids, memory_id)
+    def _found_memory(self, tx: Tx, memory_id: int) -> Memory:
+        memory = memories.get(tx, tx.ids, memory_id)
         if memory is None:
             raise no_memory(memory_id)
         return memory
 
-    def _found_session(self, tx: Connection, session_id: int) -> Session:
-        session = sessions.get(tx, [self._own(tx)], session_id)
+    def _found_session(self, tx: Tx, session_id: int) -> Session:
+        session = sessions.get(tx, [tx.own], session_id)
         if session is None:
             raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
         return session
 
-    def _found_message(self, tx: Connection, message_id: int) -> Message:
+    def _found_message(self, tx: Tx, message_id: int) -> Message:
         message = messages.by_ids(tx, [message_id]).get(message_id)
         if message is None:
             raise NotFound(f"there is no message {message_id} here; see memchat sessions show")

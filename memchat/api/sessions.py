@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
 from memchat.api.room import Page, Room, check_count, page_of, place_of
-from memchat.db import apps, jobs, messages, sessions
+from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.facts import history, memories
 from memchat.forget.undo import DELETED, TAKEN_BACK
@@ -73,23 +71,23 @@ class Sessions(Room):
         """
         check_count(limit)
         after = None if cursor is None else sessions.Position(*place_of(cursor)[:2])
-        with self._database.read() as tx:
-            found = sessions.listed(tx, [self._own(tx)], limit + 1, after, search=query.strip())
+        with self._database.read(self._scope) as tx:
+            found = sessions.listed(tx, [tx.own], limit + 1, after, search=query.strip())
         return page_of(found, limit, lambda one: (one.last_activity_at, one.id))
 
     def get(self, session_id: int) -> Session:
         """One conversation. Raises NotFound outside the scope."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             return self._found_session(tx, session_id)
 
     def of_message(self, message_id: int) -> Session:
         """The conversation that a message is part of. Raises NotFound outside the scope."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             return self._found_session(tx, self._found_message(tx, message_id).session_id)
 
     def messages(self, session_id: int) -> Sequence[Message]:
         """The messages and replies of a conversation, oldest first."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
             return messages.of_session(tx, session_id)
 
@@ -97,8 +95,8 @@ class Sessions(Room):
         """How these conversations begin, by id: the first words that the person said in each, in a
         copy the first after what was copied. Secrets in them are masked, as in a title. Unknown
         ones are left out."""
-        with self._database.read() as tx:
-            there = sessions.ids_in_app(tx, self._own(tx), session_ids)
+        with self._database.read(self._scope) as tx:
+            there = sessions.ids_in_app(tx, tx.own, session_ids)
             # Cut after masking: half of a secret is not known for one.
             found = messages.first_words(tx, there, 4 * FIRST_WORDS)
         return {number: mask(words)[:FIRST_WORDS] for number, words in found.items()}
@@ -108,15 +106,15 @@ class Sessions(Room):
         its words. Those that have them in their title alone are left out."""
         if not query.strip():
             return {}
-        with self._database.read() as tx:
-            there = sessions.ids_in_app(tx, self._own(tx), session_ids)
+        with self._database.read(self._scope) as tx:
+            there = sessions.ids_in_app(tx, tx.own, session_ids)
             return messages.last_with_words(tx, there, query)
 
     def rename(self, session_id: int, title: str) -> Session:
         """Give a conversation a title of the person's own, in which secrets are masked; no later
         reading changes it."""
         title = mask(one_line(title, "title", TITLE_LIMIT))[:TITLE_LIMIT]
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             sessions.rename(tx, self._found_session(tx, session_id).id, title)
             return self._found_session(tx, session_id)
 
@@ -129,7 +127,7 @@ class Sessions(Room):
         with the copies as proof, and what was not read yet is read there. Raises NotFound outside
         the scope, and for a message of another conversation.
         """
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             found = self._found_session(tx, session_id)
             if self._found_message(tx, before).session_id != found.id:
                 raise NotFound(
@@ -145,7 +143,7 @@ class Sessions(Room):
         from memchat.chat.lease import refuse_held
         from memchat.jobs.session_end import close_session
 
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             found, now = self._found_session(tx, session_id), self._clock()
             refuse_held(tx, session_id, now)
             close_session(tx, found, now)
@@ -160,7 +158,7 @@ class Sessions(Room):
         """
         from memchat.learn import extractor
 
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
             turns = messages.of_session(tx, session_id, learnable=True)
             whole = messages.to_read_whole(tx, session_id)
@@ -178,7 +176,7 @@ class Sessions(Room):
         after it are queued to be read again. Of a copied message it is the first one, whose
         conversation is given. Raises NotFound outside the scope.
         """
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             message_id = self._found_message(tx, message_id).copied_from or message_id
             session = self._found_session(tx, self._found_message(tx, message_id).session_id)
             if message_id not in messages.to_read_whole(tx, session.id):
@@ -211,7 +209,7 @@ class Sessions(Room):
             self._refuse_unusable(model)
         worker = self._assembly.parts().worker
         worker.end_abandoned(self._scope.user)
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             session = self._found_session(tx, session_id)
             if session.ended_at is None:
                 raise StoreError(
@@ -246,9 +244,9 @@ class Sessions(Room):
         """
         from memchat.api.notes import Notes
 
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             message = self._found_message(tx, message_id)
-            first_id, own = message.copied_from or message.id, self._own(tx)
+            first_id, own = message.copied_from or message.id, tx.own
             external_id = f"message {first_id}"
             note = rows.by_external_id(tx, own, "paste", external_id)
         room = Notes(self._assembly, self._scope)
@@ -264,7 +262,7 @@ class Sessions(Room):
         elif title:
             note = room.update(note.id, title=one_line(title, "title", note_types.TITLE_LIMIT))
         assert note is not None  # no message is blank
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             messages.exclude(tx, [first_id, message.id])
         return note
 
@@ -288,11 +286,10 @@ class Sessions(Room):
 
         done, stale = Undone(), set[int]()
         with self._trial(dry_run) as tx:
-            ctx = self._context(tx)
             for session_id in dict.fromkeys(session_ids):
                 turns = messages.of_session(tx, self._found_session(tx, session_id).id)
-                undone, touched = take_back(ctx, turns, keep_memories=keep_memories)
-                stale |= touched | purge.forget_session(ctx, session_id)
+                undone, touched = take_back(tx, turns, keep_memories=keep_memories)
+                stale |= touched | purge.forget_session(tx, session_id)
                 done = done.then(undone)
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)
@@ -308,7 +305,7 @@ class Sessions(Room):
 
         with self._trial(dry_run) as tx:
             turn = self._found_message(tx, message_id)
-            done, stale = delete_turns(self._context(tx), [turn], keep_memories=keep_memories)
+            done, stale = delete_turns(tx, [turn], keep_memories=keep_memories)
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
@@ -320,9 +317,9 @@ class Sessions(Room):
         What was only said again, forgotten since or taken back is left out.
         """
 
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
-            return of_session(tx, self._ids(tx).ids, session_id)
+            return of_session(tx, tx.ids, session_id)
 
     def unlearn(self, message_id: int, *, memory_id: int | None = None) -> Undone:
         """Take back what a message taught, and leave its words; what that did.
@@ -333,11 +330,10 @@ class Sessions(Room):
         from memchat.forget import purge
         from memchat.forget.undo import ConversationUndo
 
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             turn = self._found_message(tx, message_id)
-            ctx = self._context(tx)
-            done = ConversationUndo(ctx, {turn.id}, only=memory_id).run()
-            stale = purge.forget(ctx, done.gone, keep_transcript=True)
+            done = ConversationUndo(tx, {turn.id}, only=memory_id).run()
+            stale = purge.forget(tx, done.gone, keep_transcript=True)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return done
@@ -350,20 +346,19 @@ class Sessions(Room):
         """
         from memchat.chat.why import Explaining
 
-        with self._database.read() as tx:
-            ids = self._ids(tx)
+        with self._database.read(self._scope) as tx:
             if message_id is None:
-                found = receipts.latest_prompt(tx, ids.own) if ids.own is not None else None
+                found = receipts.latest_prompt(tx, tx.own)
             else:
                 found = receipts.reply_of(tx, self._found_message(tx, message_id))
             if found is None:
                 raise NotFound("no reply was kept there; see memchat sessions list and show")
             reply = messages.by_ids(tx, [found])[found]
-            return Explaining(tx, ids, self._today(), reply).why()
+            return Explaining(tx, reply).why()
 
     def receipt(self, message_id: int) -> Sequence[Hit]:
         """What a reply was given of the memories, in the order in which it was shown."""
-        with self._database.read() as tx:
+        with self._database.read(self._scope) as tx:
             return receipts.of_reply(tx, self._found_message(tx, message_id).id)
 
     def parts(self, reply: Message) -> ReplyParts:
@@ -380,23 +375,21 @@ class Sessions(Room):
 
     def mute(self, memory_id: int, session_id: int) -> Memory:
         """Keep a memory that is not relevant there out of the rest of a conversation."""
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             memory = self._found_memory(tx, memory_id)
             sessions.mute(tx, self._found_session(tx, session_id).id, memory_id, self._clock())
         return memory
 
     def unmute(self, memory_id: int, session_id: int) -> Memory:
         """Let a memory take part in a conversation again."""
-        with self._database.write() as tx:
+        with self._database.write(self._scope) as tx:
             memory = self._found_memory(tx, memory_id)
             sessions.unmute(tx, self._found_session(tx, session_id).id, memory_id)
         return memory
 
-    def _queue_reading(self, tx: Connection, session: Session) -> None:
-        ids, now = self._ids(tx), self._clock()
-        over = session.ended_at is not None
-        if over and ids.own is not None and apps.memory_switch(tx, self._scope).on:
-            jobs.enqueue(tx, "extract", ids.own, session.id, now)
+    def _queue_reading(self, tx: Tx, session: Session) -> None:
+        if session.ended_at is not None and apps.memory_switch(tx, self._scope).on:
+            jobs.enqueue(tx, "extract", tx.own, session.id, tx.now)
 
     def _refuse_unusable(self, model: str) -> None:
         from memchat.providers.factory import explain
@@ -406,9 +399,9 @@ class Sessions(Room):
             raise ConfigError(f"{model} cannot be used: {chosen.problem}; {chosen.remedy}")
 
     @contextmanager
-    def _trial(self, dry_run: bool) -> Iterator[Connection]:
+    def _trial(self, dry_run: bool) -> Iterator[Tx]:
         """A writer's transaction, of which nothing is kept in a dry run."""
-        with self._database.write() as tx, tx.begin_nested() as trial:
+        with self._database.write(self._scope) as tx, tx.connection.begin_nested() as trial:
             yield tx
             if dry_run:
                 trial.rollback()
@@ -522,7 +515,7 @@ def _planned(turn: Message, read_all: bool, model: ChatModel, prompts: Prompts) 
 _KINDS = {"add": "added", "restore": "revived", "merge": "merged", "end": "ended"}
 
 
-def of_session(tx: Connection, app_ids: Sequence[int], session_id: int) -> dict[int, list[Change]]:
+def of_session(tx: Tx, app_ids: Sequence[int], session_id: int) -> dict[int, list[Change]]:
     """The changes that still stand, by the message that caused them, each memory once.
 
     A memory that replaced another has the value before.

@@ -67,10 +67,10 @@ class Apps(Room):
         scope = Scope(self._scope.user, app)
         with self._database.write() as tx:
             own = apps.find(tx, scope).own
-            if own is None:
+            if not own:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
             held = next(one for one in apps.of_user(tx, scope.user) if one.name == scope.app)
-            count, stale = purge.forget_app(self._context(tx), own)
+            count, stale = purge.forget_app(tx, own)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return Deleted(count, held.sessions, apps=1, notes=held.notes)

@@ -11,8 +11,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sqlalchemy import Connection
-
 from memchat.api.clients import ClientAccess, Clients
 from memchat.api.inbox import Inbox
 from memchat.api.memories import Memories, Mentions
@@ -22,7 +20,7 @@ from memchat.api.room import Room, check_count
 from memchat.api.sessions import Incoming, Messages, Sessions
 from memchat.api.store import Apps
 from memchat.assembly import Assembly
-from memchat.db import apps, jobs, messages, sessions, usage
+from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError, ProviderError, StoreError
 from memchat.facts import inbox
 from memchat.tokens import estimate_tokens
@@ -275,8 +273,8 @@ class User(Room):
         from memchat.facts.audit import Auditor
 
         meaning, _ = self._assembly.embedding_space()
-        with self._database.read() as tx:
-            return Auditor(self._context(tx), meaning).look()
+        with self._database.read(self._scope) as tx:
+            return Auditor(tx, meaning).look()
 
     def mend(self, findings: Iterable[Finding]) -> Changed:
         """Do what these findings of an audit propose, where it still applies; how many were mended.
@@ -288,8 +286,8 @@ class User(Room):
 
         mended = 0
         for finding in findings:
-            with self._database.write() as tx:
-                done, stale = audit.mend(self._context(tx), finding)
+            with self._database.write(self._scope) as tx:
+                done, stale = audit.mend(tx, finding)
                 self._assembly.drop_vectors(tx, stale)
             mended += done
         purge.scrub(self._database)
@@ -368,7 +366,7 @@ class User(Room):
         with self._database.write() as tx:
             held = apps.of_user(tx, user)
             for app_id in apps.ids_of_user(tx, user):
-                gone, stale = purge.forget_app(self._context(tx), app_id)
+                gone, stale = purge.forget_app(tx, app_id)
                 self._assembly.drop_vectors(tx, stale)
                 count += gone
         purge.scrub(self._database)
@@ -385,7 +383,7 @@ class User(Room):
         if due:
             self._background.run(partial(worker.run_in_background, user))
 
-    def _queue_unread(self, tx: Connection, all_apps: bool) -> None:
+    def _queue_unread(self, tx: Tx, all_apps: bool) -> None:
         """Queue what was not read, or not checked a second time, before memory was switched off."""
         user = self._scope.user
         left = [("extract", *found) for found in sessions.ended_with_unread(tx, user)]
@@ -502,14 +500,14 @@ class AddedConversation:
         done = worker.run(kinds=("extract", "verify"), target_id=stored.session_id)
         return outcome(done, stored)
 
-    def _compare(self, tx: Connection, own: int) -> tuple[int | None, KnownTurns]:
+    def _compare(self, tx: Tx, own: int) -> tuple[int | None, KnownTurns]:
         """The session of the caller's name, and which turns were known before."""
         if self.session is None:
             return None, KnownTurns(tuple(range(len(self.incoming.turns))), ())
         session_id, before = sessions.external(tx, own, self.session)
         return session_id, KnownTurns.of(before, sessions.turn_hashes(tx, self.incoming.turns))
 
-    def _refuse_open(self, tx: Connection, session_id: int) -> None:
+    def _refuse_open(self, tx: Tx, session_id: int) -> None:
         found = sessions.by_id(tx, session_id)
         if found is not None and found[0].ended_at is None:
             raise StoreError(f"session {session_id} is open in a chat; end it there first")

@@ -17,14 +17,12 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection
 
 from memchat.chat import command_replies, command_words
 from memchat.chat.command_replies import CodeReply, ForgetChoice
 from memchat.chat.command_words import Command, arguments
 from memchat.config import Settings
-from memchat.db import apps, backup, messages, sessions, usage
-from memchat.db.apps import Context, ScopeIds
+from memchat.db import Tx, apps, backup, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.errors import InputError
 from memchat.facts import history, inbox, keys, lists, memories
@@ -54,7 +52,7 @@ from memchat.search.search import Recall
 from memchat.types import Elsewhere, Memory, Message, Scope, Wanted
 
 
-def of_session(tx: Connection, session_id: int) -> list[Message]:
+def of_session(tx: Tx, session_id: int) -> list[Message]:
     """The user's messages of a conversation that were not read for memories yet; of a copied one
     the message that it is a copy of."""
     found = sessions.by_id(tx, session_id)
@@ -65,7 +63,7 @@ def of_session(tx: Connection, session_id: int) -> list[Message]:
     return [*sessions.unread_originals(tx, session_id), *own]
 
 
-def stating(tx: Connection, what: Sequence[str], request: Message) -> list[Message]:
+def stating(tx: Tx, what: Sequence[str], request: Message) -> list[Message]:
     """Those said before a request that state something of ``what`` is to be forgotten, but for what
     a command has already saved as a memory."""
     turns = [turn for turn in of_session(tx, request.session_id) if turn.id < request.id]
@@ -81,7 +79,7 @@ def stating(tx: Connection, what: Sequence[str], request: Message) -> list[Messa
     ]
 
 
-def exclude(tx: Connection, turns: Sequence[Message], request: Message) -> int:
+def exclude(tx: Tx, turns: Sequence[Message], request: Message) -> int:
     """Keep messages from being read and found, with the replies to them, and the request where it
     repeats their words. How many were still unread: the others stay as they are."""
     unread = {turn.id for turn in of_session(tx, request.session_id)}
@@ -147,7 +145,7 @@ class Commands:
     clock: Callable[[], datetime]
     recall: Recall
     query_timeout: QueryTimeout
-    drop_vectors: Callable[[Connection, Iterable[int]], None]
+    drop_vectors: Callable[[Tx, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
     embeds: Callable[[], bool]
     """Whether there is something to make vectors with."""
@@ -204,9 +202,8 @@ class Commands:
         return self._forget(choice, wanted) + skipped if wanted else skipped
 
     def _forget(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
-        with self.database.write() as tx:
-            ctx = self._context(tx, choice.scope)
-            found = memories.by_ids(tx, ctx.scope.ids, list(chosen))
+        with self.database.write(choice.scope) as tx:
+            found = memories.by_ids(tx, tx.ids, list(chosen))
             # A memory that was changed since it was shown is not what the person agreed to.
             gone = [
                 memory
@@ -216,7 +213,7 @@ class Commands:
             self._link_request(tx, choice, gone)
             left = mentions.find(tx, gone) if gone else None
             home = memories.app_id_of(tx, gone[0].id) if gone else 0
-            self.drop_vectors(tx, purge.forget(ctx, gone))
+            self.drop_vectors(tx, purge.forget(tx, gone))
         purge.scrub(self.database)
         done = command_replies.forgotten(len(gone), len(chosen))
         if gone and (backups := backup.perhaps_forgotten(self.database.home)):
@@ -233,9 +230,8 @@ class Commands:
         """Blank what else mentions the forgotten memories, where the person agreed to all of it."""
         if len(chosen) != len(choice.memories):
             return CodeReply(command_replies.NOTHING_BLANKED)
-        with self.database.write() as tx:
-            ctx, wanted = self._context(tx, choice.scope), MentionsToBlank.of(found)
-            self.drop_vectors(tx, mentions.blank(ctx, choice.home, wanted))
+        with self.database.write(choice.scope) as tx:
+            self.drop_vectors(tx, mentions.blank(tx, choice.home, MentionsToBlank.of(found)))
         purge.scrub(self.database)
         return command_replies.blanked(found)
 
@@ -257,7 +253,7 @@ class Commands:
         again = replace(choice, memories=tuple(same), unread=turns)
         return command_replies.asked_again(again, self.settings.zone)
 
-    def _link_request(self, tx: Connection, choice: ForgetChoice, gone: Sequence[Memory]) -> None:
+    def _link_request(self, tx: Tx, choice: ForgetChoice, gone: Sequence[Memory]) -> None:
         """Make the request evidence of the memories whose words it holds ("forget that I live in
         Lisbon"): then they are blanked in it as well, and it can never teach them again."""
         turn = choice.turn
@@ -288,24 +284,22 @@ class Commands:
                 return CodeReply()
             turns = messages.of_session(tx, place.session_id, learnable=True)
             reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
-            ctx = Context(tx, ScopeIds(*apps.ensure(tx, place.scope, now)), now, self.settings.zone)
-            judged = [self._judge(ctx, item, reading, place) for item in proposals]
+            tx = tx.within(*apps.ensure(tx, place.scope, now))
+            judged = [self._judge(tx, item, reading, place) for item in proposals]
             reading.verdicts = judged
             facts, changes = reading.resolve(self.settings.zone)
             source = chat_command(place.session_id, place.turn.id)
-            done = ingest(ctx, source, facts, self.settings.merge_threshold)
+            done = ingest(tx, source, facts, self.settings.merge_threshold)
             changes = done.changes + changes
             if embeds:
-                queue_embedding(ctx, done.written)
+                queue_embedding(tx, done.written)
             said = {turn.id: turn for turn in turns}
             for verdict in reading.verdicts:
                 if verdict.outcome == "review":
                     inbox.add(tx, found[1], inbox_entry(verdict, reading.known, said), now)
         return command_replies.remembered(changes)
 
-    def _judge(
-        self, ctx: Context, item: Candidate, reading: SessionReading, place: Place
-    ) -> Verdict:
+    def _judge(self, tx: Tx, item: Candidate, reading: SessionReading, place: Place) -> Verdict:
         turns = [
             replace(turn, text=command_words.plain(turn.text)) for turn in reading.gate_turns()
         ]
@@ -327,7 +321,7 @@ class Commands:
             for quote in item.quotes
         )
         item = item.model_copy(update={"quotes": quotes})
-        known = _same_slot(ctx, item)
+        known = _same_slot(tx, item)
         if known is not None:
             reading.known[known.id] = known
             item = item.model_copy(update={"to": known.id, "relation": "updates"})
@@ -380,13 +374,9 @@ class Commands:
         )
 
     def _all(self, scope: Scope, status: str) -> list[Memory]:
-        with self.database.read() as tx:
-            ctx = self._context(tx, scope)
-            now = as_of(tx, ctx.scope.ids, ctx.today)
-            return lists.listed(tx, ctx.scope.ids, Wanted(status=status), now)
-
-    def _context(self, tx: Connection, scope: Scope) -> Context:
-        return Context(tx, apps.find(tx, scope), self.clock(), self.settings.zone)
+        with self.database.read(scope) as tx:
+            now = as_of(tx, tx.ids, tx.today)
+            return lists.listed(tx, tx.ids, Wanted(status=status), now)
 
 
 def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
@@ -415,14 +405,14 @@ def _is_cut_out(quote: str, said: str) -> bool:
     return bool(text.content_words(rest)) or is_negated(rest)
 
 
-def _same_slot(ctx: Context, item: Candidate) -> KnownFact | None:
+def _same_slot(tx: Tx, item: Candidate) -> KnownFact | None:
     """The one other value known for a proposal's key, where the key has one value."""
     try:
         key = keys.canonical(keys.normalise_key(item.key))
     except InputError:
         return None
-    found = memories.with_key(ctx.tx, ctx.scope.ids, key)
-    known = [m for m in found if memories.holds_on(m, ctx.today)]
+    found = memories.with_key(tx, tx.ids, key)
+    known = [m for m in found if memories.holds_on(m, tx.today)]
     if len(known) != 1 or known[0].many:
         return None
     same = text.normal_value(known[0].value) == text.normal_value(item.value)

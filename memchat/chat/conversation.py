@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from memchat.chat.command_replies import ForgetChoice
 from memchat.chat.commands import Commands, Place
 from memchat.config import Settings
-from memchat.db import apps, messages, usage
+from memchat.db import Tx, apps, messages, usage
 from memchat.db.database import Database
 from memchat.forget import purge
 from memchat.jobs.worker import Worker
@@ -68,7 +66,7 @@ class Conversation:
             return None
         return Place(self.scope, self.session_id, self.turns[-1])
 
-    def load(self, tx: Connection, session_id: int) -> None:
+    def load(self, tx: Tx, session_id: int) -> None:
         """Read the turns of the session, and the facts drawn from them."""
         stored = messages.of_session(tx, session_id)
         self.turns = [turn for turn in stored if turn.id not in self.left_out]
@@ -80,7 +78,7 @@ class Conversation:
             with self._database.read() as tx:
                 self.load(tx, self.session_id)
 
-    def store_query_vectors(self, tx: Connection, recall: Recall, own: int, now: datetime) -> None:
+    def store_query_vectors(self, tx: Tx, recall: Recall, own: int, now: datetime) -> None:
         """Store the vectors of messages that have arrived by now; the others stay pending.
 
         The vector of two messages together is not stored: it would outlive either of them.
@@ -116,7 +114,7 @@ class Parts:
     query_timeout: QueryTimeout
     worker: Worker
     commands: Commands
-    drop_vectors: Callable[[Connection, Iterable[int]], None]
+    drop_vectors: Callable[[Tx, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
     model_filter: ModelFilter | None
     """None where it is not switched on."""

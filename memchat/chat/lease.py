@@ -9,12 +9,10 @@ import logging
 import threading
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from memchat import processes
 from memchat.chat.conversation import Conversation, Parts
 from memchat.chat.reply import Reader
-from memchat.db import sessions
+from memchat.db import Tx, sessions
 from memchat.errors import StoreError
 from memchat.jobs.session_end import close_session
 
@@ -23,7 +21,7 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 60.0
 
 
-def is_held(tx: Connection, session_id: int, now: datetime) -> bool:
+def is_held(tx: Tx, session_id: int, now: datetime) -> bool:
     """Whether a chat of a process that is still alive holds the session."""
     owner, until = sessions.lease(tx, session_id)
     if processes.has_ended(owner):
@@ -31,7 +29,7 @@ def is_held(tx: Connection, session_id: int, now: datetime) -> bool:
     return processes.is_renewed(owner) or (until is not None and until >= now)
 
 
-def refuse_held(tx: Connection, session_id: int, now: datetime) -> None:
+def refuse_held(tx: Tx, session_id: int, now: datetime) -> None:
     """Raise StoreError where a chat of a process that is still alive holds the session."""
     if is_held(tx, session_id, now):
         owner, _ = sessions.lease(tx, session_id)
@@ -57,12 +55,12 @@ class Lease:
         """Whose lease it is. The thread that renews it keeps the chat alive, so that closing the
         store finds it and stops the thread."""
 
-    def begin(self, tx: Connection, own: int, now: datetime) -> int:
+    def begin(self, tx: Tx, own: int, now: datetime) -> int:
         """Begin a session in scope row ``own`` with its lease taken; gives its id."""
         self._held = True
         return sessions.start(tx, own, self.owner, self.until(now), now)
 
-    def take(self, tx: Connection, session_id: int, now: datetime) -> None:
+    def take(self, tx: Tx, session_id: int, now: datetime) -> None:
         """Take the lease of a session, also from an older chat of this process.
 
         Raises StoreError where another process holds it, or where a newer chat has taken it over.
@@ -73,7 +71,7 @@ class Lease:
         sessions.reopen(tx, session_id, self.owner, self.until(now), now)
         self._held = True
 
-    def take_over(self, tx: Connection, session_id: int, now: datetime) -> bool:
+    def take_over(self, tx: Tx, session_id: int, now: datetime) -> bool:
         """Take the lease where an older chat of this process holds it; whether that was so.
 
         Raises StoreError where another process holds it.
@@ -84,11 +82,11 @@ class Lease:
         self._held = sessions.hand_over(tx, session_id, self.owner, self.until(now))
         return True
 
-    def is_held_here(self, tx: Connection, session_id: int) -> bool:
+    def is_held_here(self, tx: Tx, session_id: int) -> bool:
         """Whether a chat of this process holds the lease, this one or another."""
         return processes.is_of_this_process(sessions.lease(tx, session_id)[0])
 
-    def _refuse_taken_over(self, tx: Connection, session_id: int) -> None:
+    def _refuse_taken_over(self, tx: Tx, session_id: int) -> None:
         owner, _ = sessions.lease(tx, session_id)
         if self._held and owner != self.owner and processes.is_of_this_process(owner):
             raise StoreError(
@@ -100,7 +98,7 @@ class Lease:
         """When a lease that is taken now runs out."""
         return now + timedelta(seconds=LEASE_SECONDS)
 
-    def is_held_elsewhere(self, tx: Connection, session_id: int) -> bool:
+    def is_held_elsewhere(self, tx: Tx, session_id: int) -> bool:
         """Whether another chat, of this process or of another that is alive, holds the session."""
         owner, _ = sessions.lease(tx, session_id)
         return owner != self.owner and is_held(tx, session_id, self._parts.clock())

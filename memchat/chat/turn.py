@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from queue import Empty, SimpleQueue
 
-from sqlalchemy import Connection
-
 from memchat.chat import command_replies, command_words, confirmation, slash
 from memchat.chat import prompt as prompts
 from memchat.chat.command_replies import CodeReply, ForgetChoice
@@ -25,8 +23,7 @@ from memchat.chat.conversation import Conversation, Parts
 from memchat.chat.lease import Lease
 from memchat.chat.prompt import Prompt
 from memchat.chat.reply import Reader, Reply
-from memchat.db import apps, jobs, messages, sessions, usage
-from memchat.db.apps import Context
+from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError
 from memchat.facts import lists
 from memchat.forget import purge
@@ -94,31 +91,26 @@ class Redo:
         conversation, parts = self._conversation, self._parts
         if conversation.session_id is None or not left_out:
             return
-        with parts.database.write() as tx:
-            ctx = self._context(tx)
-            with tx.begin_nested() as trial:
-                gone = ConversationUndo(ctx, left_out).run().gone
+        with parts.database.write(conversation.scope) as tx:
+            with tx.connection.begin_nested() as trial:
+                gone = ConversationUndo(tx, left_out).run().gone
                 trial.rollback()
             already = sessions.muted_of_session(tx, conversation.session_id)
             self._muted = [memory.id for memory in gone if memory.id not in already]
             for memory_id in self._muted:
-                sessions.mute(tx, conversation.session_id, memory_id, ctx.now)
+                sessions.mute(tx, conversation.session_id, memory_id, tx.now)
 
     def _delete(self, message_ids: Collection[int]) -> None:
         """Delete stored turns, with what only they taught."""
         if not message_ids:
             return
         parts = self._parts
-        with parts.database.write() as tx:
+        with parts.database.write(self._conversation.scope) as tx:
             # Those of a conversation that was deleted meanwhile are gone already.
             turns = messages.by_ids(tx, sorted(message_ids))
-            _, stale = delete_turns(self._context(tx), list(turns.values()))
+            _, stale = delete_turns(tx, list(turns.values()))
             parts.drop_vectors(tx, stale)
         purge.scrub(parts.database)
-
-    def _context(self, tx: Connection) -> Context:
-        parts, scope = self._parts, apps.find(tx, self._conversation.scope)
-        return Context(tx, scope, parts.clock(), parts.settings.zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +134,7 @@ class Receipt:
         reply, now = self.reply, self.parts.clock()
         with self.parts.database.write() as tx:
             own = apps.find(tx, self.conversation.scope).own
-            if own is None or sessions.by_id(tx, session_id) is None:
+            if not own or sessions.by_id(tx, session_id) is None:
                 return False
             if reply.received:
                 learnable = memory_on and reply.stream is not None
@@ -159,9 +151,7 @@ class Receipt:
                 jobs.enqueue(tx, "extract", own, session_id, now)
         return True
 
-    def _store_reply(
-        self, tx: Connection, session_id: int, now: datetime, *, learnable: bool
-    ) -> None:
+    def _store_reply(self, tx: Tx, session_id: int, now: datetime, *, learnable: bool) -> None:
         """The reply with its receipt, without the words that were forgotten while it came in."""
         reply, zone = self.reply, self.parts.settings.zone
         hits = (*reply.shown.hits, *reply.by_code.hits)
@@ -184,7 +174,7 @@ class Receipt:
         given |= echoed(reply.shown.listed, reply.received)
         lists.add_uses(tx, matched=reply.shown.matched, read=given)
 
-    def _count_notes(self, tx: Connection, own: int) -> None:
+    def _count_notes(self, tx: Tx, own: int) -> None:
         """Count that the passages given were found and read."""
         given = [hit.chunk_id for hit in self.reply.shown.notes if hit.chunk_id is not None]
         if given:
@@ -193,7 +183,7 @@ class Receipt:
 
 
 def _with_list_apart(
-    tx: Connection, session_id: int, sent: SentPrompt, listed: Sequence[Hit], now: datetime
+    tx: Tx, session_id: int, sent: SentPrompt, listed: Sequence[Hit], now: datetime
 ) -> SentPrompt:
     """What was sent with its list of facts in rows of its own, which later replies share."""
     if not listed:

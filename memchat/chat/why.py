@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-
-from sqlalchemy import Connection
 
 from memchat.chat.command_words import TOOLS
 from memchat.chat.prompt import alternating
-from memchat.db import apps, messages, sessions, usage
-from memchat.db.apps import ScopeIds
+from memchat.db import Tx, apps, messages, sessions, usage
 from memchat.facts import changes, clients, history, lists, memories
 from memchat.forget import purge, redaction
 from memchat.notes import rows
@@ -28,9 +24,7 @@ _RETIRED = {"superseded": "replaced", "merged": "merged", "ended": "ended", "exp
 class Explaining:
     """One reply of a scope, explained from the rows of one snapshot."""
 
-    tx: Connection
-    scope: ScopeIds
-    today: date
+    tx: Tx
     reply: Message
 
     def why(self) -> Why:
@@ -86,7 +80,7 @@ class Explaining:
         found = {hit.id for hit in shown if hit.kind == "memory" and hit.channel != "listed"}
         listed = [_sent(*line) for line in lists.get(self.tx, sent.list_id).lines]
         rest = [hit for hit in listed if hit.id not in found]
-        there = memories.by_ids(self.tx, self.scope.ids, [hit.id for hit in rest])
+        there = memories.by_ids(self.tx, self.tx.ids, [hit.id for hit in rest])
         held = {memory.id for memory in self._hidden()}
         mute = sessions.muted_of_session(self.tx, self.reply.session_id)
         return [
@@ -101,7 +95,7 @@ class Explaining:
 
     def _lines(self, shown: list[Hit]) -> list[Given]:
         ids = [hit.id for hit in shown if hit.kind == "memory"]
-        there = memories.by_ids(self.tx, self.scope.ids, ids)
+        there = memories.by_ids(self.tx, self.tx.ids, ids)
         held = self._held()
         mute = sessions.muted_of_session(self.tx, self.reply.session_id)
         said = messages.by_ids(self.tx, [hit.id for hit in shown if hit.kind == "message"])
@@ -124,7 +118,7 @@ class Explaining:
         return lines
 
     def _passage(self, hit: Hit) -> Given:
-        note = rows.get(self.tx, self.scope.ids, hit.id)
+        note = rows.get(self.tx, self.tx.ids, hit.id)
         if note is None:
             return Given(hit, since="its note is no longer kept here")
         changed = note.updated_at is not None and note.updated_at > self.reply.created_at
@@ -140,7 +134,7 @@ class Explaining:
 
     def _hidden(self) -> list[Memory]:
         """The memories whose purge is queued, in any app: they may have been moved."""
-        here = self.scope.ids[0]
+        here = self.tx.ids[0]
         return changes.listed(self.tx, [here, *apps.other_ids(self.tx, here)])
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
@@ -163,7 +157,7 @@ class Explaining:
             by = f" by #{memory.replaced_by}" if what == "replaced" and memory.replaced_by else ""
             into = f" into #{memory.replaced_by}" if what == "merged" and memory.replaced_by else ""
             return f"{what}{by}{into}"
-        if memory.expires_at is not None and memory.expires_at < self.today:
+        if memory.expires_at is not None and memory.expires_at < self.tx.today:
             return "over"
         if render.has_value(hit.text, memory.key, memory.value):
             return None

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
-from memchat.db import database
+from memchat.db import Tx
 from memchat.db.schema import apps, memories, sessions, sources
 from memchat.errors import ScopeError
 from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
@@ -69,30 +67,30 @@ def _is_symbol(char: str) -> bool:
 
 
 class ScopeIds(NamedTuple):
-    """The rows a scope may read: its own app's and the one its user's apps share. None where a row
-    does not exist yet."""
+    """The rows a scope may read: its own app's and the one its user's apps share. 0 where a row
+    does not exist yet: nothing is found under it."""
 
-    own: int | None
-    shared: int | None
+    own: int
+    shared: int
 
     @property
     def ids(self) -> tuple[int, ...]:
         """The ids of the rows that exist, the app's own first. Empty means that nothing may be
         read."""
-        return tuple(i for i in self if i is not None)
+        return tuple(filter(None, self))
 
 
-def find(tx: Connection, scope: Scope) -> ScopeIds:
+def find(tx: Tx, scope: Scope) -> ScopeIds:
     """The scope's rows; none is made. Raises ScopeError for a name that is not in the store and has
     invisible characters."""
     sql = "SELECT name, id FROM apps WHERE user = ? AND name IN (?, ?)"
-    found: dict[str, int] = dict(database.rows(tx, sql, scope.user, scope.app, EVERY_APP))
+    found: dict[str, int] = dict(tx.rows(sql, scope.user, scope.app, EVERY_APP))
     _check(found, scope)
-    return ScopeIds(found.get(scope.app), found.get(EVERY_APP))
+    return ScopeIds(found.get(scope.app, 0), found.get(EVERY_APP, 0))
 
 
-def _check_user(tx: Connection, user: str) -> None:
-    if not database.rows(tx, "SELECT 1 FROM apps WHERE user = ? LIMIT 1", user):
+def _check_user(tx: Tx, user: str) -> None:
+    if not tx.rows("SELECT 1 FROM apps WHERE user = ? LIMIT 1", user):
         refuse_invisible(user, "user")
 
 
@@ -103,20 +101,20 @@ def _check(found: Collection[str], scope: Scope) -> None:
         refuse_invisible(scope.app, "app")
 
 
-def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:
+def ensure(tx: Tx, scope: Scope, now: datetime) -> tuple[int, int]:
     """The ids of the scope's own row and of the user's shared row. Missing rows are made."""
     found = find(tx, scope)
     own = found.own or _make(tx, scope.user, scope.app, now)
     return own, found.shared or _make(tx, scope.user, EVERY_APP, now)
 
 
-def shared_id(tx: Connection, user: str) -> int | None:
+def shared_id(tx: Tx, user: str) -> int | None:
     """The id of the user's shared row; None where there is none."""
     query = select(apps.c.id).where(apps.c.user == user, apps.c.name == EVERY_APP)
     return tx.execute(query).scalar()
 
 
-def ensure_shared(tx: Connection, user: str, now: datetime) -> int:
+def ensure_shared(tx: Tx, user: str, now: datetime) -> int:
     """The id of the user's shared row, which is made if it is missing."""
     found = shared_id(tx, user)
     if found is None:
@@ -124,12 +122,12 @@ def ensure_shared(tx: Connection, user: str, now: datetime) -> int:
     return found or _make(tx, user, EVERY_APP, now)
 
 
-def _make(tx: Connection, user: str, name: str, now: datetime) -> int:
+def _make(tx: Tx, user: str, name: str, now: datetime) -> int:
     statement = insert(apps).values(user=user, name=name, created_at=now).returning(apps.c.id)
     return int(tx.execute(statement).scalar_one())
 
 
-def memory_switch(tx: Connection, scope: Scope) -> MemorySwitch:
+def memory_switch(tx: Tx, scope: Scope) -> MemorySwitch:
     """Whether memory is on in the scope. It is on until somebody switches it off."""
     rows = tx.execute(
         select(apps.c.name, apps.c.memory).where(
@@ -145,7 +143,7 @@ def memory_switch(tx: Connection, scope: Scope) -> MemorySwitch:
     return MemorySwitch(True, "memory is on")
 
 
-def user_switch(tx: Connection, user: str) -> MemorySwitch:
+def user_switch(tx: Tx, user: str) -> MemorySwitch:
     """Whether memory is on for the user, whatever the switches of single apps say."""
     query = select(apps.c.memory).where(apps.c.user == user, apps.c.name == EVERY_APP)
     on = tx.execute(query).scalar()
@@ -158,12 +156,12 @@ def _off_for(user: str) -> MemorySwitch:
     return MemorySwitch(False, f"memory is off for {user}")
 
 
-def set_memory(tx: Connection, app_id: int, on: bool) -> None:
+def set_memory(tx: Tx, app_id: int, on: bool) -> None:
     """Switch memory on or off for one row: an app's, or the shared one for the whole user."""
     tx.execute(update(apps).where(apps.c.id == app_id).values(memory=int(on)))
 
 
-def of_user(tx: Connection, user: str) -> list[AppInfo]:
+def of_user(tx: Tx, user: str) -> list[AppInfo]:
     """The user's apps in order of their names, with how much each holds. The shared row is left
     out."""
     held = (
@@ -184,7 +182,7 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
     return found
 
 
-def ids_of_user(tx: Connection, user: str) -> list[int]:
+def ids_of_user(tx: Tx, user: str) -> list[int]:
     """The ids of all rows of a user, the shared one last."""
     query = select(apps.c.id).where(apps.c.user == user)
     found = list(tx.execute(query.order_by(apps.c.name == EVERY_APP, apps.c.id)).scalars())
@@ -193,39 +191,19 @@ def ids_of_user(tx: Connection, user: str) -> list[int]:
     return found
 
 
-def other_ids(tx: Connection, app_id: int) -> list[int]:
+def other_ids(tx: Tx, app_id: int) -> list[int]:
     """The ids of the same user's other rows."""
     sql = (
         "SELECT a.id FROM apps here JOIN apps a USING (user) WHERE here.id = ? AND a.id != here.id"
     )
-    return [row[0] for row in database.rows(tx, sql, app_id)]
+    return [row[0] for row in tx.rows(sql, app_id)]
 
 
-def remove(tx: Connection, app_id: int) -> None:
+def remove(tx: Tx, app_id: int) -> None:
     """Delete an app's row. Its memories, sessions and jobs are deleted with it by cascade."""
     tx.execute(delete(apps).where(apps.c.id == app_id))
 
 
-def all_ids(tx: Connection) -> list[int]:
+def all_ids(tx: Tx) -> list[int]:
     """The ids of all rows of all users."""
     return list(tx.execute(select(apps.c.id)).scalars())
-
-
-WHOLE_STORE = ScopeIds(None, None)
-"""The scope of work on rows that are named by their ids, whatever app they are of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """One transaction over one scope. ``now`` is when the work is done, ``zone`` where its days
-    are counted."""
-
-    tx: Connection
-    scope: ScopeIds
-    now: datetime
-    zone: ZoneInfo
-
-    @property
-    def today(self) -> date:
-        """The day of ``now`` in ``zone``."""
-        return self.now.astimezone(self.zone).date()

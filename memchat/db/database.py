@@ -4,10 +4,6 @@ A reading transaction (``read``) sees one snapshot. A writing one (``write``) ta
 lock at once (BEGIN IMMEDIATE), so no other process changes what it has read. Commits are durable
 (synchronous=FULL): they survive kill -9 and a power cut. Deleted bytes are overwritten in the file
 (secure_delete) and leave the WAL with ``truncate_wal``.
-
-Statements that run often are plain SQL: SQLAlchemy takes 300 µs to build a statement and 30 µs to
-run a built one, SQLite itself about 5 µs for most of these. They are constants, so the driver keeps
-them prepared.
 """
 
 from __future__ import annotations
@@ -19,25 +15,31 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, exc, func, select
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memchat import disk, processes
-from memchat.db import layout, schema
-from memchat.db.schema import utc_text
+from memchat.db import Tx, apps, layout, schema
+from memchat.db.tx import UTC_ZONE
 from memchat.errors import InputError, SchemaError, StoreError, StoreFull
 from memchat.language import text
+from memchat.types import Scope
 
 if sys.platform != "win32":
     import fcntl
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 class OpenLock:
@@ -72,52 +74,6 @@ class OpenLock:
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
-
-
-_BATCH = 4_096
-
-
-def driver(tx: Connection) -> Any:
-    """The connection of the sqlite3 module below a connection of SQLAlchemy."""
-    raw = tx.connection.driver_connection
-    assert raw is not None
-    return raw
-
-
-def rows(tx: Connection, sql: str, *values: Any) -> list[Any]:
-    """All rows of a statement, run in the caller's transaction. Raises the driver's own errors."""
-    found: list[Any] = driver(tx).execute(sql, values).fetchall()
-    return found
-
-
-def batches(tx: Connection, sql: str, *values: Any) -> Iterator[list[Any]]:
-    """The rows of a statement in lists of some thousands."""
-    cursor = driver(tx).execute(sql, values)
-    while found := cursor.fetchmany(_BATCH):
-        yield found
-
-
-def each_row(tx: Connection, sql: str, *values: Any) -> Iterator[Any]:
-    """The rows of a statement one at a time, so that the caller may stop early."""
-    yield from driver(tx).execute(sql, values)
-
-
-def run_many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
-    """Run a statement once for each tuple of values."""
-    driver(tx).executemany(sql, values)
-
-
-def insert(tx: Connection, table: str, **values: Any) -> int:
-    """Insert one row; returns its id."""
-    places = ", ".join("?" * len(values))
-    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING rowid"
-    return int(rows(tx, sql, *map(_stored, values.values()))[0][0])
-
-
-def _stored(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return utc_text(value)
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def json_list(ids: Iterable[int] | Iterable[str]) -> str:
@@ -169,13 +125,18 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 class Database:
     """One store. Several processes and threads may use the same folder at once."""
 
-    def __init__(self, home: Path) -> None:
-        """Open or create the store in ``home``, migrating an older one after a backup.
+    def __init__(
+        self, home: Path, clock: Callable[[], datetime] = _utc_now, zone: ZoneInfo = UTC_ZONE
+    ) -> None:
+        """Open or create the store in ``home``, migrating an older one after a backup. ``clock``
+        and ``zone`` are those of its transactions.
 
         Raises StoreError when the folder or file cannot be used, SchemaError for a file that a
         newer memchat made, or one from before the baseline.
         """
         self.home = home
+        self.clock = clock
+        self.zone = zone
         self.path = home / FILE
         self.backup: Path | None = None
         """The copy of the store from before it was migrated; None if it was not."""
@@ -221,34 +182,38 @@ class Database:
         if self._closed:
             raise StoreError(f"{self.path} was closed by this program; open it again to go on")
 
-    def read(self) -> AbstractContextManager[Connection]:
-        """A transaction that sees one consistent snapshot; nothing may be written in it."""
-        return self._transaction("BEGIN")
+    def read(self, scope: Scope | None = None) -> AbstractContextManager[Tx]:
+        """A transaction that sees one consistent snapshot; nothing may be written in it. It is
+        about ``scope``, where one is given."""
+        return self._transaction("BEGIN", scope)
 
-    def write(self) -> AbstractContextManager[Connection]:
-        """A writing transaction: all of it is committed durably, or none of it."""
-        return self._transaction("BEGIN IMMEDIATE")
+    def write(
+        self, scope: Scope | None = None, *, ensure: bool = False
+    ) -> AbstractContextManager[Tx]:
+        """A writing transaction: all of it is committed durably, or none of it. With ``ensure`` the
+        rows of the scope are made where there are none yet."""
+        return self._transaction("BEGIN IMMEDIATE", scope, ensure)
 
     @contextmanager
-    def write_if_free(self) -> Iterator[Connection]:
+    def write_if_free(self, scope: Scope | None = None, *, ensure: bool = False) -> Iterator[Tx]:
         """A writing transaction for what may be left undone: raises StoreError at once while
         another process writes, or when the disk takes nothing. It does not wait until the disk has
         it, so a power cut may undo it."""
         self.check_open()
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
-            raw = driver(connection)
+            raw = _driver(connection)
             raw.execute(f"PRAGMA busy_timeout={BRIEFLY_MS}")
             raw.execute("PRAGMA synchronous=NORMAL")
             try:
                 with connection.begin():
-                    yield connection
+                    yield self._tx(connection, scope, ensure)
             finally:
                 raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
                 raw.execute("PRAGMA synchronous=FULL")
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
+    def _transaction(self, begin: str, scope: Scope | None, ensure: bool = False) -> Iterator[Tx]:
         self.check_open()
         idle = self._idle[begin]
         with self._translated():
@@ -258,7 +223,7 @@ class Database:
                 connection = self._engine.connect().execution_options(memchat_begin=begin)
             try:
                 with connection.begin():
-                    yield connection
+                    yield self._tx(connection, scope, ensure)
             except BaseException:
                 self._let_go(connection)
                 raise
@@ -266,6 +231,13 @@ class Database:
                 idle.append(connection)
             else:
                 self._let_go(connection)
+
+    def _tx(self, connection: Connection, scope: Scope | None, ensure: bool) -> Tx:
+        tx = Tx(connection, self.clock(), self.zone)
+        if scope is not None:
+            made = apps.ensure(tx, scope, tx.now) if ensure else None
+            tx.own, tx.shared = made or apps.find(tx, scope)
+        return tx
 
     def _let_go(self, connection: Connection) -> None:
         if self._closed:
@@ -276,14 +248,14 @@ class Database:
         """The first error that SQLite finds in the file, or how its tables differ from those that
         memchat makes; None if all is well."""
         with self.read() as tx:
-            found = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
-            return layout.difference(driver(tx), schema.HEAD) if found == "ok" else found
+            found = str(tx.connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+            return layout.difference(tx.driver, schema.HEAD) if found == "ok" else found
 
     def truncate_wal(self) -> bool:
         """Merge the WAL into the file and empty it; False if a reader prevents that."""
         self.check_open()
         with self._translated(), self._engine.connect() as connection:
-            raw = driver(connection)
+            raw = _driver(connection)
             # While it waits for readers it blocks all writers, so it waits only briefly.
             raw.execute("PRAGMA busy_timeout=200")
             try:
@@ -335,7 +307,7 @@ class Database:
                 f"memchat restore {self.backup.name} would put it in the store's place"
             ) from error
 
-    def _upgrade(self, tx: Connection) -> None:
+    def _upgrade(self, tx: Tx) -> None:
         """Make a backup and migrate, in one transaction: another process that opens the store
         meanwhile waits, and finds it done."""
         from memchat.db import migrate
@@ -370,11 +342,15 @@ def _none_idle() -> dict[str, list[Connection]]:
     return {"BEGIN": [], "BEGIN IMMEDIATE": []}
 
 
-def _revision(tx: Connection) -> str | None:
-    if not has_our_tables(driver(tx), Path(FILE)):
+def _revision(tx: Tx) -> str | None:
+    if not has_our_tables(tx.driver, Path(FILE)):
         return None
-    row = tx.exec_driver_sql("SELECT version_num FROM alembic_version").first()
+    row = tx.connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
     return None if row is None else str(row[0])
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.driver_connection
 
 
 def _engine(path: Path) -> Engine:
@@ -439,7 +415,7 @@ def _in_wal(raw: Any) -> bool:
 
 def _on_begin(connection: Connection) -> None:
     begin = connection.get_execution_options().get("memchat_begin", "BEGIN")
-    driver(connection).execute(begin)
+    _driver(connection).execute(begin)
 
 
 def store_error(error: BaseException | None, path: Path) -> StoreError:

@@ -18,7 +18,6 @@ from typing import Any, get_args
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Row,
     and_,
     case,
@@ -32,7 +31,7 @@ from sqlalchemy import (
 
 from memchat import processes
 from memchat.config.settings import RETRY_MINUTES
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.records import from_row
 from memchat.db.schema import apps, jobs, utc_text
 from memchat.types import Job, JobStatus
@@ -76,7 +75,7 @@ class Claim:
 
 
 def enqueue(
-    tx: Connection,
+    tx: Tx,
     kind: str,
     app_id: int,
     target_id: int,
@@ -94,8 +93,7 @@ def enqueue(
     at = utc_text(now)
     due_at = utc_text(run_at or now)
     return bool(
-        database.rows(
-            tx,
+        tx.rows(
             _ENQUEUE,
             kind,
             app_id,
@@ -127,7 +125,7 @@ class ClaimRequest:
     """Leaves out what became due later; None for now."""
 
 
-def claim(tx: Connection, request: ClaimRequest, now: datetime) -> list[Claim]:
+def claim(tx: Tx, request: ClaimRequest, now: datetime) -> list[Claim]:
     """Claim due jobs of a kind: waiting ones, and those whose lease ran out.
 
     Jobs that were tried often are claimed one small batch at a time.
@@ -167,12 +165,12 @@ def batch_size(limit: int, attempts: int) -> int:
     return max(1, limit >> 2 * max(0, attempts - FULL_TRIES + 1))
 
 
-def finish(tx: Connection, claimed: Claim, now: datetime) -> bool:
+def finish(tx: Tx, claimed: Claim, now: datetime) -> bool:
     """Mark a job as done; False if the claim was lost to another worker."""
     return bool(finish_all(tx, [claimed], now))
 
 
-def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[Claim]:
+def finish_all(tx: Tx, claims: Sequence[Claim], now: datetime) -> list[Claim]:
     """Mark the jobs as done whose claims are still valid; returns these claims."""
     done = update(jobs).values(
         status=0, processed_at=now, error_message=None, text=None, **NOT_LEASED
@@ -180,18 +178,18 @@ def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[C
     return _matched(tx, claims, done.returning(_j.id))
 
 
-def is_held(tx: Connection, claimed: Claim) -> bool:
+def is_held(tx: Tx, claimed: Claim) -> bool:
     """Whether the claim is still valid."""
     return bool(still_held(tx, [claimed]))
 
 
-def still_held(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
+def still_held(tx: Tx, claims: Sequence[Claim]) -> list[Claim]:
     """Those of these claims that are still valid."""
     return _matched(tx, claims, select(_j.id))
 
 
 def fail(
-    tx: Connection,
+    tx: Tx,
     claimed: Claim,
     now: datetime,
     reason: str,
@@ -212,7 +210,7 @@ def fail(
 
 
 def fail_crashing_jobs(
-    tx: Connection, now: datetime, retry_minutes: Sequence[float] = RETRY_MINUTES
+    tx: Tx, now: datetime, retry_minutes: Sequence[float] = RETRY_MINUTES
 ) -> None:
     """Mark jobs as failed whose workers ended at every try."""
     tx.execute(
@@ -227,43 +225,43 @@ def fail_crashing_jobs(
     )
 
 
-def release(tx: Connection, claims: Sequence[Claim]) -> None:
+def release(tx: Tx, claims: Sequence[Claim]) -> None:
     """Free the jobs that a stopping worker holds, without counting the attempt."""
     back = update(jobs).values(attempts=_j.attempts - 1, **NOT_LEASED)
     for some in _by_holder(claims):
         tx.execute(back.where(*_fences(some)))
 
 
-def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
+def renew(tx: Tx, claimed: Claim, until: datetime) -> bool:
     """Extend the lease of a job; False if the claim was lost."""
     return bool(renew_all(tx, [claimed], until))
 
 
-def renew_all(tx: Connection, claims: Sequence[Claim], until: datetime) -> int:
+def renew_all(tx: Tx, claims: Sequence[Claim], until: datetime) -> int:
     """Extend the leases of the claims that are still valid; how many there are."""
     longer = update(jobs).values(lease_until=until)
     return sum(tx.execute(longer.where(*_fences(some))).rowcount for some in _by_holder(claims))
 
 
-def is_unfinished(tx: Connection, kind: str, target_id: int) -> bool:
+def is_unfinished(tx: Tx, kind: str, target_id: int) -> bool:
     """Whether a job for a target waits or runs."""
     query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, unfinished)
     return tx.execute(query).first() is not None
 
 
-def unfinished_targets(tx: Connection, kind: str, app_id: int) -> set[int]:
+def unfinished_targets(tx: Tx, kind: str, app_id: int) -> set[int]:
     """The targets in a scope row whose jobs wait or run."""
     query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, unfinished)
     return set(tx.execute(query).scalars())
 
 
-def instructions(tx: Connection, kind: str, target_id: int) -> str | None:
+def instructions(tx: Tx, kind: str, target_id: int) -> str | None:
     """What ``enqueue`` was given as ``how`` for a target."""
     query = select(_j.text).where(_j.kind == kind, _j.source_id == target_id)
     return tx.execute(query).scalar()
 
 
-def due_kinds(tx: Connection, user: str | None, now: datetime) -> set[str]:
+def due_kinds(tx: Tx, user: str | None, now: datetime) -> set[str]:
     """The kinds of which the user, or anybody, has a job that is due and not held."""
     # The index of unfinished jobs is forced, since a user may have very many finished ones.
     sql = (
@@ -272,23 +270,23 @@ def due_kinds(tx: Connection, user: str | None, now: datetime) -> set[str]:
         " AND j.run_at <= ?1 AND (j.lease_until IS NULL OR j.lease_until < ?1)"
         " AND (?2 IS NULL OR a.user = ?2)"
     )
-    return {row[0] for row in database.rows(tx, sql, utc_text(now), user)}
+    return {row[0] for row in tx.rows(sql, utc_text(now), user)}
 
 
-def lease_owners(tx: Connection) -> list[str]:
+def lease_owners(tx: Tx) -> list[str]:
     """The owners of all current leases."""
     query = select(_j.lease_owner).where(unfinished, _j.lease_owner.is_not(None))
     return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
 
 
-def release_owner(tx: Connection, owner: str) -> None:
+def release_owner(tx: Tx, owner: str) -> None:
     """Free the jobs of a worker that ended; the attempt counts."""
     theirs = update(jobs).where(unfinished, _j.lease_owner == owner)
     tx.execute(theirs.values(**NOT_LEASED))
 
 
 def retry(
-    tx: Connection,
+    tx: Tx,
     now: datetime,
     *,
     user: str | None,
@@ -316,12 +314,12 @@ def retry(
     return int(tx.execute(query.values(**again, lease_until=None)).rowcount)
 
 
-def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:
+def cancel(tx: Tx, kind: str, target_ids: Sequence[int]) -> None:
     """Delete the jobs for these targets."""
     tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
 
 
-def remove_completed(tx: Connection, *, user: str) -> int:
+def remove_completed(tx: Tx, *, user: str) -> int:
     """Delete a user's completed jobs; how many. Those of extractions stay, since they tell the
     state of a conversation."""
     mine = select(apps.c.id).where(apps.c.user == user)
@@ -344,7 +342,7 @@ def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _matched(tx: Connection, claims: Sequence[Claim], statement: Any) -> list[Claim]:
+def _matched(tx: Tx, claims: Sequence[Claim], statement: Any) -> list[Claim]:
     """The claims that still hold their job, for which a statement was run that tells their ids."""
     found = (tx.execute(statement.where(*_fences(some))) for some in _by_holder(claims))
     ids = {row.id for rows in found for row in rows}
@@ -373,7 +371,7 @@ class DeadHolder:
         return f"process {self.process} is gone; {theirs} taken over at the next run"
 
 
-def dead_holders(tx: Connection, user: str | None = None) -> list[DeadHolder]:
+def dead_holders(tx: Tx, user: str | None = None) -> list[DeadHolder]:
     """The processes of this machine that ended and still hold jobs, of one user or of all."""
     query = select(_j.lease_owner, func.count()).where(unfinished, _j.lease_owner.is_not(None))
     if user is not None:
@@ -385,12 +383,12 @@ def dead_holders(tx: Connection, user: str | None = None) -> list[DeadHolder]:
     return [DeadHolder(process, count) for process, count in sorted(held.items())]
 
 
-def any_dead(tx: Connection) -> bool:
+def any_dead(tx: Tx) -> bool:
     """Whether any job is held by a process that ended."""
     return any(processes.has_ended(owner) for owner in lease_owners(tx))
 
 
-def release_dead(tx: Connection, kind: str | None = None) -> bool:
+def release_dead(tx: Tx, kind: str | None = None) -> bool:
     """Free the jobs, of a kind or of all, that ended processes hold; whether there were any."""
     query = select(_j.lease_owner).where(unfinished, _j.lease_owner.is_not(None)).distinct()
     if kind is not None:
@@ -401,7 +399,7 @@ def release_dead(tx: Connection, kind: str | None = None) -> bool:
     return bool(left)
 
 
-def finish_unheld(tx: Connection, kind: str, target_ids: Sequence[int], now: datetime) -> None:
+def finish_unheld(tx: Tx, kind: str, target_ids: Sequence[int], now: datetime) -> None:
     """Mark the jobs of these targets as done, failed ones too.
 
     A job that a living process holds is left to it; it will find nothing left to do.
@@ -420,7 +418,7 @@ STATUSES = get_args(JobStatus)
 
 
 def listed(
-    tx: Connection,
+    tx: Tx,
     *,
     user: str | None,
     status: str | None,
@@ -446,7 +444,7 @@ def listed(
     return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
 
 
-def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int]:
+def counted(tx: Tx, *, user: str | None, now: datetime) -> dict[str, int]:
     """How many jobs there are of each status."""
     code = case(
         (_j.status > 0, "failed"),
@@ -461,7 +459,7 @@ def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int
     return {status: found.get(status, 0) for status in STATUSES}
 
 
-def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:
+def by_ids(tx: Tx, ids: Sequence[int], now: datetime) -> list[Job]:
     """Jobs by id."""
     query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
     return [_job(row, now) for row in tx.execute(query.where(_j.id.in_(ids)))]

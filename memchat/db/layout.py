@@ -100,9 +100,9 @@ def _brought_up_to_date(store: sqlite3.Connection) -> Layout:
 
 
 def _upgraded(database: sqlite3.Connection) -> Layout:
-    from memchat.db import migrate
+    from memchat.db import Tx, migrate
 
     engine = create_engine("sqlite://", creator=lambda: database, poolclass=StaticPool)
-    with engine.begin() as tx:
-        migrate.upgrade(tx)
+    with engine.begin() as connection:
+        migrate.upgrade(Tx(connection))
     return read(database)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Select, delete, func, insert, or_, select, update
 
-from memchat.db import database
+from memchat.db import Tx
 from memchat.db.records import from_row
 from memchat.db.schema import messages, searched_messages, sessions, unread_messages
 from memchat.db.schema import passages as passage_rows
@@ -22,7 +22,7 @@ _p = passage_rows.c
 
 
 def add(
-    tx: Connection,
+    tx: Tx,
     session_id: int,
     role: Role,
     content: str,
@@ -47,7 +47,7 @@ def add(
     return message_id
 
 
-def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> None:
+def rewrite(tx: Tx, session_id: int, contents: Mapping[int, str]) -> None:
     """Replace the texts of messages of a conversation, by id, for example by the same ones with
     forgotten words blanked. They have to be embedded again."""
     unindex(tx, list(contents))
@@ -56,18 +56,18 @@ def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> Non
     index(tx, session_id, contents.keys())
 
 
-def exclude(tx: Connection, ids: Sequence[int]) -> None:
+def exclude(tx: Tx, ids: Sequence[int]) -> None:
     """Keep messages, but exclude them from search and from extraction; their copies, too."""
     _exclude(tx, ids, or_(_m.id.in_(ids), _m.copied_from.in_(ids)))
 
 
-def remove(tx: Connection, ids: Sequence[int]) -> None:
+def remove(tx: Tx, ids: Sequence[int]) -> None:
     """Delete messages with their passages. Evidence and receipts are deleted by cascade."""
     _exclude(tx, ids, _m.id.in_(ids))
     tx.execute(delete(messages).where(_m.id.in_(ids)))
 
 
-def _exclude(tx: Connection, ids: Sequence[int], which: ColumnElement[bool]) -> None:
+def _exclude(tx: Tx, ids: Sequence[int], which: ColumnElement[bool]) -> None:
     unindex(tx, ids)
     tx.execute(update(messages).where(which).values(memory=0))
     # Their neighbours have others around them now.
@@ -79,13 +79,13 @@ def _exclude(tx: Connection, ids: Sequence[int], which: ColumnElement[bool]) -> 
         index(tx, session_id, [*before, *after])
 
 
-def unindex(tx: Connection, ids: Sequence[int]) -> None:
+def unindex(tx: Tx, ids: Sequence[int]) -> None:
     """Remove messages, and the search texts made from them, from every search."""
     passages.drop(tx, "turn", ids)
 
 
 def index(
-    tx: Connection, session_id: int, ids: Collection[int], texts: Mapping[int, str] | None = None
+    tx: Tx, session_id: int, ids: Collection[int], texts: Mapping[int, str] | None = None
 ) -> None:
     """Write the passages of these messages of a conversation and of their neighbours, whose words
     are their context. ``texts`` are those by which messages are embedded from now on."""
@@ -106,7 +106,7 @@ def index(
         passages.put(tx, one)
 
 
-def set_texts(tx: Connection, session_id: int, texts: Mapping[int, str]) -> None:
+def set_texts(tx: Tx, session_id: int, texts: Mapping[int, str]) -> None:
     """Set the text by which messages of a conversation are embedded and searched, by id. Vectors of
     their former texts are deleted."""
     turns = tx.execute(_searched(session_id)).all()
@@ -114,9 +114,9 @@ def set_texts(tx: Connection, session_id: int, texts: Mapping[int, str]) -> None
     index(tx, session_id, new, texts)
 
 
-def _app_id(tx: Connection, session_id: int) -> int:
+def _app_id(tx: Tx, session_id: int) -> int:
     sql = "SELECT app_id FROM sessions WHERE id = ?"
-    return int(database.rows(tx, sql, session_id)[0][0])
+    return int(tx.rows(sql, session_id)[0][0])
 
 
 def _searched(session_id: int) -> Select[Any]:
@@ -125,7 +125,7 @@ def _searched(session_id: int) -> Select[Any]:
     return query.where(_m.session_id == session_id, searched_messages).order_by(_m.id)
 
 
-def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> list[Message]:
+def of_session(tx: Tx, session_id: int, *, learnable: bool = False) -> list[Message]:
     """The session's messages in order; with ``learnable`` only those sent while memory was on."""
     query = select(messages).where(_m.session_id == session_id).order_by(_m.id)
     if learnable:
@@ -133,18 +133,18 @@ def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> l
     return [from_row(Message, row) for row in tx.execute(query)]
 
 
-def read_all(tx: Connection, message_id: int) -> None:
+def read_all(tx: Tx, message_id: int) -> None:
     """Store that all of a message is to be read, however long it is."""
     tx.execute(update(messages).where(_m.id == message_id).values(read_all=1))
 
 
-def to_read_whole(tx: Connection, session_id: int) -> frozenset[int]:
+def to_read_whole(tx: Tx, session_id: int) -> frozenset[int]:
     """The ids of the messages of a conversation of which all is to be read, however long."""
     query = select(_m.id).where(_m.session_id == session_id, _m.read_all == 1)
     return frozenset(tx.execute(query).scalars())
 
 
-def first_words(tx: Connection, session_ids: Sequence[int], length: int) -> dict[int, str]:
+def first_words(tx: Tx, session_ids: Sequence[int], length: int) -> dict[int, str]:
     """How these conversations begin: the first ``length`` characters of the user's first message,
     in a copy of the first that is its own."""
     said = _m.session_id.in_(session_ids) & (_m.role == "user")
@@ -154,7 +154,7 @@ def first_words(tx: Connection, session_ids: Sequence[int], length: int) -> dict
     return {row[0]: row[1] for row in tx.execute(query)}
 
 
-def last_with_words(tx: Connection, session_ids: Sequence[int], search: str) -> dict[int, Message]:
+def last_with_words(tx: Tx, session_ids: Sequence[int], search: str) -> dict[int, Message]:
     """The last message of each of these conversations that holds all words of a search, by the
     conversation."""
     held = func.memchat_holds_all(folded(search), _m.content)
@@ -163,7 +163,7 @@ def last_with_words(tx: Connection, session_ids: Sequence[int], search: str) -> 
     return {row.session_id: from_row(Message, row) for row in tx.execute(query)}
 
 
-def ids_of(tx: Connection, session_id: int, *, learnable: bool = False) -> list[int]:
+def ids_of(tx: Tx, session_id: int, *, learnable: bool = False) -> list[int]:
     """The ids of the messages of a conversation; with ``learnable`` of those sent while memory was
     on."""
     query = select(_m.id).where(_m.session_id == session_id)
@@ -172,20 +172,20 @@ def ids_of(tx: Connection, session_id: int, *, learnable: bool = False) -> list[
     return list(tx.execute(query).scalars())
 
 
-def unread_texts(tx: Connection) -> list[str]:
+def unread_texts(tx: Tx) -> list[str]:
     """The user messages of all conversations that still wait for an extraction."""
     query = select(_m.content).join(sessions, sessions.c.id == _m.session_id).where(unread_messages)
     return list(tx.execute(query).scalars())
 
 
-def by_ids(tx: Connection, ids: Sequence[int]) -> dict[int, Message]:
+def by_ids(tx: Tx, ids: Sequence[int]) -> dict[int, Message]:
     """Messages by id."""
     return {
         row.id: from_row(Message, row) for row in tx.execute(select(messages).where(_m.id.in_(ids)))
     }
 
 
-def by_session(tx: Connection, ids: Collection[int]) -> dict[int, list[int]]:
+def by_session(tx: Tx, ids: Collection[int]) -> dict[int, list[int]]:
     """These messages, by their conversation."""
     found: dict[int, list[int]] = {}
     for message in by_ids(tx, sorted(ids)).values():
@@ -193,7 +193,7 @@ def by_session(tx: Connection, ids: Collection[int]) -> dict[int, list[int]]:
     return found
 
 
-def of_app(tx: Connection, app_id: int) -> list[Message]:
+def of_app(tx: Tx, app_id: int) -> list[Message]:
     """All messages of a scope row's conversations."""
     query = select(messages).join(sessions, sessions.c.id == _m.session_id)
     return [from_row(Message, row) for row in tx.execute(query.where(sessions.c.app_id == app_id))]

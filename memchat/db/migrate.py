@@ -15,9 +15,9 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
 
 from memchat import disk
+from memchat.db import Tx
 from memchat.errors import SchemaError, StoreError
 from memchat.search import repair
 
@@ -86,10 +86,10 @@ def _no_room(error: OSError | sqlite3.Error, folder: Path) -> OSError | None:
     return disk.no_room_in(folder)
 
 
-def upgrade(tx: Connection) -> None:
+def upgrade(tx: Tx) -> None:
     """Run the missing migrations in the caller's transaction, and repair the keyword rows."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
-    config.attributes["connection"] = tx
+    config.attributes["connection"] = tx.connection
     command.upgrade(config, "head")
     repair.repair_keywords(tx)

@@ -15,10 +15,10 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, delete
+from sqlalchemy import Row, delete
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.schema import meta
 
 T = TypeVar("T", bound=Hashable)
@@ -91,24 +91,24 @@ def _text_readers(record: type[Any]) -> tuple[Reader | None, ...]:
     return tuple(_TEXT_READERS.get(str(f.type)) for f in dataclasses.fields(record))
 
 
-def get(tx: Connection, key: str) -> str | None:
+def get(tx: Tx, key: str) -> str | None:
     """The value of a key, or None."""
-    found = database.rows(tx, "SELECT value FROM meta WHERE key = ?", key)
+    found = tx.rows("SELECT value FROM meta WHERE key = ?", key)
     return found[0][0] if found else None
 
 
-def put(tx: Connection, key: str, value: str) -> None:
+def put(tx: Tx, key: str, value: str) -> None:
     """Set the value of a key."""
     statement = upsert(meta).values(key=key, value=value)
     tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
-def remove(tx: Connection, key: str) -> None:
+def remove(tx: Tx, key: str) -> None:
     """Remove a key."""
     tx.execute(delete(meta).where(meta.c.key == key))
 
 
-def hash_key(tx: Connection) -> bytes:
+def hash_key(tx: Tx) -> bytes:
     """The secret key under which the store hashes forgotten texts. It is made when first needed."""
     found = get(tx, "hash_key")
     if found is None:
@@ -117,7 +117,7 @@ def hash_key(tx: Connection) -> bytes:
     return bytes.fromhex(found)
 
 
-def store_id(tx: Connection) -> str:
+def store_id(tx: Tx) -> str:
     """A random id of this store. It is made when first needed."""
     found = get(tx, "store_id")
     if found is None:
@@ -126,7 +126,7 @@ def store_id(tx: Connection) -> str:
     return found
 
 
-def read(tx: Connection, table: str, columns: str, app_id: int) -> list[Any]:
+def read(tx: Tx, table: str, columns: str, app_id: int) -> list[Any]:
     """These columns of a table's rows in a scope, each named with ``t.`` before it. Of the row that
     all apps of a user share, they are those of all these apps."""
     sql = (
@@ -134,10 +134,10 @@ def read(tx: Connection, table: str, columns: str, app_id: int) -> list[Any]:
         f" JOIN {table} t ON t.app_id = a.id"
         " WHERE here.id = ? AND (a.id = here.id OR here.name = '')"
     )
-    return database.rows(tx, sql, app_id)
+    return tx.rows(sql, app_id)
 
 
-def facts(tx: Connection, table: str, app_id: int) -> dict[int, tuple[str, str]]:
+def facts(tx: Tx, table: str, app_id: int) -> dict[int, tuple[str, str]]:
     """Key and value of a table's rows that have a value, by id."""
     rows = read(tx, table, "t.id, t.key, t.value", app_id)
     return {row_id: (key, value) for row_id, key, value in rows if value is not None}

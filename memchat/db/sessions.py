@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Row,
     Select,
     and_,
@@ -32,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.db import database, records
+from memchat.db import Tx, records
 from memchat.db.records import from_row
 from memchat.db.schema import (
     apps,
@@ -81,7 +80,7 @@ class Position(NamedTuple):
     id: int
 
 
-def start(tx: Connection, app_id: int, owner: str, until: datetime, now: datetime) -> int:
+def start(tx: Tx, app_id: int, owner: str, until: datetime, now: datetime) -> int:
     """Store a new open session with a lease; returns its id."""
     statement = insert(sessions).values(
         app_id=app_id, started_at=now, last_activity_at=now, lease_owner=owner, lease_until=until
@@ -89,7 +88,7 @@ def start(tx: Connection, app_id: int, owner: str, until: datetime, now: datetim
     return int(tx.execute(statement.returning(_s.id)).scalar_one())
 
 
-def reopen(tx: Connection, session_id: int, owner: str, until: datetime, now: datetime) -> None:
+def reopen(tx: Tx, session_id: int, owner: str, until: datetime, now: datetime) -> None:
     """Open a session again, with a new lease. What is said in it is said at ``now``, which may be
     before what is there."""
     said = literal(now, _s.last_activity_at.type)
@@ -100,28 +99,28 @@ def reopen(tx: Connection, session_id: int, owner: str, until: datetime, now: da
     _set(tx, session_id, ended_at=None, lease_owner=owner, lease_until=until, **times)
 
 
-def renew(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
+def renew(tx: Tx, session_id: int, owner: str, until: datetime) -> bool:
     """Extend the lease; False if another process ended or reopened the session."""
     return _set(tx, session_id, _open, _s.lease_owner == owner, lease_until=until)
 
 
-def hand_over(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
+def hand_over(tx: Tx, session_id: int, owner: str, until: datetime) -> bool:
     """Give the lease of an open session to another owner; False if the session has ended."""
     return _set(tx, session_id, _open, lease_owner=owner, lease_until=until)
 
 
-def touch(tx: Connection, session_id: int, now: datetime) -> None:
+def touch(tx: Tx, session_id: int, now: datetime) -> None:
     """Store the time of the latest message."""
     _set(tx, session_id, last_activity_at=now)
 
 
-def end(tx: Connection, session_id: int, now: datetime) -> bool:
+def end(tx: Tx, session_id: int, now: datetime) -> bool:
     """End the session; False if it was ended already."""
     return _set(tx, session_id, _open, ended_at=now, lease_owner=None, lease_until=None)
 
 
 def open_sessions(
-    tx: Connection, user: str | None = None
+    tx: Tx, user: str | None = None
 ) -> list[tuple[Session, str | None, datetime | None]]:
     """All open sessions, of a user or of all, with their leases: (session, owner, until)."""
     query = _SELECT.where(_open)
@@ -130,20 +129,20 @@ def open_sessions(
     return [(_session(row), row.lease_owner, row.lease_until) for row in tx.execute(query)]
 
 
-def lease(tx: Connection, session_id: int) -> tuple[str | None, datetime | None]:
+def lease(tx: Tx, session_id: int) -> tuple[str | None, datetime | None]:
     """The owner of the session's lease, and until when it lasts."""
     row = tx.execute(select(_s.lease_owner, _s.lease_until).where(_s.id == session_id)).one()
     return row.lease_owner, row.lease_until
 
 
-def lease_owners(tx: Connection) -> list[str]:
+def lease_owners(tx: Tx) -> list[str]:
     """The owners of the leases of all open sessions."""
     query = select(_s.lease_owner).where(_open, _s.lease_owner.is_not(None))
     return list(tx.execute(query).scalars())
 
 
 def mark_extracted(
-    tx: Connection, session_id: int, message_id: int, title: str | None, summary: str | None
+    tx: Tx, session_id: int, message_id: int, title: str | None, summary: str | None
 ) -> None:
     """Store up to which message the session was read. A new summary replaces the old one; a title
     that is there stays."""
@@ -155,25 +154,23 @@ def mark_extracted(
         _summarise(tx, session_id, summary)
 
 
-def mark_unread(tx: Connection, session_id: int, message_id: int) -> None:
+def mark_unread(tx: Tx, session_id: int, message_id: int) -> None:
     """Store that a message and those after it are to be read, also if they were read before."""
     _set(tx, session_id, extracted_to=func.min(_s.extracted_to, message_id - 1))
 
 
-def rename(tx: Connection, session_id: int, title: str) -> None:
+def rename(tx: Tx, session_id: int, title: str) -> None:
     """Set the title, as a person gave it."""
     _set(tx, session_id, title=title)
 
 
-def set_description(
-    tx: Connection, session_id: int, title: str | None, summary: str | None
-) -> None:
+def set_description(tx: Tx, session_id: int, title: str | None, summary: str | None) -> None:
     """Set title and summary."""
     _set(tx, session_id, title=title)
     _summarise(tx, session_id, summary)
 
 
-def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
+def _summarise(tx: Tx, session_id: int, summary: str | None) -> None:
     """Set the summary. It is found by its words until ``turns.write`` gives it a text to embed."""
     before = tx.execute(select(_s.summary, _s.app_id).where(_s.id == session_id)).one()
     if before.summary == summary:
@@ -184,66 +181,66 @@ def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
         passages.put(tx, Passage("summary", session_id, before.app_id, summary))
 
 
-def get(tx: Connection, app_ids: Sequence[int], session_id: int) -> Session | None:
+def get(tx: Tx, app_ids: Sequence[int], session_id: int) -> Session | None:
     """One session of these scope rows, or None."""
     row = tx.execute(_SELECT.where(_s.id == session_id, _s.app_id.in_(app_ids))).first()
     return None if row is None else _session(row)
 
 
-def by_id(tx: Connection, session_id: int) -> tuple[Session, int] | None:
+def by_id(tx: Tx, session_id: int) -> tuple[Session, int] | None:
     """A session of any scope with its scope row, or None."""
     row = tx.execute(_SELECT.where(_s.id == session_id)).first()
     return None if row is None else (_session(row), row.app_id)
 
 
-def ended_with_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
+def ended_with_unread(tx: Tx, user: str) -> list[tuple[Session, int]]:
     """The user's ended sessions with messages that no extraction has read, and their scope rows."""
     unread = select(messages.c.id).where(messages.c.session_id == _s.id, unread_messages).exists()
     query = _SELECT.where(apps.c.user == user, ~_open, unread)
     return [(_session(row), row.app_id) for row in tx.execute(query)]
 
 
-def app_id_of(tx: Connection, session_id: int) -> int:
+def app_id_of(tx: Tx, session_id: int) -> int:
     """The scope row of an existing session."""
     return int(tx.execute(select(_s.app_id).where(_s.id == session_id)).scalar_one())
 
 
-def description(tx: Connection, session_id: int) -> tuple[str | None, str | None]:
+def description(tx: Tx, session_id: int) -> tuple[str | None, str | None]:
     """Title and summary of an existing session."""
     row = tx.execute(select(_s.title, _s.summary).where(_s.id == session_id)).one()
     return row.title, row.summary
 
 
-def any_in_app(tx: Connection, app_id: int) -> bool:
+def any_in_app(tx: Tx, app_id: int) -> bool:
     """Whether a scope row has any session."""
-    return bool(database.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
+    return bool(tx.rows("SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
 
 
-def starts(tx: Connection, app_id: int) -> list[tuple[int, datetime]]:
+def starts(tx: Tx, app_id: int) -> list[tuple[int, datetime]]:
     """The ids of a scope row's sessions, each with when it began."""
     query = select(_s.id, _s.started_at).where(_s.app_id == app_id).order_by(_s.id)
     return [(row.id, row.started_at) for row in tx.execute(query)]
 
 
-def set_read_to(tx: Connection, session_id: int, message_id: int) -> None:
+def set_read_to(tx: Tx, session_id: int, message_id: int) -> None:
     """Store up to which message a session was read, 0 for none."""
     _set(tx, session_id, extracted_to=message_id)
 
 
-def ids_in_app(tx: Connection, app_id: int, session_ids: Sequence[int]) -> list[int]:
+def ids_in_app(tx: Tx, app_id: int, session_ids: Sequence[int]) -> list[int]:
     """Those of these sessions that are in a scope row."""
     query = select(_s.id).where(_s.app_id == app_id, _s.id.in_(session_ids))
     return list(tx.execute(query).scalars())
 
 
-def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:
+def titles(tx: Tx, session_ids: Sequence[int]) -> dict[int, str | None]:
     """The titles of these sessions by id."""
     rows = tx.execute(select(_s.id, _s.title).where(_s.id.in_(session_ids)))
     return {row.id: row.title for row in rows}
 
 
 def listed(
-    tx: Connection,
+    tx: Tx,
     app_ids: Sequence[int],
     limit: int,
     after: Position | None = None,
@@ -266,21 +263,21 @@ def listed(
     return [_session(row) for row in tx.execute(query.limit(limit))]
 
 
-def remove(tx: Connection, session_id: int) -> None:
+def remove(tx: Tx, session_id: int) -> None:
     """Delete a session. Its messages are deleted by cascade."""
     _summarise(tx, session_id, None)
     tx.execute(update(sessions).where(_s.copied_from == session_id).values(copied_from=None))
     tx.execute(delete(sessions).where(_s.id == session_id))
 
 
-def has_unread_messages(tx: Connection, session_id: int) -> bool:
+def has_unread_messages(tx: Tx, session_id: int) -> bool:
     """Whether the session has a user message that no extraction has read."""
     query = select(messages.c.id).join(sessions, _s.id == messages.c.session_id)
     query = query.where(_s.id == session_id, unread_messages)
     return tx.execute(query.limit(1)).first() is not None
 
 
-def _set(tx: Connection, session_id: int, *only: ColumnElement[bool], **values: Any) -> bool:
+def _set(tx: Tx, session_id: int, *only: ColumnElement[bool], **values: Any) -> bool:
     """Set columns of a session for which these conditions hold; False if there is none."""
     mine = update(sessions).where(_s.id == session_id, *only)
     return bool(tx.execute(mine.values(**values)).rowcount)
@@ -304,11 +301,11 @@ _LENGTH = 8
 """Characters of a turn's hash: too few to tell which words were sent."""
 
 
-def external(tx: Connection, app_id: int, name: str) -> tuple[int | None, list[str]]:
+def external(tx: Tx, app_id: int, name: str) -> tuple[int | None, list[str]]:
     """The session of this name, None where there is none (any more), and the turns that are known,
     as hashes."""
     sql = "SELECT session_id, turns FROM external_sessions WHERE app_id = ? AND name = ?"
-    found = database.rows(tx, sql, app_id, _hash(records.hash_key(tx), name))
+    found = tx.rows(sql, app_id, _hash(records.hash_key(tx), name))
     if not found:
         return None, []
     session_id, turns = found[0]
@@ -316,7 +313,7 @@ def external(tx: Connection, app_id: int, name: str) -> tuple[int | None, list[s
 
 
 def put_external(
-    tx: Connection, app_id: int, name: str, session_id: int | None, turns: Sequence[str]
+    tx: Tx, app_id: int, name: str, session_id: int | None, turns: Sequence[str]
 ) -> None:
     """Keep which session has this name, None where none has it yet, and the turns that are
     known."""
@@ -325,10 +322,10 @@ def put_external(
         " ON CONFLICT (app_id, name) DO UPDATE SET session_id = excluded.session_id,"
         " turns = excluded.turns"
     )
-    database.rows(tx, sql, app_id, _hash(records.hash_key(tx), name), session_id, "".join(turns))
+    tx.rows(sql, app_id, _hash(records.hash_key(tx), name), session_id, "".join(turns))
 
 
-def turn_hashes(tx: Connection, turns: Iterable[tuple[str, str]]) -> list[str]:
+def turn_hashes(tx: Tx, turns: Iterable[tuple[str, str]]) -> list[str]:
     """The hashes of turns, each a role and its words."""
     key = records.hash_key(tx)
     return [_hash(key, f"{role}\0{words}")[:_LENGTH] for role, words in turns]
@@ -385,29 +382,29 @@ _MUTED = """
 """
 
 
-def add(tx: Connection, session_id: int, before: int, now: datetime) -> int:
+def add(tx: Tx, session_id: int, before: int, now: datetime) -> int:
     """Copy the messages of a conversation before a message into a new one, which has ended and is
     read as far as it goes; its id."""
     sql = (
         "INSERT INTO sessions (app_id, started_at, last_activity_at, ended_at, copied_from)"
         " SELECT app_id, ?1, ?1, ?1, id FROM sessions WHERE id = ?2 RETURNING id"
     )
-    new_id = int(database.rows(tx, sql, utc_text(now), session_id)[0][0])
-    database.rows(tx, _MESSAGES, new_id, session_id, before)
+    new_id = int(tx.rows(sql, utc_text(now), session_id)[0][0])
+    tx.rows(_MESSAGES, new_id, session_id, before)
     for statement in (_RECEIPTS, _PROMPTS):
-        database.rows(tx, statement, new_id, session_id)
-    for (list_id,) in database.rows(tx, _LISTS, new_id):
-        ((copied,),) = database.rows(tx, _LIST, new_id, list_id)
-        database.rows(tx, _LINES, copied, list_id)
-        database.rows(tx, _RELIST, copied, list_id, new_id)
-    database.rows(tx, _MUTED, new_id, session_id)
+        tx.rows(statement, new_id, session_id)
+    for (list_id,) in tx.rows(_LISTS, new_id):
+        ((copied,),) = tx.rows(_LIST, new_id, list_id)
+        tx.rows(_LINES, copied, list_id)
+        tx.rows(_RELIST, copied, list_id, new_id)
+    tx.rows(_MUTED, new_id, session_id)
     last = select(func.max(_m.id)).where(_m.session_id == new_id).scalar_subquery()
     read_to = update(sessions).where(_s.id == new_id).values(extracted_to=func.coalesce(last, 0))
     tx.execute(read_to)
     return new_id
 
 
-def same_message(tx: Connection, message_id: int) -> list[tuple[int, int]]:
+def same_message(tx: Tx, message_id: int) -> list[tuple[int, int]]:
     """A message, what it is a copy of, and every copy of that: (message id, session id)."""
     first = select(func.coalesce(_m.copied_from, _m.id)).where(_m.id == message_id)
     first_id = tx.execute(first).scalar()
@@ -416,19 +413,19 @@ def same_message(tx: Connection, message_id: int) -> list[tuple[int, int]]:
     return [(row.id, row.session_id) for row in tx.execute(query.order_by(_m.id))]
 
 
-def originals(tx: Connection, session_id: int) -> list[int]:
+def originals(tx: Tx, session_id: int) -> list[int]:
     """The ids of the messages that those of a conversation are copies of."""
     return list(tx.execute(_originals(session_id)).scalars())
 
 
-def unread_originals(tx: Connection, session_id: int) -> list[Message]:
+def unread_originals(tx: Tx, session_id: int) -> list[Message]:
     """The user's messages among them that no extraction has read yet."""
     query = select(messages).join(sessions, _s.id == _m.session_id)
     query = query.where(_m.id.in_(_originals(session_id)), unread_messages)
     return [from_row(Message, row) for row in tx.execute(query.order_by(_m.id))]
 
 
-def heirs_of_unread(tx: Connection, message_ids: Collection[int]) -> dict[int, int]:
+def heirs_of_unread(tx: Tx, message_ids: Collection[int]) -> dict[int, int]:
     """Where ``take_place`` will put copies in the place of the user's messages that no extraction
     has read: by the session of the copies, the id of its first one."""
     unread = select(_m.id).join(sessions, _s.id == _m.session_id)
@@ -440,7 +437,7 @@ def heirs_of_unread(tx: Connection, message_ids: Collection[int]) -> dict[int, i
     return heirs
 
 
-def take_place(tx: Connection, message_ids: Collection[int]) -> set[int]:
+def take_place(tx: Tx, message_ids: Collection[int]) -> set[int]:
     """Put the first copy in the place of each of these messages, which are about to be deleted:
     what they prove, taught and proposed is the copy's from then on, and other copies are copies of
     it. The sessions with such copies."""
@@ -448,14 +445,14 @@ def take_place(tx: Connection, message_ids: Collection[int]) -> set[int]:
     touched = set()
     for old, new in tx.execute(first.group_by(_m.copied_from)).all():
         session_id = int(tx.execute(select(_m.session_id).where(_m.id == new)).scalar_one())
-        database.rows(tx, "UPDATE messages SET copied_from = NULL WHERE id = ?", new)
-        database.rows(tx, "UPDATE messages SET copied_from = ? WHERE copied_from = ?", new, old)
+        tx.rows("UPDATE messages SET copied_from = NULL WHERE id = ?", new)
+        tx.rows("UPDATE messages SET copied_from = ? WHERE copied_from = ?", new, old)
         for table in ("memory_sources", "inbox"):
             sql = f"UPDATE OR IGNORE {table} SET message_id = ? WHERE message_id = ?"
-            database.rows(tx, sql, new, old)
+            tx.rows(sql, new, old)
         for table in ("memory_events", "refusals"):
             sql = f"UPDATE {table} SET message_id = ?, session_id = ? WHERE message_id = ?"
-            database.rows(tx, sql, new, session_id, old)
+            tx.rows(sql, new, session_id, old)
         touched.add(session_id)
     return touched
 
@@ -467,18 +464,18 @@ def _originals(session_id: int) -> Select[Any]:
 _muted = muted.c
 
 
-def mute(tx: Connection, session_id: int, memory_id: int, now: datetime) -> None:
+def mute(tx: Tx, session_id: int, memory_id: int, now: datetime) -> None:
     """Leave a memory out of a conversation from now on."""
     values = {"session_id": session_id, "memory_id": memory_id, "created_at": now}
     tx.execute(upsert(muted).values(**values).on_conflict_do_nothing())
 
 
-def unmute(tx: Connection, session_id: int, memory_id: int) -> None:
+def unmute(tx: Tx, session_id: int, memory_id: int) -> None:
     """Use a memory in the conversation again."""
     tx.execute(delete(muted).where(_muted.session_id == session_id, _muted.memory_id == memory_id))
 
 
-def muted_of_session(tx: Connection, session_id: int) -> set[int]:
+def muted_of_session(tx: Tx, session_id: int) -> set[int]:
     """The ids of the memories that are left out of a conversation."""
     return set(
         tx.execute(select(_muted.memory_id).where(_muted.session_id == session_id)).scalars()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import func, insert, select
 
-from memchat.db import database
+from memchat.db import Tx
 from memchat.db.records import columns, from_row
 from memchat.db.schema import apps, sessions, usage
 from memchat.types import Usage, UsageTotal
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def add(
-    tx: Connection,
+    tx: Tx,
     app_id: int,
     session_id: int | None,
     spent: Usage,
@@ -29,7 +29,7 @@ def add(
 
     ``message_id`` is the reply that the call was made for.
     """
-    if not database.rows(tx, "SELECT 1 FROM apps WHERE id = ?", app_id):
+    if not tx.rows("SELECT 1 FROM apps WHERE id = ?", app_id):
         return
     log.debug(
         "%s by %s: %d tokens in, %d out, %.2f s",
@@ -44,14 +44,14 @@ def add(
     tx.execute(insert(usage).values(**values, **columns(spent)))
 
 
-def of_reply(tx: Connection, session_id: int, message_id: int) -> list[Usage]:
+def of_reply(tx: Tx, session_id: int, message_id: int) -> list[Usage]:
     """The calls made for one reply of a conversation, in order."""
     u = usage.c
     query = select(usage).where(u.session_id == session_id, u.message_id == message_id)
     return [from_row(Usage, row) for row in tx.execute(query.order_by(u.id))]
 
 
-def totals(tx: Connection, user: str, session_id: int | None = None) -> list[UsageTotal]:
+def totals(tx: Tx, user: str, session_id: int | None = None) -> list[UsageTotal]:
     """Sums by purpose and model, for a user or one of their sessions."""
     u = usage.c
     query = (

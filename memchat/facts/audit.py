@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import combinations
 
-from memchat.db import jobs, messages
-from memchat.db.apps import Context
+from memchat.db import Tx, jobs, messages
 from memchat.facts import changes, history, inbox, keys, lists, memories, refusals
 from memchat.facts.history import Cause
 from memchat.facts.in_force import apply_due_dates, as_of
@@ -40,19 +39,19 @@ GROUP_MOST = 60
 class Auditor:
     """One look through the memories of a scope, in the caller's snapshot."""
 
-    ctx: Context
+    tx: Tx
     meaning: EmbeddingSpace | None
     rows: list[Memory] = field(default_factory=list)
     proofs: dict[int, list[Evidence]] = field(default_factory=dict)
 
     def look(self) -> Audit:
         """All findings, the most serious first."""
-        tx, app_ids, today = self.ctx.tx, self.ctx.scope.ids, self.ctx.today
+        tx, app_ids, today = self.tx, self.tx.ids, self.tx.today
         now = as_of(tx, app_ids, today)
         self.rows = lists.listed(tx, app_ids, Wanted(status="all"), now)
         held = [m for m in self.rows if m.active]
         self.proofs = history.evidence_of_memories(tx, [m.id for m in held])
-        current = [m for m in held if m.expires_at is None or m.expires_at >= self.ctx.today]
+        current = [m for m in held if m.expires_at is None or m.expires_at >= self.tx.today]
         findings = [
             *self._secrets(held),
             *self._contradictions([m for m in current if memories.holds_on(m, today)]),
@@ -64,7 +63,7 @@ class Auditor:
             *self._never_recalled(current),
             *self._drift(),
         ]
-        return Audit(self.ctx.now, len(held), len(self.rows) - len(held), tuple(findings))
+        return Audit(self.tx.now, len(held), len(self.rows) - len(held), tuple(findings))
 
     def _secrets(self, held: Sequence[Memory]) -> Iterator[Finding]:
         for memory in held:
@@ -77,12 +76,12 @@ class Auditor:
                 # The user decides about what they entered: it may only look like a secret.
                 fix = None if by_hand else "forget it for good"
                 yield Finding("secret", (memory.id,), what, fix)
-        if (own := self.ctx.scope.own) is not None:
-            for item_id, words in inbox.texts(self.ctx.tx, own).items():
+        if (own := self.tx.own) is not None:
+            for item_id, words in inbox.texts(self.tx, own).items():
                 if kinds := _kinds(words):
                     what = f"inbox item {item_id} holds {', '.join(sorted(kinds))}"
                     yield Finding("secret", (), what, f"reject it: memchat inbox reject {item_id}")
-            for refusal_id, words in refusals.texts(self.ctx.tx, own).items():
+            for refusal_id, words in refusals.texts(self.tx, own).items():
                 if kinds := _kinds(words):
                     what = f"refusal {refusal_id} holds {', '.join(sorted(kinds))}"
                     fix = "delete its conversation: memchat sessions delete"
@@ -123,21 +122,21 @@ class Auditor:
 
     def _stale(self, held: Sequence[Memory]) -> Iterator[Finding]:
         for memory in held:
-            if memory.expires_at is not None and memory.expires_at < self.ctx.today:
+            if memory.expires_at is not None and memory.expires_at < self.tx.today:
                 what = f"{_line(memory)} was over on {memory.expires_at}, and is still in use"
                 yield Finding("stale", (memory.id,), what, "retire it as expired")
             elif (
                 keys.canonical(memory.key) in PLANS
                 and memory.expires_at is None
-                and memory.last_seen_at < self.ctx.now - OLD_PLAN
+                and memory.last_seen_at < self.tx.now - OLD_PLAN
             ):
-                days = (self.ctx.now - memory.last_seen_at).days
+                days = (self.tx.now - memory.last_seen_at).days
                 what = f"{_line(memory)} is a plan without a last day, said {days} days ago"
                 yield Finding("stale", (memory.id,), what, "retire it as ended")
 
     def _unproven(self, held: Sequence[Memory]) -> Iterator[Finding]:
         turns = messages.by_ids(
-            self.ctx.tx, sorted({p.message_id for found in self.proofs.values() for p in found})
+            self.tx, sorted({p.message_id for found in self.proofs.values() for p in found})
         )
         for memory in held:
             if memory.created_by != "auto":
@@ -162,14 +161,14 @@ class Auditor:
                 yield Finding("suspected junk", (memory.id,), f"{_line(memory)}: {why}", None)
 
     def _expiring(self, current: Sequence[Memory]) -> Iterator[Finding]:
-        soon = [m for m in current if m.expires_at and m.expires_at <= self.ctx.today + SOON]
-        for memory in sorted(soon, key=lambda m: (m.expires_at or self.ctx.today, m.id)):
+        soon = [m for m in current if m.expires_at and m.expires_at <= self.tx.today + SOON]
+        for memory in sorted(soon, key=lambda m: (m.expires_at or self.tx.today, m.id)):
             what = f"{_line(memory)} holds until {memory.expires_at}"
             yield Finding("expiring", (memory.id,), what, None)
 
     def _never_recalled(self, current: Sequence[Memory]) -> Iterator[Finding]:
-        old = [m for m in current if m.created_at < self.ctx.now - NEVER_USED]
-        used = receipts.items_in_any(self.ctx.tx, "memory", [m.id for m in old])
+        old = [m for m in current if m.created_at < self.tx.now - NEVER_USED]
+        used = receipts.items_in_any(self.tx, "memory", [m.id for m in old])
         for memory in old:
             if memory.id not in used:
                 what = f"{_line(memory)} was found for no message since {memory.created_at.date()}"
@@ -177,8 +176,8 @@ class Auditor:
 
     def _drift(self) -> Iterator[Finding]:
         """Keyword rows, index or vectors that differ from the rows of the memories."""
-        tx = self.ctx.tx
-        for app_id in self.ctx.scope.ids:
+        tx = self.tx
+        for app_id in self.tx.ids:
             wanted = lists.searched_ids(tx, app_id)
             if keywords.ids(tx, "fact", app_id) != wanted:
                 fix = "write the keyword rows anew"
@@ -199,8 +198,8 @@ class Auditor:
 
     def _unqueued_notes(self) -> list[int]:
         """The notes that lack vectors, and that no job makes them for."""
-        tx, own = self.ctx.tx, self.ctx.scope.own
-        if own is None or self.meaning is None:
+        tx, own = self.tx, self.tx.own
+        if not own or self.meaning is None:
             return []
         waiting = jobs.unfinished_targets(tx, "note", own)
         others = [i for i in rows.ids(tx, [own]) if i not in waiting]
@@ -210,49 +209,47 @@ class Auditor:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
 
 
-def mend(ctx: Context, finding: Finding) -> tuple[bool, set[int]]:
+def mend(tx: Tx, finding: Finding) -> tuple[bool, set[int]]:
     """Carry out a finding, unless the memories have changed since. Gives whether that was done, and
     the scope rows whose saved vector index must be dropped."""
-    tx = ctx.tx
     if finding.kind == "index drift":
-        return True, _rebuild(ctx)
-    found = memories.by_ids(tx, ctx.scope.ids, finding.memory_ids)
+        return True, _rebuild(tx)
+    found = memories.by_ids(tx, tx.ids, finding.memory_ids)
     chosen = [found[i] for i in finding.memory_ids if i in found and found[i].active]
     if len(chosen) < len(finding.memory_ids) or not chosen or finding.fix is None:
         return False, set()
     if finding.kind == "secret":
-        return True, purge.forget(ctx, chosen)
-    cause = Cause(ctx.now, "user", f"audit: {finding.kind}")
+        return True, purge.forget(tx, chosen)
+    cause = Cause(tx.now, "user", f"audit: {finding.kind}")
     if finding.kind in REASONS:
         first, *rest = chosen
         for memory in rest:
             reason = REASONS[finding.kind]
             changes.deactivate(tx, memory, reason, cause, replaced_by=first.id)
     else:
-        _retire(ctx, chosen[0], cause)
+        _retire(tx, chosen[0], cause)
     return True, set()
 
 
-def _retire(ctx: Context, memory: Memory, cause: Cause) -> None:
-    if memory.expires_at is not None and memory.expires_at < ctx.today:
-        apply_due_dates(ctx)
+def _retire(tx: Tx, memory: Memory, cause: Cause) -> None:
+    if memory.expires_at is not None and memory.expires_at < tx.today:
+        apply_due_dates(tx)
     else:
-        changes.deactivate(ctx.tx, memory, "ended", cause)
+        changes.deactivate(tx, memory, "ended", cause)
 
 
-def _rebuild(ctx: Context) -> set[int]:
+def _rebuild(tx: Tx) -> set[int]:
     """Write the keyword rows of memories again, and queue the embedding of memories and notes."""
-    tx = ctx.tx
-    for app_id in ctx.scope.ids:
+    for app_id in tx.ids:
         wanted = lists.searched_ids(tx, app_id)
         for memory_id in keywords.ids(tx, "fact", app_id) - wanted:
             passages.hide(tx, memory_id)
         for memory_id in wanted:
             passages.show(tx, memory_id, app_id)
-            jobs.enqueue(tx, "embed", app_id, memory_id, ctx.now)
+            jobs.enqueue(tx, "embed", app_id, memory_id, tx.now)
         for note_id in rows.ids(tx, [app_id]):
-            jobs.enqueue(tx, "note", app_id, note_id, ctx.now)
-    return set(ctx.scope.ids)
+            jobs.enqueue(tx, "note", app_id, note_id, tx.now)
+    return set(tx.ids)
 
 
 def _by_slot(current: Iterable[Memory]) -> list[list[Memory]]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Row, delete, select, update
 
-from memchat.db import database, records
+from memchat.db import Tx, database, records
 from memchat.db.schema import memories, searched, utc_text
 from memchat.facts import history
 from memchat.facts import memories as facts_memories
@@ -33,15 +33,12 @@ from memchat.types import Memory
 _m = memories.c
 
 
-def add(
-    tx: Connection, app_id: int, new: NewMemory, cause: Cause, *, instead_of: int | None = None
-) -> int:
+def add(tx: Tx, app_id: int, new: NewMemory, cause: Cause, *, instead_of: int | None = None) -> int:
     """Store an active memory with its passage and ``add`` event; returns its id.
 
     ``instead_of`` is the memory that it is to replace on its first day.
     """
-    memory_id = database.insert(
-        tx,
+    memory_id = tx.insert(
         "memories",
         app_id=app_id,
         created_at=cause.at,
@@ -58,7 +55,7 @@ def add(
 
 
 def deactivate(
-    tx: Connection,
+    tx: Tx,
     memory: Memory,
     reason: str,
     cause: Cause,
@@ -95,7 +92,7 @@ def deactivate(
 
 
 def reactivate(
-    tx: Connection,
+    tx: Tx,
     memory: Memory,
     cause: Cause,
     *,
@@ -123,7 +120,7 @@ def reactivate(
 
 
 def count_repeat(
-    tx: Connection,
+    tx: Tx,
     memory: Memory,
     said_at: datetime,
     cause: Cause,
@@ -143,28 +140,28 @@ def count_repeat(
     history.record(tx, memory.id, app_id, "repeat", cause, Values(new=new))
 
 
-def set_columns(tx: Connection, memory_id: int, **columns: Any) -> None:
+def set_columns(tx: Tx, memory_id: int, **columns: Any) -> None:
     """Set columns without an event, for changes that are no change of the fact itself."""
     tx.execute(update(memories).where(_m.id == memory_id).values(**columns))
 
 
-def set_expiry(tx: Connection, memory: Memory, expires_at: date | None, cause: Cause) -> None:
+def set_expiry(tx: Tx, memory: Memory, expires_at: date | None, cause: Cause) -> None:
     """Change the last day of a fact."""
     _set_day(tx, memory, "expires_at", expires_at, cause)
 
 
-def set_start(tx: Connection, memory: Memory, starts_at: date | None, cause: Cause) -> None:
+def set_start(tx: Tx, memory: Memory, starts_at: date | None, cause: Cause) -> None:
     """Change the first day of a fact."""
     _set_day(tx, memory, "starts_at", starts_at, cause)
 
 
-def _set_day(tx: Connection, memory: Memory, name: str, day: date | None, cause: Cause) -> None:
+def _set_day(tx: Tx, memory: Memory, name: str, day: date | None, cause: Cause) -> None:
     app_id = _set(tx, memory.id, updated_at=cause.at, **{name: day}).app_id
     values = Values({name: _iso(getattr(memory, name))}, {name: _iso(day)})
     history.record(tx, memory.id, app_id, "edit", cause, values)
 
 
-def pin(tx: Connection, memory_id: int, cause: Cause, *, on: bool = True) -> None:
+def pin(tx: Tx, memory_id: int, cause: Cause, *, on: bool = True) -> None:
     """Pin or unpin a memory; nothing happens if it is in that state already."""
     changed = update(memories).where(_m.id == memory_id, _m.pinned == int(not on))
     changed = changed.values(pinned=int(on), updated_at=cause.at)
@@ -172,7 +169,7 @@ def pin(tx: Connection, memory_id: int, cause: Cause, *, on: bool = True) -> Non
         history.record(tx, memory_id, app_id, "pin" if on else "unpin", cause)
 
 
-def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: Cause) -> None:
+def rewrite(tx: Tx, memory: Memory, app_id: int, new: NewMemory, cause: Cause) -> None:
     """Store a person's edit in the same row, which may move to another scope."""
     before = app_id_of(tx, memory.id)
     if before != app_id:
@@ -184,20 +181,20 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
     history.record(tx, memory.id, app_id, "edit", cause, Values(_state(memory), _state(new)))
 
 
-def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause: Cause) -> None:
+def reindex(tx: Tx, memory_id: int, app_id: int, search_text: str, cause: Cause) -> None:
     """Replace the search text of an unchanged fact, for example after a quote was blanked."""
     found = tx.execute(select(_m.id).where(_m.id == memory_id, searched)).first() is not None
     passages.put_text(tx, "fact", memory_id, app_id, search_text, searched=found)
     history.record(tx, memory_id, app_id, "reindex", cause)
 
 
-def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
+def remove(tx: Tx, memory_ids: Sequence[int]) -> None:
     """Delete memories with their passages and evidence. Forgetting has to delete the rest."""
     passages.drop(tx, "fact", memory_ids)
     tx.execute(delete(memories).where(_m.id.in_(memory_ids)))
 
 
-def _set(tx: Connection, memory_id: int, **columns: Any) -> Row[Any]:
+def _set(tx: Tx, memory_id: int, **columns: Any) -> Row[Any]:
     changed = update(memories).where(_m.id == memory_id).values(**columns)
     after = changed.returning(_m.app_id, _m.expires_at, _m.starts_at)
     return tx.execute(after).one()
@@ -230,16 +227,16 @@ def _state(fact: NewMemory | Memory) -> dict[str, Any]:
 _THERE = "SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
 
 
-def hide(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
+def hide(tx: Tx, memory: Memory, app_id: int, cause: Cause) -> None:
     """Hide a memory until it is purged or shown again."""
     passages.hide(tx, memory.id)
     before = {"inactive_reason": memory.inactive_reason, "replaced_by": memory.replaced_by}
     sql = "UPDATE memories SET active = 0, inactive_reason = ?, updated_at = ? WHERE id = ?"
-    database.rows(tx, sql, FORGOTTEN, utc_text(cause.at), memory.id)
+    tx.rows(sql, FORGOTTEN, utc_text(cause.at), memory.id)
     history.record(tx, memory.id, app_id, "hide", cause, Values(before))
 
 
-def unhide(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
+def unhide(tx: Tx, memory_id: int, app_id: int, cause: Cause) -> None:
     """Restore a hidden memory to the state it had before."""
     past = history.events_of_memory(tx, memory_id)
     before = next(event.old for event in reversed(past) if event.kind == "hide") or {}
@@ -250,12 +247,12 @@ def unhide(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
     history.record(tx, memory_id, app_id, "show", cause, Values(new={"active": active}))
 
 
-def existing(tx: Connection, ids: Collection[int]) -> set[int]:
+def existing(tx: Tx, ids: Collection[int]) -> set[int]:
     """Which of these memories still exist, in any scope, hidden ones included."""
-    return {row[0] for row in database.rows(tx, _THERE, database.json_list(ids))}
+    return {row[0] for row in tx.rows(_THERE, database.json_list(ids))}
 
 
-def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
+def listed(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
     """The hidden memories of these scope rows; with ``sha1`` only that fact."""
     # The reason is part of the text: with a bound value SQLite would plan the query each time.
     hidden = (
@@ -264,9 +261,9 @@ def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -
     )
     scopes = database.json_list(app_ids)
     if sha1 is None:
-        found = database.rows(tx, f"{hidden} ORDER BY m.id", scopes)
+        found = tx.rows(f"{hidden} ORDER BY m.id", scopes)
     else:
-        found = database.rows(tx, f"{hidden} AND m.sha1 = ?", scopes, sha1)
+        found = tx.rows(f"{hidden} AND m.sha1 = ?", scopes, sha1)
     return [memory_of_text(row) for row in found]
 
 
@@ -299,7 +296,7 @@ class ReplacedValue:
     until: datetime | date
 
 
-def successors(tx: Connection, memory: Memory) -> list[int]:
+def successors(tx: Tx, memory: Memory) -> list[int]:
     """The ids of the memories that replaced this one, one after another."""
     found: list[int] = []
     query, next_id = select(_m.replaced_by), memory.replaced_by
@@ -309,21 +306,21 @@ def successors(tx: Connection, memory: Memory) -> list[int]:
     return found
 
 
-def replaced_memories(tx: Connection, *memory_ids: int) -> list[Memory]:
+def replaced_memories(tx: Tx, *memory_ids: int) -> list[Memory]:
     """The inactive memories that these replaced."""
     sql = f"{SELECT} WHERE m.replaced_by IN (SELECT value FROM json_each(?))"
-    return [memory_of_text(row) for row in database.rows(tx, sql, database.json_list(memory_ids))]
+    return [memory_of_text(row) for row in tx.rows(sql, database.json_list(memory_ids))]
 
 
 def replaced_values(
-    tx: Connection, app_ids: Sequence[int], ids: Sequence[int]
+    tx: Tx, app_ids: Sequence[int], ids: Sequence[int]
 ) -> dict[int, list[ReplacedValue]]:
     """For each of these memories the values that it and its predecessors replaced, the newest
     first."""
     found: dict[int, list[ReplacedValue]] = {}
-    if not database.rows(tx, _REPLACED_ANY, database.json_list(ids)):
+    if not tx.rows(_REPLACED_ANY, database.json_list(ids)):
         return found  # true for most memories, and ten times cheaper than the whole query
-    rows = database.rows(tx, _REPLACED, database.json_list(ids), database.json_list(app_ids))
+    rows = tx.rows(_REPLACED, database.json_list(ids), database.json_list(app_ids))
     for row_id, value, retired_at, said_at, starts_at, head in rows:
         # The replacement may have been said again later; the value ended when it was said first.
         until = database.parse_day(starts_at) or database.parse_time(min(said_at, retired_at))
@@ -331,10 +328,10 @@ def replaced_values(
     return found
 
 
-def whole_chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
+def whole_chains(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
     """The ids of all replaced values in the chains of these replaced values. Memories in use are
     left out."""
-    stale = [row[0] for row in database.rows(tx, _STALE, database.json_list(ids))]
+    stale = [row[0] for row in tx.rows(_STALE, database.json_list(ids))]
     if not stale:
         return set()
     heads = {memory.id for memory in current(tx, app_ids, stale).values()}
@@ -342,7 +339,7 @@ def whole_chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> 
     return {*stale, *(past.id for pasts in told for past in pasts)}
 
 
-def current(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
+def current(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
     """For each of these memories the active one: itself, or the one that has replaced it by now."""
     found: dict[int, Memory] = {}
     rows: dict[int, Memory] = {}

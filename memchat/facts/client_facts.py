@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 from memchat.config import Settings
-from memchat.db import messages, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, messages, sessions
 from memchat.errors import InputError
 from memchat.facts import changes, clients, inbox, memories
 from memchat.facts.consolidation import (
@@ -79,7 +78,7 @@ _CHANGES_OWN = "it would change what the person entered or had forgotten"
 class ClientFacts:
     """The requests of one program, in the caller's transaction."""
 
-    ctx: Context
+    tx: Tx
     settings: Settings
     prompts: Prompts
     name: str
@@ -100,8 +99,8 @@ class ClientFacts:
         for a secret."""
         kind, name, words = checked_fact(memory_type, key, value)
         is_secret(name, words, False)
-        _check_days(self.ctx.today, expires_at, starts_at)
-        fact = given_fact(self.ctx, kind, name, words, expires_at, starts_at)
+        _check_days(self.tx.today, expires_at, starts_at)
+        fact = given_fact(self.tx, kind, name, words, expires_at, starts_at)
         return replace(fact, created_by="mcp", tags=checked_tags(tags))
 
     def remember(self, fact: Fact, quote: SessionQuote | None = None) -> Written:
@@ -152,8 +151,8 @@ class ClientFacts:
     def forget(self, memory: Memory) -> tuple[Written, set[int]]:
         """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
         the scope rows whose saved vector index must be dropped."""
-        client_id, since = self._client(), self.ctx.now - timedelta(hours=1)
-        before = clients.writes(self.ctx.tx, client_id, kind="forget", since=since)
+        client_id, since = self._client(), self.tx.now - timedelta(hours=1)
+        before = clients.writes(self.tx, client_id, kind="forget", since=since)
         stale: set[int] = set()
         if self._was_refused(memory, FORGET):
             return Written("refused", memory, reason=REFUSED), stale
@@ -161,7 +160,7 @@ class ClientFacts:
             return Written("refused", memory, reason=_FULL), stale
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
-            stale = Confirmation(self.ctx, self._own).hide_for_program(memory, None)
+            stale = Confirmation(self.tx, self._own).hide_for_program(memory, None)
             memory = replace(memory, active=False)
         item = self._ask_about(memory, FORGET, f"{self.name} asks to forget it")
         self._note("forget", item or memory.id)
@@ -203,7 +202,7 @@ class ClientFacts:
             cues=fact.cues,
         )
         instructions = "\n".join(self.prompts.text(name) for name in ("chat", "tools"))
-        said = QuotedProposal.read(self.ctx, item, quote.session_id, instructions)
+        said = QuotedProposal.read(self.tx, item, quote.session_id, instructions)
         said = said.on_days(fact.starts_at, fact.expires_at)
         if said.outcome == "refuse":
             return Written("refused", reason=said.reason)
@@ -215,7 +214,7 @@ class ClientFacts:
         if self._is_full():
             return Written("refused", reason=_FULL)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
-        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
+        done = ingest(self.tx, source, [said.fact()], self.settings.merge_threshold)
         if done.changes[0].kind == "review":
             waiting = self._add_item(inbox_entry(fact, _CHANGES_OWN, None))[1]  # adds the tags
             return self._asked(waiting, _CHANGES_OWN, None)
@@ -234,24 +233,24 @@ class ClientFacts:
     def _store(self, fact: Fact) -> Written:
         said = f"{fact.key}: {fact.value}"
         message_id = messages.add(
-            self.ctx.tx, self._session(), "assistant", said, self.ctx.now, memory=False
+            self.tx, self._session(), "assistant", said, self.tx.now, memory=False
         )
         proofs = ((message_id, len(said) - len(fact.value), fact.value),)
         source = Source("client", self.name, message_id=message_id)
         copy = None if fact.target_id is None else self._stored_before(fact)
         proved = replace(fact, proofs=proofs)
-        done = ingest(self.ctx, source, [proved], self.settings.merge_threshold)
+        done = ingest(self.tx, source, [proved], self.settings.merge_threshold)
         if copy is not None:
             self._merge_copy(copy, done.changes[0], message_id)
-        kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
+        kind, item = done.changes[0].kind, inbox.of_message(self.tx, message_id)
         full = item is not None and self._is_full()
         if item is not None and full:
-            inbox.remove(self.ctx.tx, [item])
+            inbox.remove(self.tx, [item])
         elif item is not None:
-            inbox.set_reason(self.ctx.tx, item, self._wish(fact))
+            inbox.set_reason(self.tx, item, self._wish(fact))
         if kind in ("review", "refused"):
             # Nothing was stored that it could prove, and it may be words that were forgotten.
-            messages.remove(self.ctx.tx, [message_id])
+            messages.remove(self.tx, [message_id])
         if kind == "review" and full:
             return Written("refused", reason=_FULL)
         if kind == "review":
@@ -261,7 +260,7 @@ class ClientFacts:
     def _stored(self, done: Ingested) -> Written:
         change = done.changes[0]
         if self.embeds:
-            queue_embedding(self.ctx, done.written)
+            queue_embedding(self.tx, done.written)
         if change.memory is None:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)
@@ -271,7 +270,7 @@ class ClientFacts:
     def _known(self, fact: Fact) -> Memory | None:
         """The memory in use that says just this, so that nobody need be asked."""
         sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        found = memories.by_sha1(self.ctx.tx, self.ctx.scope.ids, sha1)
+        found = memories.by_sha1(self.tx, self.tx.ids, sha1)
         if found is None or not found.active or fact.target_id not in (None, found.id):
             return None
         same_days = _days(fact) == _days(found)
@@ -281,7 +280,7 @@ class ClientFacts:
         """What a program stored under the key and with the value of a fact, before it said what
         the fact replaces."""
         sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        found = memories.by_sha1(self.ctx.tx, (self._own,), sha1)
+        found = memories.by_sha1(self.tx, (self._own,), sha1)
         if found is None or not found.active or found.created_by != "mcp":
             return None
         return None if found.id == fact.target_id else found
@@ -291,27 +290,27 @@ class ClientFacts:
         kept = change.memory
         if kept is None or not kept.active or kept.id == copy.id or change.kind == "review":
             return
-        cause = Cause(self.ctx.now, "client", self.name, message_id=message_id)
-        changes.deactivate(self.ctx.tx, copy, "merged", cause, replaced_by=kept.id)
+        cause = Cause(self.tx.now, "client", self.name, message_id=message_id)
+        changes.deactivate(self.tx, copy, "merged", cause, replaced_by=kept.id)
 
     def _ask(self, fact: Fact, reason: str, told: str) -> Written:
         """Ask the person for a reason; ``told`` is what the program is told of it."""
         target = None
         if fact.target_id is not None:
-            target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
+            target = memories.get(self.tx, self.tx.ids, fact.target_id)
         fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
         return self._queue(inbox_entry(fact, reason, target), told)
 
     def _withdraw(self, fact: Fact) -> tuple[str, ...]:
         """Take back the question that this program alone asked before it said what the fact
         replaces, or named other days; the tags that waited with it."""
-        asked = clients.asked_alone(self.ctx.tx, self._client())
-        for item in inbox.listed(self.ctx.tx, self._own, "pending"):
+        asked = clients.asked_alone(self.tx, self._client())
+        for item in inbox.listed(self.tx, self._own, "pending"):
             if item.id not in asked or (item.key, item.value) != (fact.key, fact.value):
                 continue
             moved = item.target_id is None and _days(item) != _days(fact)
             if moved or fact.target_id is not None:
-                inbox.remove(self.ctx.tx, [item.id])
+                inbox.remove(self.tx, [item.id])
                 return item.tags
         return ()
 
@@ -329,17 +328,17 @@ class ClientFacts:
 
     def _is_full(self) -> bool:
         """Whether as much as may wait does, by the wish of this program."""
-        return clients.waiting(self.ctx.tx, self._client()) >= WAITING_AT_MOST
+        return clients.waiting(self.tx, self._client()) >= WAITING_AT_MOST
 
     def _rejected(self, fact: Fact) -> bool:
         """Whether the person said no to this."""
         no = {"key": fact.key, "value": fact.value, "status": "rejected"}
-        return inbox.holds(self.ctx.tx, self._own, no)
+        return inbox.holds(self.tx, self._own, no)
 
     def _was_refused(self, memory: Memory, relation: str) -> bool:
         """Whether the person said no when a program asked the same before."""
         asked = {"memory_id": memory.id, "relation": relation, "status": "rejected"}
-        return inbox.holds(self.ctx.tx, self._own, asked)
+        return inbox.holds(self.tx, self._own, asked)
 
     def _ask_about(self, memory: Memory, relation: str, reason: str) -> int | None:
         entry = NewInboxItem(reason, memory_id=memory.id, relation=relation)
@@ -347,8 +346,8 @@ class ClientFacts:
 
     def _add_item(self, entry: NewInboxItem) -> tuple[str | None, int | None]:
         own = self._own
-        status = inbox.add(self.ctx.tx, own, entry, self.ctx.now)
-        waiting: list[InboxItem] = inbox.listed(self.ctx.tx, own, "pending")
+        status = inbox.add(self.tx, own, entry, self.tx.now)
+        waiting: list[InboxItem] = inbox.listed(self.tx, own, "pending")
         same = [
             item.id
             for item in waiting
@@ -363,16 +362,16 @@ class ClientFacts:
         return Written("waiting", memory, item, reason)
 
     def _note(self, kind: WriteKind, target_id: int) -> None:
-        clients.record_write(self.ctx.tx, self._client(), kind, target_id, self.ctx.now)
+        clients.record_write(self.tx, self._client(), kind, target_id, self.tx.now)
 
     def _client(self) -> int:
-        found = clients.find(self.ctx.tx, self._own, self.name)
+        found = clients.find(self.tx, self._own, self.name)
         assert found is not None  # its call was counted first
         return found
 
     def _session(self) -> int:
         """The conversation that holds what the program says; it is not a chat of the person."""
-        tx, now, client_id = self.ctx.tx, self.ctx.now, self._client()
+        tx, now, client_id = self.tx, self.tx.now, self._client()
         found = clients.session_of(tx, client_id)
         if found is not None:
             sessions.touch(tx, found, now)
@@ -385,8 +384,7 @@ class ClientFacts:
 
     @property
     def _own(self) -> int:
-        assert self.ctx.scope.own is not None
-        return self.ctx.scope.own
+        return self.tx.own
 
 
 def _days(one: Fact | Memory | InboxItem) -> tuple[date | None, date | None]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection
-
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.records import from_text
 from memchat.db.schema import utc_text
 from memchat.types import Client, ClientMode, ClientWrite, WriteKind
@@ -47,44 +45,42 @@ _LISTED = f"""
 """
 
 
-def record_call(tx: Connection, app_id: int, name: str, mode: ClientMode, now: datetime) -> int:
+def record_call(tx: Tx, app_id: int, name: str, mode: ClientMode, now: datetime) -> int:
     """Count a call of a program; its id."""
-    return int(database.rows(tx, _ENSURE, app_id, name, mode, utc_text(now))[0][0])
+    return int(tx.rows(_ENSURE, app_id, name, mode, utc_text(now))[0][0])
 
 
-def find(tx: Connection, app_id: int, name: str) -> int | None:
+def find(tx: Tx, app_id: int, name: str) -> int | None:
     """The id of the program of this name."""
-    found = database.rows(tx, "SELECT id FROM clients WHERE app_id = ? AND name = ?", app_id, name)
+    found = tx.rows("SELECT id FROM clients WHERE app_id = ? AND name = ?", app_id, name)
     return int(found[0][0]) if found else None
 
 
-def app_id_of(tx: Connection, client_id: int) -> int:
+def app_id_of(tx: Tx, client_id: int) -> int:
     """The scope row in which a program calls."""
-    return int(database.rows(tx, "SELECT app_id FROM clients WHERE id = ?", client_id)[0][0])
+    return int(tx.rows("SELECT app_id FROM clients WHERE id = ?", client_id)[0][0])
 
 
-def session_of(tx: Connection, client_id: int) -> int | None:
+def session_of(tx: Tx, client_id: int) -> int | None:
     """The conversation that holds what a program said; None where there is none (any more)."""
-    found = database.rows(tx, "SELECT session_id FROM clients WHERE id = ?", client_id)
+    found = tx.rows("SELECT session_id FROM clients WHERE id = ?", client_id)
     return None if not found or found[0][0] is None else int(found[0][0])
 
 
-def set_session(tx: Connection, client_id: int, session_id: int) -> None:
+def set_session(tx: Tx, client_id: int, session_id: int) -> None:
     """Store which conversation holds what a program says."""
-    database.rows(tx, "UPDATE clients SET session_id = ? WHERE id = ?", session_id, client_id)
+    tx.rows("UPDATE clients SET session_id = ? WHERE id = ?", session_id, client_id)
 
 
-def record_write(
-    tx: Connection, client_id: int, kind: WriteKind, target_id: int, now: datetime
-) -> None:
+def record_write(tx: Tx, client_id: int, kind: WriteKind, target_id: int, now: datetime) -> None:
     """Note that a program wrote something."""
-    database.insert(
-        tx, "client_writes", client_id=client_id, at=utc_text(now), kind=kind, target_id=target_id
+    tx.insert(
+        "client_writes", client_id=client_id, at=utc_text(now), kind=kind, target_id=target_id
     )
 
 
 def writes(
-    tx: Connection, client_id: int, *, kind: WriteKind | None = None, since: datetime | None = None
+    tx: Tx, client_id: int, *, kind: WriteKind | None = None, since: datetime | None = None
 ) -> list[ClientWrite]:
     """What a program wrote, oldest first; of one kind, or since a time."""
     sql = (
@@ -92,57 +88,57 @@ def writes(
         " AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR at >= ?3) ORDER BY id"
     )
     after = None if since is None else utc_text(since)
-    rows = database.rows(tx, sql, client_id, kind, after)
+    rows = tx.rows(sql, client_id, kind, after)
     return [from_text(ClientWrite, row) for row in rows]
 
 
-def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, str]:
+def of_memories(tx: Tx, memory_ids: Sequence[int]) -> dict[int, str]:
     """The program that stored each of these memories, by memory id; the last one where several
     did. Memories that no program stored are left out."""
-    return dict(database.rows(tx, _OF_MEMORIES, database.json_list(memory_ids)))
+    return dict(tx.rows(_OF_MEMORIES, database.json_list(memory_ids)))
 
 
-def waiting(tx: Connection, client_id: int) -> int:
+def waiting(tx: Tx, client_id: int) -> int:
     """How many inbox items wait because a program asked."""
     sql = f"SELECT ({_WAITING}) FROM clients c WHERE c.id = ?"
-    return int(database.rows(tx, sql, client_id)[0][0])
+    return int(tx.rows(sql, client_id)[0][0])
 
 
-def asked_alone(tx: Connection, client_id: int) -> list[int]:
+def asked_alone(tx: Tx, client_id: int) -> list[int]:
     """The inbox items that wait because this program asked, and nobody else did."""
-    return [int(row[0]) for row in database.rows(tx, _ASKED_ALONE, client_id)]
+    return [int(row[0]) for row in tx.rows(_ASKED_ALONE, client_id)]
 
 
-def record_note(tx: Connection, client_id: int, note_id: int, now: datetime) -> None:
+def record_note(tx: Tx, client_id: int, note_id: int, now: datetime) -> None:
     """Note that a program stored this note, or replaced what it had stored."""
     sql = "SELECT id FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
-    found = database.rows(tx, sql, client_id, note_id)
+    found = tx.rows(sql, client_id, note_id)
     if found:
         sql = "UPDATE client_writes SET at = ? WHERE id = ?"
-        database.rows(tx, sql, utc_text(now), found[0][0])
+        tx.rows(sql, utc_text(now), found[0][0])
     else:
         record_write(tx, client_id, "note", note_id, now)
 
 
-def note_written_at(tx: Connection, client_id: int, note_id: int) -> datetime | None:
+def note_written_at(tx: Tx, client_id: int, note_id: int) -> datetime | None:
     """When a program last stored this note; None where it did not."""
     sql = "SELECT at FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
-    found = database.rows(tx, sql, client_id, note_id)
+    found = tx.rows(sql, client_id, note_id)
     return database.parse_time(found[0][0]) if found else None
 
 
-def remove_writes(tx: Connection, client_id: int, *, but_notes: Sequence[int] = ()) -> None:
+def remove_writes(tx: Tx, client_id: int, *, but_notes: Sequence[int] = ()) -> None:
     """Forget what a program wrote, once it was undone. What it asked to forget is asked still, and
     stays here, as do these notes."""
     sql = (
         "DELETE FROM client_writes WHERE client_id = ? AND kind <> 'forget' AND NOT"
         " (kind = 'note' AND target_id IN (SELECT value FROM json_each(?)))"
     )
-    database.rows(tx, sql, client_id, database.json_list(but_notes))
+    tx.rows(sql, client_id, database.json_list(but_notes))
 
 
-def listed(tx: Connection, app_ids: Sequence[int]) -> list[Client]:
+def listed(tx: Tx, app_ids: Sequence[int]) -> list[Client]:
     """The programs that called for these scope rows, the last one first."""
-    found = [row for one in app_ids for row in database.rows(tx, _LISTED, one)]
+    found = [row for one in app_ids for row in tx.rows(_LISTED, one)]
     clients = [from_text(Client, row) for row in found]
     return sorted(clients, key=lambda client: client.last_call_at, reverse=True)

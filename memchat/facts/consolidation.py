@@ -19,8 +19,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
-from memchat.db import jobs
-from memchat.db.apps import Context
+from memchat.db import Tx, jobs
 from memchat.facts import changes, cues, history, inbox, keys, memories
 from memchat.facts.fact import (
     ACCEPTED,
@@ -63,7 +62,7 @@ class Confirmation:
     Each of its checks gives None where nothing is to be asked.
     """
 
-    ctx: Context
+    tx: Tx
     app_id: int
     """The scope row that is written to."""
 
@@ -71,7 +70,7 @@ class Confirmation:
         """The question before a fact replaces a memory that is the user's own."""
         old = target if fact.relation == "updates" else None
         if old is None:
-            old = next(iter(values_of_key(self.ctx, self.app_id, fact.key)), None)
+            old = next(iter(values_of_key(self.tx, self.app_id, fact.key)), None)
         if old is None or old.said_at > fact.said_at or not self.is_user_owned(fact, old):
             return None
         reason = change_question("updates", " … ".join(fact.quotes), old)
@@ -108,9 +107,7 @@ class Confirmation:
         if fact.created_by == "manual":
             return None
         proofs = [(message_id, quote) for message_id, _, quote in fact.proofs]
-        found = tombstones.match(
-            self.ctx.tx, self.ctx.scope.ids, fact.key, fact.value, proofs, fact.said_at
-        )
+        found = tombstones.match(self.tx, self.tx.ids, fact.key, fact.value, proofs, fact.said_at)
         if found == "refuse":
             return Change("refused", None, fact.quotes, reason=FORGOTTEN)
         if found == "alike":
@@ -127,19 +124,19 @@ class Confirmation:
     def hide_for_program(self, memory: Memory, hold: float | None) -> set[int]:
         """As ``purge.hide``, at the wish of a program: the keys of what is the user's own are kept
         from programs until the user enters something there."""
-        tx = self.ctx.tx
+        tx = self.tx
         own = [one for one in purge.with_merged(tx, [memory]).values() if self._is_own(one)]
-        stale = purge.hide(self.ctx, memory, hold=hold)
+        stale = purge.hide(self.tx, memory, hold=hold)
         for one in own:
             app_id, mark = memories.app_id_of(tx, one.id), tombstones.key_mark(one.key)
-            tombstones.add(tx, app_id, one.id, [mark], self.ctx.now)
+            tombstones.add(tx, app_id, one.id, [mark], self.tx.now)
         return stale
 
     def _is_kept_from_programs(self, fact: Fact) -> bool:
         """Whether a fact would take the place that a program made free: one of a program, or one
         that was said before."""
         mark = tombstones.key_mark(fact.key)
-        freed_at = tombstones.find(self.ctx.tx, self.ctx.scope.ids, [mark]).get(mark)
+        freed_at = tombstones.find(self.tx, self.tx.ids, [mark]).get(mark)
         return freed_at is not None and (fact.created_by == "mcp" or fact.said_at <= freed_at)
 
     def is_user_owned(self, fact: Fact, memory: Memory, *, pins: bool = True) -> bool:
@@ -150,7 +147,7 @@ class Confirmation:
     def _is_own(self, memory: Memory, *, pins: bool = True) -> bool:
         if memory.app == EVERY_APP or (pins and memory.pinned):
             return True
-        tx = self.ctx.tx
+        tx = self.tx
         past = history.events_of_memory(tx, memory.id)
         entered = any(e.actor == "user" and e.cause == ADDED_BY_HAND for e in past)
         unproven = memory.created_by == "manual" and not history.messages_of(tx, memory.id)
@@ -158,7 +155,7 @@ class Confirmation:
 
     def _ask(self, entry: NewInboxItem, change: Change) -> Change:
         """Put a question to the user, unless they answered no to it before."""
-        if inbox.add(self.ctx.tx, self.app_id, entry, self.ctx.now) == "rejected":
+        if inbox.add(self.tx, self.app_id, entry, self.tx.now) == "rejected":
             return Change("refused", None, change.quotes, reason=REJECTED)
         return replace(change, reason=entry.reason)
 
@@ -184,7 +181,7 @@ class Consolidation:
     """Stores facts one after another. ``merge_threshold`` is the cosine from which two may be near
     copies."""
 
-    ctx: Context
+    tx: Tx
     cause: Cause
     merge_threshold: float
     written: list[int] = field(default_factory=list)
@@ -192,10 +189,10 @@ class Consolidation:
 
     def apply(self, fact: Fact) -> Change:
         """Store one fact, and say what that did."""
-        apply_due_dates(self.ctx)
-        if fact.starts_at is not None and fact.starts_at <= self.ctx.today:
+        apply_due_dates(self.tx)
+        if fact.starts_at is not None and fact.starts_at <= self.tx.today:
             fact = replace(fact, starts_at=None)
-        common = set(fact.cues).difference(cues.distinctive(self.ctx.tx, self._own, fact.cues))
+        common = set(fact.cues).difference(cues.distinctive(self.tx, self._own, fact.cues))
         if common:
             fact = without_cues(fact, common)
         if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
@@ -220,7 +217,7 @@ class Consolidation:
     def _target(self, fact: Fact) -> Memory | None:
         if fact.target_id is None:
             return None
-        target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
+        target = memories.get(self.tx, self.tx.ids, fact.target_id)
         return target if target is not None and target.active else None
 
     def _end(self, fact: Fact, target: Memory | None) -> Change:
@@ -230,25 +227,25 @@ class Consolidation:
             return Change("refused", None, fact.quotes, reason=SAID_AGAIN)
         if (waits := self._confirm.of_end(fact, target)) is not None:
             return waits
-        history.add_evidence(self.ctx.tx, target.id, fact.proofs)
-        last = last_day(fact.starts_at, fact.expires_at, target, self.ctx.today)
+        history.add_evidence(self.tx, target.id, fact.proofs)
+        last = last_day(fact.starts_at, fact.expires_at, target, self.tx.today)
         if last is not None:
-            changes.set_expiry(self.ctx.tx, target, last, self.cause)
+            changes.set_expiry(self.tx, target, last, self.cause)
             return Change("ended", self._reload(target.id), fact.quotes, before=target.value)
-        changes.deactivate(self.ctx.tx, target, "ended", self.cause, said_at=fact.said_at)
+        changes.deactivate(self.tx, target, "ended", self.cause, said_at=fact.said_at)
         return Change("ended", target, fact.quotes, before=target.value)
 
     def _find_same_value(self, fact: Fact) -> Memory | None:
         sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        known = memories.by_sha1(self.ctx.tx, self.ctx.scope.ids, sha1)
+        known = memories.by_sha1(self.tx, self.tx.ids, sha1)
         if known is not None and not known.active and self._is_protected_in_every_app(fact, known):
-            known = memories.by_sha1(self.ctx.tx, (self._own,), sha1)
+            known = memories.by_sha1(self.tx, (self._own,), sha1)
         if known is not None:
             return known
         normal = text.normal_value(fact.value)
-        for other_id, value in memories.values_with_key(self.ctx.tx, self.ctx.scope.ids, fact.key):
+        for other_id, value in memories.values_with_key(self.tx, self.tx.ids, fact.key):
             if text.normal_value(value) == normal:
-                return memories.get(self.ctx.tx, self.ctx.scope.ids, other_id)
+                return memories.get(self.tx, self.tx.ids, other_id)
         return None
 
     def _repeat(self, fact: Fact, known: Memory, target: Memory | None = None) -> Change:
@@ -265,14 +262,14 @@ class Consolidation:
             return asked
         messages = {message_id for message_id, _, _ in fact.proofs}
         # A message that was read before, as by "remember that …", does not count twice.
-        if not messages or messages - history.messages_of(self.ctx.tx, known.id):
+        if not messages or messages - history.messages_of(self.tx, known.id):
             start = known.starts_at if fact.relation == "same" else fact.starts_at
-            changes.count_repeat(self.ctx.tx, known, fact.said_at, self.cause, starts_at=start)
+            changes.count_repeat(self.tx, known, fact.said_at, self.cause, starts_at=start)
         if self._changes_last_day(fact, known):
-            changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
-        history.add_evidence(self.ctx.tx, known.id, fact.proofs)
+            changes.set_expiry(self.tx, known, fact.expires_at, self.cause)
+        history.add_evidence(self.tx, known.id, fact.proofs)
         if moves and fact.starts_at != known.starts_at:
-            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
+            changes.set_start(self.tx, known, fact.starts_at, self.cause)
         before = None
         if fact.starts_at is None:
             before = self._take_place(fact, target, known.id, anew=moves)
@@ -281,7 +278,7 @@ class Consolidation:
 
     def _reschedules(self, fact: Fact, known: Memory) -> bool:
         """Whether a fact gives another first day to a known memory that has not started yet."""
-        coming = known.starts_at is not None and known.starts_at > self.ctx.today
+        coming = known.starts_at is not None and known.starts_at > self.tx.today
         return coming and fact.relation != "same" and fact.said_at >= known.said_at
 
     def _planned_replacement(
@@ -292,7 +289,7 @@ class Consolidation:
         spoken_of = target is not None and target.id != known.id
         if fact.starts_at is not None or is_single_valued(known.key) or spoken_of:
             return None
-        return replaced_by_plan(self.ctx.tx, self.ctx.scope.ids, known, self.ctx.today, {})
+        return replaced_by_plan(self.tx, self.tx.ids, known, self.tx.today, {})
 
     def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
         """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
@@ -307,9 +304,9 @@ class Consolidation:
         new = self._reload(self._add_row(replace(fact, expires_at=until, starts_at=start)))
         fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
         if fact.said_at < known.said_at or not fuller:
-            changes.deactivate(self.ctx.tx, new, "merged", self.cause, replaced_by=known.id)
+            changes.deactivate(self.tx, new, "merged", self.cause, replaced_by=known.id)
             return self._repeat(fact, known)
-        changes.deactivate(self.ctx.tx, known, "merged", self.cause, replaced_by=new.id)
+        changes.deactivate(self.tx, known, "merged", self.cause, replaced_by=new.id)
         return Change("merged", self._reload(new.id), fact.quotes, before=known.value)
 
     def _changes_last_day(self, fact: Fact, known: Memory) -> bool:
@@ -322,25 +319,25 @@ class Consolidation:
         return changes and fact.expires_at != known.expires_at
 
     def _reactivate(self, fact: Fact, known: Memory, target: Memory | None) -> Change:
-        winner = changes.current(self.ctx.tx, self.ctx.scope.ids, [known.id]).get(known.id)
+        winner = changes.current(self.tx, self.tx.ids, [known.id]).get(known.id)
         if winner is not None and known.inactive_reason == "merged":
             return self._repeat(fact, winner)
         others = self._rivals(fact.key, known.id) if winner is None else [winner]
         late = any(other.said_at > fact.said_at for other in others)
         over = known.inactive_reason == "ended" and known.last_seen_at > fact.said_at
         if over or (late and fact.starts_at is None):
-            history.add_evidence(self.ctx.tx, known.id, fact.proofs)
+            history.add_evidence(self.tx, known.id, fact.proofs)
             return Change("repeated", known, fact.quotes)
         if fact.starts_at != known.starts_at:
-            changes.set_start(self.ctx.tx, known, fact.starts_at, self.cause)
+            changes.set_start(self.tx, known, fact.starts_at, self.cause)
         changes.reactivate(
-            self.ctx.tx, known, self.cause, instead_of=self._replaced_on_start(fact, target)
+            self.tx, known, self.cause, instead_of=self._replaced_on_start(fact, target)
         )
         before = self._take_place(fact, target, known.id)
-        changes.count_repeat(self.ctx.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at)
+        changes.count_repeat(self.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at)
         if fact.expires_at != known.expires_at:
-            changes.set_expiry(self.ctx.tx, known, fact.expires_at, self.cause)
-        history.add_evidence(self.ctx.tx, known.id, fact.proofs)
+            changes.set_expiry(self.tx, known, fact.expires_at, self.cause)
+        history.add_evidence(self.tx, known.id, fact.proofs)
         self.written.append(known.id)
         kind = "superseded" if before else "revived"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
@@ -348,7 +345,7 @@ class Consolidation:
     def _insert(self, fact: Fact, target: Memory | None) -> Change:
         memory_id = self._add_row(fact, self._replaced_on_start(fact, target))
         for rival in self._rivals(fact.key, memory_id) if fact.starts_at is not None else ():
-            memories.inherit_tags(self.ctx.tx, memory_id, rival.tags, self.cause)
+            memories.inherit_tags(self.tx, memory_id, rival.tags, self.cause)
         before = self._take_place(fact, target, memory_id)
         if before is not None:
             return Change("superseded", self._reload(memory_id), fact.quotes, before=before)
@@ -362,9 +359,9 @@ class Consolidation:
         """The memory that a fact is to replace on its first day."""
         if fact.starts_at is None or fact.relation != "updates" or target is None:
             return None
-        if target.starts_at is not None and target.starts_at > self.ctx.today:
+        if target.starts_at is not None and target.starts_at > self.tx.today:
             # A plan replaces another at once; what holds now is replaced when the new one starts.
-            return planned_target(self.ctx.tx, target.id) or target.id
+            return planned_target(self.tx, target.id) or target.id
         return target.id
 
     def _add_row(self, fact: Fact, instead_of: int | None = None) -> int:
@@ -373,9 +370,9 @@ class Consolidation:
             many=self._holds_many(fact),
             sensitive=fact.sensitive or is_sensitive(fact.key),
         )
-        memory_id = changes.add(self.ctx.tx, self._own, new, self.cause, instead_of=instead_of)
+        memory_id = changes.add(self.tx, self._own, new, self.cause, instead_of=instead_of)
         self.written.append(memory_id)
-        history.add_evidence(self.ctx.tx, memory_id, fact.proofs)
+        history.add_evidence(self.tx, memory_id, fact.proofs)
         return memory_id
 
     def _take_place(
@@ -390,45 +387,45 @@ class Consolidation:
         aimed = target if fact.relation == "updates" and target is not None else None
         there = [aimed] if aimed is not None and aimed.id != memory_id else []
         if fact.starts_at is not None:
-            there = [plan for plan in there if not memories.holds_on(plan, self.ctx.today)]
+            there = [plan for plan in there if not memories.holds_on(plan, self.tx.today)]
         elif anew:
             known = {memory_id, *(m.id for m in there)}
             there += [m for m in self._rivals(fact.key, memory_id) if m.id not in known]
-            holding = (m for m in there if memories.holds_on(m, self.ctx.today))
+            holding = (m for m in there if memories.holds_on(m, self.tx.today))
             newer = next((m for m in holding if m.said_at > fact.said_at), None)
             if newer is not None:
                 new = self._reload(memory_id)
-                changes.deactivate(self.ctx.tx, new, "superseded", self.cause, replaced_by=newer.id)
+                changes.deactivate(self.tx, new, "superseded", self.cause, replaced_by=newer.id)
                 return None
         older = [m for m in there if m.said_at <= fact.said_at]
         for old in older:
-            changes.deactivate(self.ctx.tx, old, "superseded", self.cause, replaced_by=memory_id)
+            changes.deactivate(self.tx, old, "superseded", self.cause, replaced_by=memory_id)
         return older[0].value if older else None
 
     def _rivals(self, key: str, new_id: int | None) -> list[Memory]:
         """The other values of a key that holds one."""
-        return [m for m in values_of_key(self.ctx, self._own, key) if m.id != new_id]
+        return [m for m in values_of_key(self.tx, self._own, key) if m.id != new_id]
 
     def _merge_near(self, fact: Fact, new_id: int) -> str | None:
         if fact.relation == "beside":
             return None
         close = [i for i, cosine in fact.near if cosine >= self.merge_threshold and i != new_id]
-        for other in memories.by_ids(self.ctx.tx, (self._own,), close).values():
+        for other in memories.by_ids(self.tx, (self._own,), close).values():
             if not other.active:
                 continue
             if may_merge(other, fact):
-                changes.deactivate(self.ctx.tx, other, "merged", self.cause, replaced_by=new_id)
+                changes.deactivate(self.tx, other, "merged", self.cause, replaced_by=new_id)
                 return other.value
             reason = "close to another memory: the same, or not?"
             pair = NewInboxItem(reason, memory_id=new_id, related_id=other.id)
-            inbox.add(self.ctx.tx, self._own, pair, self.ctx.now)
+            inbox.add(self.tx, self._own, pair, self.tx.now)
         return None
 
     def _holds_many(self, fact: Fact) -> bool:
         built_in = keys.cardinality(fact.key)
         if built_in is not None:
             return built_in == "many"
-        so_far = memories.holds_many(self.ctx.tx, self.ctx.scope.ids, fact.key)
+        so_far = memories.holds_many(self.tx, self.tx.ids, fact.key)
         return fact.many if so_far is None else so_far
 
     def _is_protected_in_every_app(self, fact: Fact, memory: Memory) -> bool:
@@ -437,18 +434,17 @@ class Consolidation:
 
     @property
     def _confirm(self) -> Confirmation:
-        return Confirmation(self.ctx, self._own)
+        return Confirmation(self.tx, self._own)
 
     @property
     def _own(self) -> int:
-        assert self.ctx.scope.own is not None
-        return self.ctx.scope.own
+        return self.tx.own
 
     def _day(self, at: datetime) -> date:
-        return at.astimezone(self.ctx.zone).date()
+        return at.astimezone(self.tx.zone).date()
 
     def _reload(self, memory_id: int) -> Memory:
-        found = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
+        found = memories.get(self.tx, self.tx.ids, memory_id)
         assert found is not None
         return found
 
@@ -497,7 +493,7 @@ class Ingested:
 
 
 def ingest(
-    ctx: Context,
+    tx: Tx,
     source: Source,
     facts: Iterable[Fact],
     merge_threshold: float,
@@ -515,46 +511,45 @@ def ingest(
             change = Change("refused", None, reason=BLANKED)
         else:
             if source.is_user:
-                allow_again(ctx, fact)
-            cause = replace(_cause(ctx, source, fact), detail=fact.detail)
-            change = Consolidation(ctx, cause, merge_threshold, done.written).apply(fact)
+                allow_again(tx, fact)
+            cause = replace(_cause(tx, source, fact), detail=fact.detail)
+            change = Consolidation(tx, cause, merge_threshold, done.written).apply(fact)
             if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
-                change = replace(change, memory=_tagged(ctx, change.memory, fact, cause))
+                change = replace(change, memory=_tagged(tx, change.memory, fact, cause))
             if fact.asks and change.memory is not None and change.kind == "added":
                 question = NewInboxItem(fact.asks, memory_id=change.memory.id)
-                inbox.add(ctx.tx, memories.app_id_of(ctx.tx, change.memory.id), question, ctx.now)
+                inbox.add(tx, memories.app_id_of(tx, change.memory.id), question, tx.now)
         done.changes.append(change)
         if change.kind == "refused":
             done.refused.append(refusal_entry(fact, change.reason or ""))
     return done
 
 
-def allow_again(ctx: Context, new: NewMemory) -> None:
+def allow_again(tx: Tx, new: NewMemory) -> None:
     """Remove what keeps a forgotten memory from being stored: the user asks for it now."""
-    own = ctx.scope.own
-    assert own is not None
-    held = [app_id for app_id in ctx.scope.ids if tombstones.any_in(ctx.tx, app_id)]
-    tombstones.remove(ctx.tx, held, [tombstones.key_mark(new.key)])
+    own = tx.own
+    held = [app_id for app_id in tx.ids if tombstones.any_in(tx, app_id)]
+    tombstones.remove(tx, held, [tombstones.key_mark(new.key)])
     if own in held:
-        tombstones.remove(ctx.tx, [own], tombstones.wording_marks(new.key, new.value))
-    purge.purge_hidden_duplicate(ctx, own, new.sha1)
+        tombstones.remove(tx, [own], tombstones.wording_marks(new.key, new.value))
+    purge.purge_hidden_duplicate(tx, own, new.sha1)
 
 
-def queue_embedding(ctx: Context, memory_ids: Iterable[int]) -> None:
+def queue_embedding(tx: Tx, memory_ids: Iterable[int]) -> None:
     """Queue jobs that make the vectors of these memories."""
     for memory_id in memory_ids:
-        app_id = memories.app_id_of(ctx.tx, memory_id)
-        jobs.enqueue(ctx.tx, "embed", app_id, memory_id, ctx.now)
+        app_id = memories.app_id_of(tx, memory_id)
+        jobs.enqueue(tx, "embed", app_id, memory_id, tx.now)
 
 
-def _tagged(ctx: Context, memory: Memory, fact: Fact, cause: Cause) -> Memory:
-    app_id = memories.app_id_of(ctx.tx, memory.id)
-    memories.add_tags(ctx.tx, memory.id, fact.tags, cause)
-    return memories.by_ids(ctx.tx, [app_id], [memory.id])[memory.id]
+def _tagged(tx: Tx, memory: Memory, fact: Fact, cause: Cause) -> Memory:
+    app_id = memories.app_id_of(tx, memory.id)
+    memories.add_tags(tx, memory.id, fact.tags, cause)
+    return memories.by_ids(tx, [app_id], [memory.id])[memory.id]
 
 
-def _cause(ctx: Context, source: Source, fact: Fact) -> Cause:
-    cause = Cause(ctx.now, source.actor, source.cause, source.session_id, source.message_id)
+def _cause(tx: Tx, source: Source, fact: Fact) -> Cause:
+    cause = Cause(tx.now, source.actor, source.cause, source.session_id, source.message_id)
     if source.message_id is None and fact.proofs and not source.is_user:
         cause = replace(cause, message_id=fact.proofs[0][0])
     return cause

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection
-
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.facts import lists
 from memchat.search import keywords
 
@@ -18,7 +16,7 @@ COMMON_SHARE = 5
 """A cue of more than one in this many facts does not tell them apart."""
 
 
-def distinctive(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
+def distinctive(tx: Tx, app_id: int, cues: Sequence[str]) -> list[str]:
     """These cues without those that more than a fifth of the user's facts have."""
     if not cues:
         return []
@@ -33,7 +31,7 @@ def distinctive(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
 _TABLES = ("memories", "inbox", "refusals")
 
 
-def remove_words(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
+def remove_words(tx: Tx, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
     """Remove words from the cues of everything the scope's user has, in every app.
 
     ``unwanted`` is given all cues and returns those to remove. Returns the ids of the memories that
@@ -45,13 +43,13 @@ def remove_words(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set
         " WHERE app_id IN (SELECT value FROM json_each(?1)) AND cues != ''"
         for table in _TABLES
     )
-    found = database.rows(tx, every, scopes)
+    found = tx.rows(every, scopes)
     gone = unwanted({cue for _, _, cues in found for cue in cues.split()})
     changed = set()
     for table, row_id, cues in found:
         left = " ".join(cue for cue in cues.split() if cue not in gone)
         if left != cues:
-            database.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
+            tx.rows(f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
             if table == "memories":
                 changed.add(int(row_id))
     return changed

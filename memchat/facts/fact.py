@@ -8,9 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
-from memchat.db import messages
+from memchat.db import Tx, messages
 from memchat.facts import history, memories
 from memchat.facts.inbox import NewInboxItem
 from memchat.facts.memories import NewMemory
@@ -127,7 +125,7 @@ def without_cues(fact: Fact, common: Collection[str]) -> Fact:
     return replace(fact, search_text="\n".join([words, *([" ".join(left)] if left else [])]))
 
 
-def as_item(tx: Connection, refused: Refusal) -> InboxItem:
+def as_item(tx: Tx, refused: Refusal) -> InboxItem:
     """A refusal that has its words as an inbox item, which a yes can keep."""
     wanted = [refused.message_id] if refused.message_id is not None else []
     turn = next(iter(messages.by_ids(tx, wanted).values()), None)
@@ -147,7 +145,7 @@ def as_item(tx: Connection, refused: Refusal) -> InboxItem:
     )
 
 
-def target_of(tx: Connection, ids: tuple[int, ...], what: InboxItem) -> Memory | None:
+def target_of(tx: Tx, ids: tuple[int, ...], what: InboxItem) -> Memory | None:
     """The memory that a proposal replaces, ends or repeats; None where it is gone or was
     reworded."""
     if what.relation not in ("updates", "ends", "same"):
@@ -162,7 +160,7 @@ def target_of(tx: Connection, ids: tuple[int, ...], what: InboxItem) -> Memory |
     return None if _changed_since(tx, target.id, what.created_at) else target
 
 
-def _changed_since(tx: Connection, memory_id: int, at: datetime) -> bool:
+def _changed_since(tx: Tx, memory_id: int, at: datetime) -> bool:
     """Whether a memory was given other words; another last day does not count."""
     return any(
         event.at > at

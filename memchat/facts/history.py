@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.records import from_row, from_text
 from memchat.db.schema import memories, memory_events, memory_sources
 from memchat.types import Event, Evidence
@@ -45,7 +45,7 @@ class Values(NamedTuple):
 
 
 def record(
-    tx: Connection,
+    tx: Tx,
     memory_id: int,
     app_id: int,
     kind: str,
@@ -55,8 +55,7 @@ def record(
     related_id: int | None = None,
 ) -> None:
     """Write one event, in the transaction of the change itself."""
-    database.insert(
-        tx,
+    tx.insert(
         "memory_events",
         memory_id=memory_id,
         app_id=app_id,
@@ -73,12 +72,12 @@ def record(
     )
 
 
-def events_of_memory(tx: Connection, memory_id: int) -> list[Event]:
+def events_of_memory(tx: Tx, memory_id: int) -> list[Event]:
     """The memory's events, oldest first."""
     return events_of_memories(tx, [memory_id]).get(memory_id, [])
 
 
-def events_of_memories(tx: Connection, memory_ids: Iterable[int]) -> dict[int, list[Event]]:
+def events_of_memories(tx: Tx, memory_ids: Iterable[int]) -> dict[int, list[Event]]:
     """The events of each of these memories, the oldest first."""
     sql = (
         "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old,"
@@ -86,18 +85,18 @@ def events_of_memories(tx: Connection, memory_ids: Iterable[int]) -> dict[int, l
         " ORDER BY id"
     )
     found: dict[int, list[Event]] = {}
-    for row in database.rows(tx, sql, database.json_list(memory_ids)):
+    for row in tx.rows(sql, database.json_list(memory_ids)):
         found.setdefault(row[1], []).append(from_text(Event, row))
     return found
 
 
-def events_of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
+def events_of_messages(tx: Tx, message_ids: Collection[int]) -> list[Event]:
     """The events of all memories that these messages caused, in order."""
     query = select(memory_events).where(_e.message_id.in_(list(message_ids)))
     return [from_row(Event, row) for row in tx.execute(query.order_by(_e.id))]
 
 
-def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
+def value_edits(tx: Tx, memory_ids: Sequence[int]) -> dict[int, datetime]:
     """When the user last edited the value of each of these memories; others are left out."""
     sql = (
         "SELECT memory_id, max(at) FROM memory_events"
@@ -105,72 +104,71 @@ def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime
         " AND json_extract(old, '$.value') IS NOT json_extract(new, '$.value') GROUP BY memory_id"
     )
     return {
-        row[0]: database.parse_time(row[1])
-        for row in database.rows(tx, sql, database.json_list(memory_ids))
+        row[0]: database.parse_time(row[1]) for row in tx.rows(sql, database.json_list(memory_ids))
     }
 
 
-def former_wordings(tx: Connection, app_id: int) -> list[tuple[int, dict[str, Any]]]:
+def former_wordings(tx: Tx, app_id: int) -> list[tuple[int, dict[str, Any]]]:
     """What the memories of a scope said before the user edited them: their ids, and the values as
     the events have them."""
     sql = (
         "SELECT e.memory_id, e.old FROM memory_events e JOIN memories m ON m.id = e.memory_id"
         " WHERE e.app_id = ? AND e.kind = 'edit' AND json_extract(e.old, '$.value') IS NOT NULL"
     )
-    return [(row[0], json.loads(row[1])) for row in database.rows(tx, sql, app_id)]
+    return [(row[0], json.loads(row[1])) for row in tx.rows(sql, app_id)]
 
 
-def former_values(tx: Connection, memory_id: int) -> list[tuple[str, str]]:
+def former_values(tx: Tx, memory_id: int) -> list[tuple[str, str]]:
     """The keys and values that a memory had before the user edited them."""
     edits = (e.old or {} for e in events_of_memory(tx, memory_id) if e.kind == "edit")
     return [(old["key"], old["value"]) for old in edits if old.get("value") is not None]
 
 
-def events_of_session(tx: Connection, session_id: int) -> list[Event]:
+def events_of_session(tx: Tx, session_id: int) -> list[Event]:
     """The events of all memories that a conversation caused, in order."""
     query = select(memory_events).where(_e.session_id == session_id).order_by(_e.id)
     return [from_row(Event, row) for row in tx.execute(query)]
 
 
-def latest_event(tx: Connection, app_id: int) -> int:
+def latest_event(tx: Tx, app_id: int) -> int:
     """The id of the scope's newest event; 0 if there is none."""
     sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"
-    return database.rows(tx, sql, app_id)[0][0] or 0
+    return tx.rows(sql, app_id)[0][0] or 0
 
 
-def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
+def changed_since(tx: Tx, app_id: int, event_id: int) -> list[int]:
     """The ids of the scope's memories that have an event newer than ``event_id``."""
     query = select(_e.memory_id).where(_e.app_id == app_id, _e.id > event_id).distinct()
     return list(tx.execute(query).scalars())
 
 
-def app_ids_of(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
+def app_ids_of(tx: Tx, memory_ids: Sequence[int]) -> set[int]:
     """The scope rows to which these memories belong or once belonged."""
     sql = (
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
     )
-    return {row[0] for row in database.rows(tx, sql, database.json_list(memory_ids))}
+    return {row[0] for row in tx.rows(sql, database.json_list(memory_ids))}
 
 
-def record_move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
+def record_move(tx: Tx, memory_id: int, before: int, after: int, cause: Cause) -> None:
     """Move a memory's history to another scope; the old scope gets a ``move`` event."""
     mine = update(memory_events).where(_e.memory_id == memory_id, _e.kind != "move")
     tx.execute(mine.values(app_id=after))
     record(tx, memory_id, before, "move", cause)
 
 
-def set_cause(tx: Connection, event_id: int, cause: str) -> None:
+def set_cause(tx: Tx, event_id: int, cause: str) -> None:
     """Replace the cause of a past event, e.g. by why it no longer counts."""
     tx.execute(update(memory_events).where(_e.id == event_id).values(cause=cause))
 
 
-def set_related(tx: Connection, event_id: int, memory_id: int) -> None:
+def set_related(tx: Tx, event_id: int, memory_id: int) -> None:
     """Replace the memory that a past event names beside its own."""
     tx.execute(update(memory_events).where(_e.id == event_id).values(related_id=memory_id))
 
 
-def blank_events(tx: Connection, memory_ids: Iterable[int]) -> None:
+def blank_events(tx: Tx, memory_ids: Iterable[int]) -> None:
     """Remove values, causes and details from these memories' events; the events stay."""
     tx.execute(
         update(memory_events)
@@ -179,7 +177,7 @@ def blank_events(tx: Connection, memory_ids: Iterable[int]) -> None:
     )
 
 
-def detach_session(tx: Connection, session_id: int) -> None:
+def detach_session(tx: Tx, session_id: int) -> None:
     """Remove references to a deleted conversation and its messages from the events."""
     tx.execute(
         update(memory_events)
@@ -188,7 +186,7 @@ def detach_session(tx: Connection, session_id: int) -> None:
     )
 
 
-def remove_app(tx: Connection, app_id: int) -> None:
+def remove_app(tx: Tx, app_id: int) -> None:
     """Delete all events of a deleted app."""
     tx.execute(delete(memory_events).where(_e.app_id == app_id))
 
@@ -208,7 +206,7 @@ _OF_MEMORIES = """
 """The columns in the order of an Evidence's fields."""
 
 
-def add_evidence(tx: Connection, memory_id: int, proofs: Iterable[tuple[int, int, str]]) -> None:
+def add_evidence(tx: Tx, memory_id: int, proofs: Iterable[tuple[int, int, str]]) -> None:
     """Store (message id, start, quote) as evidence of a memory. What is stored already stays."""
     for message_id, start, quote in proofs:
         known = select(_s.id).where(
@@ -225,33 +223,33 @@ def add_evidence(tx: Connection, memory_id: int, proofs: Iterable[tuple[int, int
             )
 
 
-def evidence_of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
+def evidence_of_memory(tx: Tx, memory_id: int) -> list[Evidence]:
     """The evidence of a memory, the oldest first."""
     return evidence_of_memories(tx, [memory_id]).get(memory_id, [])
 
 
-def evidence_of_memories(tx: Connection, memory_ids: Iterable[int]) -> dict[int, list[Evidence]]:
+def evidence_of_memories(tx: Tx, memory_ids: Iterable[int]) -> dict[int, list[Evidence]]:
     """The evidence of each of these memories, the oldest first."""
     found: dict[int, list[Evidence]] = {}
-    for row in database.rows(tx, _OF_MEMORIES, database.json_list(memory_ids)):
+    for row in tx.rows(_OF_MEMORIES, database.json_list(memory_ids)):
         one = from_text(Evidence, row)
         found.setdefault(one.memory_id, []).append(one)
     return found
 
 
-def messages_of(tx: Connection, memory_id: int) -> set[int]:
+def messages_of(tx: Tx, memory_id: int) -> set[int]:
     """The ids of the messages that prove a memory."""
     query = select(_s.message_id).where(_s.memory_id == memory_id)
     return set(tx.execute(query).scalars())
 
 
-def proved_memories(tx: Connection, message_ids: Sequence[int]) -> list[int]:
+def proved_memories(tx: Tx, message_ids: Sequence[int]) -> list[int]:
     """The ids of the memories that these messages prove."""
     query = select(_s.memory_id).where(_s.message_id.in_(message_ids)).distinct()
     return sorted(tx.execute(query).scalars())
 
 
-def update_quotes(tx: Connection, message_id: int, content: str) -> None:
+def update_quotes(tx: Tx, message_id: int, content: str) -> None:
     """Update the quotes from a message after some of its words were blanked in place."""
     rows = tx.execute(select(memory_sources).where(_s.message_id == message_id)).all()
     for row in rows:
@@ -277,7 +275,7 @@ class LearnedFact:
         return gone or (self.expires_at is not None and self.expires_at < today)
 
 
-def learned_from(tx: Connection, message_ids: Sequence[int]) -> list[LearnedFact]:
+def learned_from(tx: Tx, message_ids: Sequence[int]) -> list[LearnedFact]:
     """The facts learned from these messages, the oldest first, hidden ones too."""
     m = memories.c
     query = (

@@ -11,10 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
-from memchat.db import messages
-from memchat.db.apps import Context
+from memchat.db import Tx, messages
 from memchat.facts import changes, history, inbox, keys, memories, refusals
 from memchat.facts.fact import REJECTED, proposed
 from memchat.facts.history import Cause
@@ -27,7 +24,7 @@ EXPIRED = "its day is over"
 STARTED = "its day has come"
 
 
-def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> ValuesInForce:
+def as_of(tx: Tx, app_ids: Sequence[int], today: date) -> ValuesInForce:
     """Which memories of these scope rows are replaced or back in use today, though it is not
     written down yet."""
     due = memories.with_due_date(tx, app_ids, today) if app_ids else []
@@ -49,16 +46,16 @@ def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> ValuesInForce:
     return ValuesInForce(today, displaced, back)
 
 
-def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
+def has_due_dates(tx: Tx, app_ids: Sequence[int], today: date) -> bool:
     """Whether a first or last day has passed that is not written down yet."""
     due = memories.with_due_date(tx, app_ids, today)
     return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
-def apply_due_dates(ctx: Context) -> None:
+def apply_due_dates(tx: Tx) -> None:
     """Write down what the first and last days that have passed change in the scope."""
-    tx, app_ids, today = ctx.tx, ctx.scope.ids, ctx.today
-    over, begun = Cause(ctx.now, "system", EXPIRED), Cause(ctx.now, "system", STARTED)
+    tx, app_ids, today = tx, tx.ids, tx.today
+    over, begun = Cause(tx.now, "system", EXPIRED), Cause(tx.now, "system", STARTED)
     found = as_of(tx, app_ids, today)
     ids = [
         *found.displaced,
@@ -71,8 +68,8 @@ def apply_due_dates(ctx: Context) -> None:
         winner_id = found.displaced[memory.id]
         winner = memories.by_ids(tx, app_ids, [winner_id])[winner_id]
         changes.deactivate(tx, memory, "superseded", begun, replaced_by=winner.id)
-        if memory.starts_at is not None and memory.starts_at >= first_day(winner, ctx.zone):
-            _ask_user(ctx, memory, winner)
+        if memory.starts_at is not None and memory.starts_at >= first_day(winner, tx.zone):
+            _ask_user(tx, memory, winner)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
         changes.reactivate(tx, memory, over)
         drop_replacement_question(tx, memories.app_id_of(tx, memory.id), memory)
@@ -88,12 +85,12 @@ def said_order(memory: Memory) -> tuple[datetime, date, int]:
     return memory.said_at, memory.starts_at or date.min, memory.id
 
 
-def values_of_key(ctx: Context, app_id: int, key: str) -> list[Memory]:
+def values_of_key(tx: Tx, app_id: int, key: str) -> list[Memory]:
     """The values that hold today under a key that holds one at a time; none of another key."""
     if not is_single_valued(key):
         return []
-    found = memories.with_key(ctx.tx, (app_id,), key)
-    return [memory for memory in found if memories.holds_on(memory, ctx.today)]
+    found = memories.with_key(tx, (app_id,), key)
+    return [memory for memory in found if memories.holds_on(memory, tx.today)]
 
 
 def first_day(memory: Memory, zone: ZoneInfo) -> date:
@@ -101,14 +98,14 @@ def first_day(memory: Memory, zone: ZoneInfo) -> date:
     return memory.starts_at or memory.said_at.astimezone(zone).date()
 
 
-def planned_target(tx: Connection, memory_id: int) -> int | None:
+def planned_target(tx: Tx, memory_id: int) -> int | None:
     """The memory that one with a later first day was said to replace, or None."""
     past = [e for e in history.events_of_memory(tx, memory_id) if e.kind in ("add", "restore")]
     return past[-1].related_id if past else None
 
 
 def replaced_by_plan(
-    tx: Connection,
+    tx: Tx,
     app_ids: Sequence[int],
     plan: Memory,
     today: date,
@@ -162,9 +159,9 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
     return mine and learned and not newers
 
 
-def _ask_user(ctx: Context, memory: Memory, winner: Memory) -> None:
+def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     """Ask the user whether a memory that starts now replaces one that was said later."""
-    tx, now, app_id = ctx.tx, ctx.now, memories.app_id_of(ctx.tx, memory.id)
+    tx, now, app_id = tx, tx.now, memories.app_id_of(tx, memory.id)
     proofs = [p for p in history.evidence_of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
@@ -192,7 +189,7 @@ def _ask_user(ctx: Context, memory: Memory, winner: Memory) -> None:
         refusals.add(tx, app_id, said_in, [refused], now)
 
 
-def drop_replacement_question(tx: Connection, app_id: int, memory: Memory) -> None:
+def drop_replacement_question(tx: Tx, app_id: int, memory: Memory) -> None:
     """Remove the question whether a value replaces another, once the value is in use."""
     asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
     same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
-from memchat.db import records
+from memchat.db import Tx, records
 from memchat.db.records import columns, from_row
 from memchat.db.schema import apps, inbox, jobs, messages
 from memchat.types import InboxItem, MemoryType, clean_tags
@@ -53,7 +53,7 @@ class NewInboxItem:
     """Whether a second look is still to come; it may decide before the person does."""
 
 
-def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str | None:
+def add(tx: Tx, app_id: int, held: NewInboxItem, now: datetime) -> str | None:
     """Store an item and return None; if the same one is pending or was rejected, return its status.
     One that is pending gets the new tags beside its own."""
     ends = held.relation == "ends"
@@ -80,7 +80,7 @@ def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str |
     return None
 
 
-def listed(tx: Connection, app_id: int, status: str, limit: int | None = None) -> list[InboxItem]:
+def listed(tx: Tx, app_id: int, status: str, limit: int | None = None) -> list[InboxItem]:
     """Items of a status, oldest first."""
     query = select(inbox).where(_i.app_id == app_id, _i.status == status).order_by(_i.id)
     return [
@@ -89,13 +89,13 @@ def listed(tx: Connection, app_id: int, status: str, limit: int | None = None) -
     ]
 
 
-def get(tx: Connection, app_ids: Sequence[int], item_id: int) -> InboxItem | None:
+def get(tx: Tx, app_ids: Sequence[int], item_id: int) -> InboxItem | None:
     """One item of these scope rows."""
     row = tx.execute(select(inbox).where(_i.id == item_id, _i.app_id.in_(app_ids))).first()
     return None if row is None else from_row(InboxItem, row)
 
 
-def awaiting_second_look(tx: Connection, session_id: int) -> list[InboxItem]:
+def awaiting_second_look(tx: Tx, session_id: int) -> list[InboxItem]:
     """A conversation's proposals whose second look is still to come, the oldest first."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(inbox).where(_i.unchecked == 1, _i.status == "pending")
@@ -105,7 +105,7 @@ def awaiting_second_look(tx: Connection, session_id: int) -> list[InboxItem]:
     ]
 
 
-def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
+def sessions_awaiting_second_look(tx: Tx, user: str) -> list[int]:
     """The ids of a user's conversations with proposals whose second look is still to come."""
     query = select(messages.c.session_id).join(inbox, _i.message_id == messages.c.id)
     mine = query.join(apps, apps.c.id == _i.app_id).where(apps.c.user == user)
@@ -113,14 +113,14 @@ def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
     return sorted(tx.execute(waiting.distinct()).scalars())
 
 
-def leave_to_person(tx: Connection, item_id: int, reason: str, *, bare: bool = False) -> None:
+def leave_to_person(tx: Tx, item_id: int, reason: str, *, bare: bool = False) -> None:
     """Note that no second look will come, so that the person has to decide. With ``bare`` the
     sentence around the quote goes."""
     values = {"unchecked": 0, "reason": reason} | ({"sentence": None} if bare else {})
     tx.execute(update(inbox).where(_i.id == item_id).values(**values))
 
 
-def give_up_looks(tx: Connection, reason: str) -> None:
+def give_up_looks(tx: Tx, reason: str) -> None:
     """Leave to the person what waits for a second look that has failed for good."""
     failed = select(jobs.c.source_id).where(jobs.c.kind == "verify", jobs.c.status > 0)
     said = select(messages.c.id).where(messages.c.session_id.in_(failed))
@@ -128,18 +128,18 @@ def give_up_looks(tx: Connection, reason: str) -> None:
     tx.execute(waiting.values(unchecked=0, reason=reason))
 
 
-def of_message(tx: Connection, message_id: int) -> int | None:
+def of_message(tx: Tx, message_id: int) -> int | None:
     """The item that quotes a message."""
     return tx.execute(select(_i.id).where(_i.message_id == message_id)).scalar()
 
 
-def set_reason(tx: Connection, item_id: int, reason: str) -> None:
+def set_reason(tx: Tx, item_id: int, reason: str) -> None:
     """Give an item another reason, without a quote, where no message of the person says it."""
     values = {"reason": reason, "message_id": None, "start": None, "quote": None, "sentence": None}
     tx.execute(update(inbox).where(_i.id == item_id).values(**values))
 
 
-def decide(tx: Connection, item_id: int, status: str) -> None:
+def decide(tx: Tx, item_id: int, status: str) -> None:
     """Store a decision: an accepted item is deleted, a rejected one kept so that it is not
     proposed again."""
     if status == "accepted":
@@ -148,19 +148,19 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
         tx.execute(update(inbox).where(_i.id == item_id).values(status=status))
 
 
-def reject_requests_to_forget(tx: Connection, memory_id: int) -> None:
+def reject_requests_to_forget(tx: Tx, memory_id: int) -> None:
     """Reject the items in which programs ask to forget a memory."""
     asked = update(inbox).where(_i.memory_id == memory_id, _i.relation == FORGET)
     tx.execute(asked.values(status="rejected"))
 
 
-def holds(tx: Connection, app_id: int, values: Mapping[str, Any]) -> bool:
+def holds(tx: Tx, app_id: int, values: Mapping[str, Any]) -> bool:
     """Whether a scope row has an item, decided or not, with these values by column."""
     same = [_i[name].is_not_distinct_from(value) for name, value in values.items()]
     return tx.execute(select(_i.id).where(_i.app_id == app_id, *same)).first() is not None
 
 
-def texts(tx: Connection, app_id: int) -> dict[int, str]:
+def texts(tx: Tx, app_id: int) -> dict[int, str]:
     """The texts of a scope row's items by id; for the shared row those of every app of its user.
 
     The name of the program that asked is left out of the reason: the person gave it.
@@ -170,25 +170,25 @@ def texts(tx: Connection, app_id: int) -> dict[int, str]:
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 
 
-def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
+def facts(tx: Tx, app_id: int) -> dict[int, tuple[str, str]]:
     """Key and value of a scope row's proposals by id; for the shared row those of every app of its
     user."""
     return records.facts(tx, "inbox", app_id)
 
 
-def values_of_session(tx: Connection, session_id: int) -> dict[int, str]:
+def values_of_session(tx: Tx, session_id: int) -> dict[int, str]:
     """The values of a conversation's pending proposals, by id."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(_i.id, _i.value).where(_i.status == "pending", _i.message_id.in_(said))
     return {row.id: row.value for row in tx.execute(waiting) if row.value}
 
 
-def remove(tx: Connection, ids: Sequence[int]) -> None:
+def remove(tx: Tx, ids: Sequence[int]) -> None:
     """Delete items."""
     if ids:
         tx.execute(delete(inbox).where(_i.id.in_(ids)))
 
 
-def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
+def remove_of_messages(tx: Tx, message_ids: Sequence[int]) -> None:
     """Delete the items that quote these messages."""
     tx.execute(delete(inbox).where(_i.message_id.in_(message_ids)))

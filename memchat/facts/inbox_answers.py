@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, insert, select, update
+from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from memchat.config import Settings
-from memchat.db import database, jobs, messages
-from memchat.db.apps import Context, ScopeIds
+from memchat.db import Tx, database, jobs, messages
 from memchat.db.schema import (
     inbox,
     memories,
@@ -61,7 +60,7 @@ from memchat.types import EVERY_APP, InboxItem, Memory, Refusal, one_line
 
 
 def accept(
-    ctx: Context,
+    tx: Tx,
     item: InboxItem,
     settings: Settings,
     value: str | None = None,
@@ -75,48 +74,47 @@ def accept(
     InputError for a masked value without ``value`` and for a request to forget, which ``forget``
     answers, and NotFound where there is nothing to end.
     """
-    cause = Cause(ctx.now, INBOX.actor, INBOX.cause)
+    cause = Cause(tx.now, INBOX.actor, INBOX.cause)
     if item.memory_id is not None and item.related_id is not None:
-        return _replace(ctx, item.memory_id, item.related_id, item.id, cause)
+        return _replace(tx, item.memory_id, item.related_id, item.id, cause)
     if item.memory_id is not None and item.relation == FORGET:
         raise InputError("forgetting cannot be taken back; say yes to this one by itself")
     if item.memory_id is not None and item.relation == PROMOTE:
-        return _promote(ctx, settings, item.memory_id, item.id, embeds=embeds)
+        return _promote(tx, settings, item.memory_id, item.id, embeds=embeds)
     if item.memory_id is not None:
-        return _end(ctx, item.memory_id, item.id, cause)
+        return _end(tx, item.memory_id, item.id, cause)
     if item.memory_type is None or item.key is None:
         raise InputError(f"item {item.id} proposes nothing; reject it")
     if value is None and item.masked and item.relation != "ends":
         raise InputError("its value is hidden; say it again with --value to keep it")
     said = item if value is None else replace(item, value=value)
-    yes = _Acceptance(ctx, settings, INBOX, said, value is not None, embeds)
+    yes = _Acceptance(tx, settings, INBOX, said, value is not None, embeds)
     memory = yes.apply()
-    facts_inbox.decide(ctx.tx, item.id, "accepted")
+    facts_inbox.decide(tx, item.id, "accepted")
     return memory
 
 
-def forget(ctx: Context, item: InboxItem, hold: float) -> tuple[Memory, set[int]]:
+def forget(tx: Tx, item: InboxItem, hold: float) -> tuple[Memory, set[int]]:
     """Say yes to a request to forget: the memory is hidden, and its purge is due in ``hold``
     seconds. Gives also the scope rows whose saved vector index must be dropped.
 
     Raises NotFound where the memory is gone.
     """
-    hidden = _hidden(ctx, item.memory_id or 0)
+    hidden = _hidden(tx, item.memory_id or 0)
     stale: set[int] = set()
     if hidden is not None:
-        purge.queue_purge(ctx, hidden, hold)
+        purge.queue_purge(tx, hidden, hold)
     else:
-        own = ctx.scope.own
-        assert own is not None
-        there = _there(ctx, item.memory_id or 0)
-        stale = Confirmation(ctx, own).hide_for_program(there, hold)
-    facts_inbox.decide(ctx.tx, item.id, "accepted")
-    memory = _hidden(ctx, item.memory_id or 0)
+        own = tx.own
+        there = _there(tx, item.memory_id or 0)
+        stale = Confirmation(tx, own).hide_for_program(there, hold)
+    facts_inbox.decide(tx, item.id, "accepted")
+    memory = _hidden(tx, item.memory_id or 0)
     assert memory is not None
     return memory, stale
 
 
-def keep_refused(ctx: Context, refused: Refusal, settings: Settings, *, embeds: bool) -> Memory:
+def keep_refused(tx: Tx, refused: Refusal, settings: Settings, *, embeds: bool) -> Memory:
     """Do what a refusal proposed, on the user's word, and remove the refusal.
 
     Raises InputError where only the reason was noted, NotFound where there is nothing to end.
@@ -126,24 +124,23 @@ def keep_refused(ctx: Context, refused: Refusal, settings: Settings, *, embeds: 
             f"its words were not noted, because {refused.reason}; to keep it all the same, enter "
             "it yourself with memchat memories add"
         )
-    item = as_item(ctx.tx, refused)
-    memory = _Acceptance(ctx, settings, KEPT_REFUSAL, item, False, embeds).apply()
-    refusals.remove(ctx.tx, [refused.id])
+    item = as_item(tx, refused)
+    memory = _Acceptance(tx, settings, KEPT_REFUSAL, item, False, embeds).apply()
+    refusals.remove(tx, [refused.id])
     return memory
 
 
-def reject(ctx: Context, item: InboxItem) -> None:
+def reject(tx: Tx, item: InboxItem) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
     the item is removed with its words."""
-    tx, own = ctx.tx, ctx.scope.own
+    tx, own = tx, tx.own
     found = marks(item)
-    assert own is not None
     if item.relation == FORGET and item.memory_id is not None:
-        hidden = _hidden(ctx, item.memory_id)
+        hidden = _hidden(tx, item.memory_id)
         if hidden is not None:
-            purge.unhide(ctx, hidden)
-    if forget_tombstones.find(tx, ctx.scope.ids, found):
-        forget_tombstones.add(tx, own, 0, found, ctx.now)
+            purge.unhide(tx, hidden)
+    if forget_tombstones.find(tx, tx.ids, found):
+        forget_tombstones.add(tx, own, 0, found, tx.now)
         facts_inbox.remove(tx, [item.id])
     else:
         facts_inbox.decide(tx, item.id, "rejected")
@@ -154,16 +151,16 @@ def marks(item: InboxItem) -> set[Mark]:
     return _marks(item.key, item.value, item.quote, item.message_id)
 
 
-def current_question(ctx: Context, item: InboxItem) -> str:
+def current_question(tx: Tx, item: InboxItem) -> str:
     """The question of an item, for the memories as they are now."""
-    tx, ids = ctx.tx, ctx.scope.ids
+    tx, ids = tx, tx.ids
     if item.key is not None:
         asked = question(item, target_of(tx, ids, item))
         return f"{asked} Tags: {', '.join(item.tags)}." if item.tags else asked
     found = facts_memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
     newer = found.get(item.memory_id or 0)
     if newer is None and item.memory_id is not None and item.relation == FORGET:
-        newer = _hidden(ctx, item.memory_id)
+        newer = _hidden(tx, item.memory_id)
     if item.related_id is None:
         return question(item, newer)
     return question(item, found.get(item.related_id), newer)
@@ -202,7 +199,7 @@ def question(item: InboxItem, target: Memory | None, newer: Memory | None = None
 class _Acceptance:
     """A yes to a proposal, inside the caller's transaction."""
 
-    ctx: Context
+    tx: Tx
     settings: Settings
     source: Source
     proposal: InboxItem
@@ -212,16 +209,16 @@ class _Acceptance:
 
     def apply(self) -> Memory:
         """Store, replace, end or repeat, as proposed; the memory in question."""
-        what, ctx = self.proposal, self.ctx
-        target = target_of(ctx.tx, ctx.scope.ids, what)
+        what, tx = self.proposal, self.tx
+        target = target_of(tx, tx.ids, what)
         if what.relation == "ends":
             return self._end(target)
-        if what.expires_at is not None and what.expires_at < ctx.today:
+        if what.expires_at is not None and what.expires_at < tx.today:
             raise InputError(f"{self._name} was over on {what.expires_at}; reject it")
         fact = self._fact(target)
         forgotten = _marks(what.key, what.value, self._proof()[2], what.message_id)
         forgotten |= forget_tombstones.wording_marks(fact.key, fact.value)
-        forget_tombstones.remove(ctx.tx, list(ctx.scope.ids), forgotten)
+        forget_tombstones.remove(tx, list(tx.ids), forgotten)
         done = ingest(self._writing_to(target), self.source, [fact], self.settings.merge_threshold)
         memory = done.changes[0].memory
         if memory is None:
@@ -229,7 +226,7 @@ class _Acceptance:
         if what.relation == "updates" and target is not None:
             self._retire(target, memory)
         if self.embeds:
-            queue_embedding(ctx, [memory.id])
+            queue_embedding(tx, [memory.id])
         return memory
 
     @property
@@ -239,27 +236,27 @@ class _Acceptance:
 
     @property
     def _cause(self) -> Cause:
-        return Cause(self.ctx.now, self.source.actor, self.source.cause)
+        return Cause(self.tx.now, self.source.actor, self.source.cause)
 
-    def _writing_to(self, target: Memory | None) -> Context:
-        """The context that writes to the scope row of the target."""
-        _, shared = self.ctx.scope
+    def _writing_to(self, target: Memory | None) -> Tx:
+        """The transaction about the scope row of the target."""
+        shared = self.tx.shared
         in_every_app = target is not None and target.app == EVERY_APP
-        return replace(self.ctx, scope=ScopeIds(shared, shared)) if in_every_app else self.ctx
+        return self.tx.within(shared, shared) if in_every_app else self.tx
 
     def _end(self, target: Memory | None) -> Memory:
         if target is None:
             raise NotFound("what it would end is gone or has other words by now; reject it")
-        tx = self.ctx.tx
+        tx = self.tx
         said_at, proofs, _ = self._proof()
         what = self.proposal
-        last = last_day(what.starts_at, what.expires_at, target, self.ctx.today)
+        last = last_day(what.starts_at, what.expires_at, target, self.tx.today)
         if last is not None:
             changes.set_expiry(tx, target, last, self._cause)
         else:
             changes.deactivate(tx, target, "ended", self._cause, said_at=said_at)
         history.add_evidence(tx, target.id, proofs)
-        return facts_memories.by_ids(tx, self.ctx.scope.ids, [target.id])[target.id]
+        return facts_memories.by_ids(tx, self.tx.ids, [target.id])[target.id]
 
     def _fact(self, target: Memory | None) -> Fact:
         """The proposal as a fact; one that speaks of a memory takes over its type and key."""
@@ -279,7 +276,7 @@ class _Acceptance:
             fields["many"] = cardinality == "many"
         said_at, proofs, quote = self._proof()
         said_at = self._after_what_it_replaces(said_at, key, target)
-        text = search_text(key, value, said_at, self.ctx.zone, quote, what.cues)
+        text = search_text(key, value, said_at, self.tx.zone, quote, what.cues)
         return Fact(
             said_at=said_at,
             search_text=text,
@@ -297,17 +294,17 @@ class _Acceptance:
             return said_at
         rivals = [target] if target is not None else []
         if keys.cardinality(key) == "one":
-            own = self._writing_to(target).scope.own
-            rivals += facts_memories.with_key(self.ctx.tx, [own] if own is not None else [], key)
+            own = self._writing_to(target).own
+            rivals += facts_memories.with_key(self.tx, [own] if own else [], key)
         newer = any(rival.said_at > said_at for rival in rivals)
-        return self.ctx.now if newer else said_at
+        return self.tx.now if newer else said_at
 
     def _proof(self) -> tuple[datetime, tuple[tuple[int, int, str], ...], str]:
         """When it was said, the words that prove it, and the quote by itself."""
         what = self.proposal
         wanted = [what.message_id] if what.message_id is not None else []
-        turn = next(iter(messages.by_ids(self.ctx.tx, wanted).values()), None)
-        said_at = turn.created_at if turn is not None and not self.reworded else self.ctx.now
+        turn = next(iter(messages.by_ids(self.tx, wanted).values()), None)
+        said_at = turn.created_at if turn is not None and not self.reworded else self.tx.now
         if turn is None or what.start is None or what.quote is None or what.masked:
             return said_at, (), ""
         quote = turn.content[what.start : what.start + len(what.quote)]
@@ -316,10 +313,10 @@ class _Acceptance:
     def _retire(self, target: Memory, new: Memory) -> None:
         """Retire the replaced memory where consolidation did not, because another row had the new
         words already. A fact that starts later replaces nothing yet."""
-        starts, tx = self.proposal.starts_at, self.ctx.tx
-        if starts is not None and starts > self.ctx.today:
+        starts, tx = self.proposal.starts_at, self.tx
+        if starts is not None and starts > self.tx.today:
             return
-        left = facts_memories.get(tx, self.ctx.scope.ids, target.id)
+        left = facts_memories.get(tx, self.tx.ids, target.id)
         if left is not None and left.active and left.id != new.id:
             changes.deactivate(tx, left, "superseded", self._cause, replaced_by=new.id)
 
@@ -336,8 +333,8 @@ def _marks(
     return found
 
 
-def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause: Cause) -> Memory:
-    tx, ids = ctx.tx, ctx.scope.ids
+def _replace(tx: Tx, memory_id: int, related_id: int, item_id: int, cause: Cause) -> Memory:
+    tx, ids = tx, tx.ids
     found = facts_memories.by_ids(tx, ids, [related_id])
     new, old = changes.current(tx, ids, [memory_id]).get(memory_id), found.get(related_id)
     if new is None or old is None or new.id == old.id:
@@ -348,31 +345,29 @@ def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause:
     return new
 
 
-def _promote(
-    ctx: Context, settings: Settings, memory_id: int, item_id: int, *, embeds: bool
-) -> Memory:
+def _promote(tx: Tx, settings: Settings, memory_id: int, item_id: int, *, embeds: bool) -> Memory:
     """Keep a memory of one app for every app of the person."""
-    manual = ManualChanges(ctx, settings, embeds)
-    memory = manual.edit(_there(ctx, memory_id), {"all_apps": True})
-    facts_inbox.decide(ctx.tx, item_id, "accepted")
+    manual = ManualChanges(tx, settings, embeds)
+    memory = manual.edit(_there(tx, memory_id), {"all_apps": True})
+    facts_inbox.decide(tx, item_id, "accepted")
     return memory
 
 
-def _hidden(ctx: Context, memory_id: int) -> Memory | None:
+def _hidden(tx: Tx, memory_id: int) -> Memory | None:
     """A memory that is out of use until the person decides whether it is forgotten."""
-    there = changes.listed(ctx.tx, ctx.scope.ids)
+    there = changes.listed(tx, tx.ids)
     return next((memory for memory in there if memory.id == memory_id), None)
 
 
-def _there(ctx: Context, memory_id: int) -> Memory:
-    memory = facts_memories.get(ctx.tx, ctx.scope.ids, memory_id)
+def _there(tx: Tx, memory_id: int) -> Memory:
+    memory = facts_memories.get(tx, tx.ids, memory_id)
     if memory is None:
         raise NotFound("the memory is gone; reject the item")
     return memory
 
 
-def _end(ctx: Context, memory_id: int, item_id: int, cause: Cause) -> Memory:
-    tx, memory = ctx.tx, _there(ctx, memory_id)
+def _end(tx: Tx, memory_id: int, item_id: int, cause: Cause) -> Memory:
+    tx, memory = tx, _there(tx, memory_id)
     if memory.active:
         changes.deactivate(tx, memory, "ended", cause)
     facts_inbox.decide(tx, item_id, "accepted")
@@ -410,7 +405,7 @@ class RowImages:
 
 
 def take(
-    before: Connection, tx: Connection, item_ids: Sequence[int], app_ids: Sequence[int], since: int
+    before: Tx, tx: Tx, item_ids: Sequence[int], app_ids: Sequence[int], since: int
 ) -> RowImages:
     """What ``tx`` changed since the event ``since`` in these scope rows, and its inbox items.
 
@@ -434,7 +429,7 @@ def take(
     )
 
 
-def changed_meanwhile(tx: Connection, images: RowImages) -> bool:
+def changed_meanwhile(tx: Tx, images: RowImages) -> bool:
     """Whether anything but upkeep has changed one of the memories since."""
     ids = [*images.added, *(row["id"] for row in images.memories)]
     e = memory_events.c
@@ -444,7 +439,7 @@ def changed_meanwhile(tx: Connection, images: RowImages) -> bool:
     return tx.execute(later.limit(1)).first() is not None
 
 
-def put_back(tx: Connection, images: RowImages, cause: Cause) -> None:
+def put_back(tx: Tx, images: RowImages, cause: Cause) -> None:
     """Give the memories that were there, their evidence, their tags and the tombstones their state
     of before; each memory gets a ``restore`` event, and the cause of what happened to it becomes
     that of ``cause``. What was added is not touched."""
@@ -474,7 +469,7 @@ def put_back(tx: Connection, images: RowImages, cause: Cause) -> None:
         tx.execute(sqlite_insert(tombstones).values(**row).on_conflict_do_nothing())
 
 
-def put_items_back(tx: Connection, images: RowImages, item_ids: Collection[int]) -> list[int]:
+def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list[int]:
     """Store these inbox items as they were; their ids, which are new where others have them by now.
 
     One that stayed in the store and was deleted there since is left out.
@@ -494,43 +489,42 @@ def put_items_back(tx: Connection, images: RowImages, item_ids: Collection[int])
     return ids
 
 
-def _row_marks(tx: Connection, app_ids: Sequence[int]) -> set[tuple[int, str]]:
+def _row_marks(tx: Tx, app_ids: Sequence[int]) -> set[tuple[int, str]]:
     """The tombstones of these scope rows, each with the time that it was made or renewed."""
     sql = "SELECT id, created_at FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?))"
-    return {(row[0], row[1]) for row in database.rows(tx, sql, database.json_list(app_ids))}
+    return {(row[0], row[1]) for row in tx.rows(sql, database.json_list(app_ids))}
 
 
-def _rows(tx: Connection, table: Table, column: str, values: Sequence[int]) -> list[Row]:
+def _rows(tx: Tx, table: Table, column: str, values: Sequence[int]) -> list[Row]:
     stored = select(*(one for one in table.c if one.computed is None))
     wanted = stored.where(table.c[column].in_(database.id_list(values)))
     return [dict(row._mapping) for row in tx.execute(wanted)]
 
 
 def take_back(
-    ctx: Context, items: Sequence[InboxItem], images: RowImages, answered_at: datetime
+    tx: Tx, items: Sequence[InboxItem], images: RowImages, answered_at: datetime
 ) -> tuple[list[InboxItem], set[int]]:
     """Take these answers back, in the caller's transaction. Gives the items that wait again, and
     the scope rows whose saved vector index must be dropped.
 
     Raises InputError where a memory was changed since; nothing is taken back then.
     """
-    tx, ids = ctx.tx, ctx.scope.ids
+    tx, ids = tx, tx.ids
     if changed_meanwhile(tx, images):
         raise InputError(
             "a memory that it concerns was changed or forgotten since, so nothing was taken back; "
             "see memchat memories list"
         )
-    cause = Cause(ctx.now, "user", TAKEN_BACK)
-    stale = _remove_added(ctx, images.added, cause)
+    cause = Cause(tx.now, "user", TAKEN_BACK)
+    stale = _remove_added(tx, images.added, cause)
     put_back(tx, images, cause)
-    there = {item.id for item in items if _may_wait(ctx, item, answered_at)}
+    there = {item.id for item in items if _may_wait(tx, item, answered_at)}
     back = [facts_inbox.get(tx, ids, i) for i in put_items_back(tx, images, there)]
     return [item for item in back if item is not None], stale
 
 
-def _remove_added(ctx: Context, added: Sequence[int], cause: Cause) -> set[int]:
-    tx = ctx.tx
-    there = facts_memories.by_ids(tx, ctx.scope.ids, added)
+def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
+    there = facts_memories.by_ids(tx, tx.ids, added)
     every = redaction.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
     redaction.drop_receipt_lines(tx, every)
@@ -544,10 +538,10 @@ def _remove_added(ctx: Context, added: Sequence[int], cause: Cause) -> set[int]:
     return set(homes.values())
 
 
-def _may_wait(ctx: Context, item: InboxItem, answered_at: datetime) -> bool:
+def _may_wait(tx: Tx, item: InboxItem, answered_at: datetime) -> bool:
     """Whether an item may come back: its memories and its message are there, and nothing of what
     it says was forgotten since."""
-    tx, ids = ctx.tx, ctx.scope.ids
+    tx, ids = tx, tx.ids
     pair = {i for i in (item.memory_id, item.related_id) if i is not None}
     # What a program asked to forget may be hidden until the answer.
     hides = item.relation == FORGET
@@ -555,14 +549,14 @@ def _may_wait(ctx: Context, item: InboxItem, answered_at: datetime) -> bool:
     if len(there) < len(pair):
         return False
     forgotten = forget_tombstones.find(tx, ids, marks(item)).values()
-    return _is_still_said(ctx, item) and all(at <= answered_at for at in forgotten)
+    return _is_still_said(tx, item) and all(at <= answered_at for at in forgotten)
 
 
-def _is_still_said(ctx: Context, item: InboxItem) -> bool:
+def _is_still_said(tx: Tx, item: InboxItem) -> bool:
     """Whether the message that an item quotes is there, with the words that it quotes."""
     if item.message_id is None:
         return True
-    turn = messages.by_ids(ctx.tx, [item.message_id]).get(item.message_id)
+    turn = messages.by_ids(tx, [item.message_id]).get(item.message_id)
     if turn is None or item.masked or item.quote is None or item.start is None:
         return turn is not None
     return turn.content[item.start : item.start + len(item.quote)] == item.quote

@@ -17,7 +17,6 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Integer,
     Select,
     and_,
@@ -32,7 +31,7 @@ from sqlalchemy import (
     update,
 )
 
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.apps import ScopeIds
 from memchat.db.schema import (
     apps,
@@ -94,7 +93,7 @@ WHOLE = Slice()
 
 
 def sensitive_words(
-    tx: Connection, app_ids: Sequence[int], today: date, back: Collection[int]
+    tx: Tx, app_ids: Sequence[int], today: date, back: Collection[int]
 ) -> list[tuple[str, str]]:
     """The keys and values of the sensitive memories in use. Those of ``back`` count as in use
     too."""
@@ -103,13 +102,11 @@ def sensitive_words(
         " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
         " AND (expires_at IS NULL OR expires_at >= ?)"
     )
-    return database.rows(
-        tx, sql, database.json_list(app_ids), database.json_list(back), today.isoformat()
-    )
+    return tx.rows(sql, database.json_list(app_ids), database.json_list(back), today.isoformat())
 
 
 def listed(
-    tx: Connection,
+    tx: Tx,
     app_ids: Sequence[int],
     wanted: Wanted,
     now: ValuesInForce,
@@ -137,7 +134,7 @@ def _behind(after: Position | None, sort: str) -> list[ColumnElement[bool]]:
 
 
 def counted(
-    tx: Connection,
+    tx: Tx,
     app_ids: Sequence[int],
     wanted: Wanted,
     now: ValuesInForce,
@@ -149,19 +146,17 @@ def counted(
     return int(tx.execute(_filtered(query, app_ids, wanted, now, by)).scalar_one())
 
 
-def ids(
-    tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date
-) -> list[int]:
+def ids(tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date) -> list[int]:
     """The ids of all that ``listed`` would give without a limit; pinned ones come first."""
     query = _filtered(select(_m.id), app_ids, wanted, now, by)
     query = query.order_by(_m.pinned.desc(), *_ORDERS[wanted.sort], _m.id.desc())
     return list(tx.execute(query).scalars())
 
 
-def of_ids(tx: Connection, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
+def of_ids(tx: Tx, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
     """These memories in this order, hidden ones too; unknown ones are left out."""
     sql = f"{SELECT} WHERE m.id IN (SELECT value FROM json_each(?))"
-    rows = database.rows(tx, sql, database.json_list(memory_ids))
+    rows = tx.rows(sql, database.json_list(memory_ids))
     found = {row[0]: now.as_of_today(memory_of_text(row)) for row in rows}
     return [found[i] for i in memory_ids if i in found]
 
@@ -172,9 +167,7 @@ def or_over(wanted: Wanted) -> Wanted:
     return replace(wanted, status="inactive or over") if wanted.status == "inactive" else wanted
 
 
-def pinned_first(
-    tx: Connection, app_ids: Sequence[int], now: ValuesInForce, limit: int
-) -> list[Memory]:
+def pinned_first(tx: Tx, app_ids: Sequence[int], now: ValuesInForce, limit: int) -> list[Memory]:
     """Pinned memories, then profile facts, then preferences. Within each, those confirmed most
     often and latest come first."""
     query = _filtered(with_scope, app_ids, Wanted(), now)
@@ -184,15 +177,13 @@ def pinned_first(
     return [now.as_of_today(memory_of(row)) for row in rows]
 
 
-def each_active(tx: Connection, app_id: int) -> Iterator[Memory]:
+def each_active(tx: Tx, app_id: int) -> Iterator[Memory]:
     """The active memories of a scope row, read one at a time, so that the caller may stop early."""
-    for row in database.each_row(tx, f"{SELECT} WHERE m.app_id = ? AND m.active = 1", app_id):
+    for row in tx.each_row(f"{SELECT} WHERE m.app_id = ? AND m.active = 1", app_id):
         yield memory_of_text(row)
 
 
-def count_for_prompts(
-    tx: Connection, app_ids: Sequence[int], today: date, without: Collection[int]
-) -> int:
+def count_for_prompts(tx: Tx, app_ids: Sequence[int], today: date, without: Collection[int]) -> int:
     """How many facts a prompt could contain whatever was asked: active, not sensitive, and not
     among ``without``."""
     sql = (
@@ -200,22 +191,20 @@ def count_for_prompts(
         " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
         " AND id NOT IN (SELECT value FROM json_each(?))"
     )
-    found = database.rows(
-        tx, sql, database.json_list(app_ids), today.isoformat(), database.json_list(without)
+    found = tx.rows(
+        sql, database.json_list(app_ids), today.isoformat(), database.json_list(without)
     )
     return int(found[0][0])
 
 
-def single_valued_keys(
-    tx: Connection, app_id: int, keys: Sequence[str], now: ValuesInForce
-) -> set[str]:
+def single_valued_keys(tx: Tx, app_id: int, keys: Sequence[str], now: ValuesInForce) -> set[str]:
     """Which of these keys have a value in this scope row today and hold only one."""
     query = _filtered(select(_m.key), [app_id], Wanted(), now)
     query = query.where(_m.key.in_(keys), _m.many == 0, now.begun())
     return set(tx.execute(query).scalars())
 
 
-def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
+def keys_in_use(tx: Tx, app_ids: Sequence[int]) -> list[str]:
     """The keys of active memories, those with the most memories first."""
     query = (
         select(_m.key)
@@ -226,19 +215,17 @@ def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
     return list(tx.execute(query).scalars())
 
 
-def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int]:
+def expired_ids(tx: Tx, app_ids: Sequence[int], today: date) -> list[int]:
     """The ids of active memories whose last day is past and that the sweep has not marked yet."""
     # The constant is part of the text, since the partial index is not used for a bound value.
     sql = (
         "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND expires_at < ?"
     )
-    return [
-        row[0] for row in database.rows(tx, sql, database.json_list(app_ids), today.isoformat())
-    ]
+    return [row[0] for row in tx.rows(sql, database.json_list(app_ids), today.isoformat())]
 
 
-def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list[ScopeIds]:
+def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[ScopeIds]:
     """The scopes, of a user or of all, with an active memory whose last day is past or whose first
     day has come."""
     here, shared = apps.alias("here"), apps.alias("shared")
@@ -253,26 +240,29 @@ def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list
     )
     if user is not None:
         query = query.where(here.c.user == user)
-    return [ScopeIds(own, common if common != own else None) for own, common in tx.execute(query)]
+    return [
+        ScopeIds(own, common if common and common != own else 0)
+        for own, common in tx.execute(query)
+    ]
 
 
-def ids_in_app(tx: Connection, app_id: int) -> list[int]:
+def ids_in_app(tx: Tx, app_id: int) -> list[int]:
     """All memories of a scope row, active or not."""
     return sorted(tx.execute(select(_m.id).where(_m.app_id == app_id)).scalars())
 
 
-def searched_ids(tx: Connection, app_id: int) -> set[int]:
+def searched_ids(tx: Tx, app_id: int) -> set[int]:
     """The memories of a scope row that search may find."""
     return set(tx.execute(select(_m.id).where(_m.app_id == app_id, searched)).scalars())
 
 
-def totals(tx: Connection) -> tuple[int, int]:
+def totals(tx: Tx) -> tuple[int, int]:
     """How many memories of all users are active, and how many are searchable."""
     active = tx.execute(select(func.count()).where(_m.active == 1)).scalar_one()
     return int(active), int(tx.execute(select(func.count()).where(searched)).scalar_one())
 
 
-def count_active(tx: Connection, app_ids: Sequence[int]) -> int:
+def count_active(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many active memories these scope rows have."""
     query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1)
     return int(tx.execute(query).scalar_one())
@@ -322,14 +312,14 @@ QUARTER = 900
 """Seconds. Every time zone differs from UTC by a multiple of this."""
 
 
-def memories_by_day(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
+def memories_by_day(tx: Tx, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
     """How many memories were stored on each day, in the user's time zone."""
     quarter = _quarter(_m.created_at)
     query = select(quarter, func.count()).where(_m.app_id.in_(app_ids), visible)
     return _by_day(tx, query.group_by(quarter), zone)
 
 
-def messages_by_day(tx: Connection, app_id: int, zone: ZoneInfo) -> dict[date, int]:
+def messages_by_day(tx: Tx, app_id: int, zone: ZoneInfo) -> dict[date, int]:
     """How many messages the user sent on each day, in the user's time zone."""
     quarter = _quarter(messages.c.created_at)
     query = select(quarter, func.count()).join(sessions, sessions.c.id == messages.c.session_id)
@@ -338,38 +328,38 @@ def messages_by_day(tx: Connection, app_id: int, zone: ZoneInfo) -> dict[date, i
     return _by_day(tx, query.group_by(quarter), zone)
 
 
-def by_type(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
+def by_type(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
     """How many active memories each type has."""
     return _counted(tx, select(_m.memory_type, func.count()), _m.memory_type, app_ids)
 
 
-def by_key(tx: Connection, app_ids: Sequence[int], limit: int) -> dict[str, int]:
+def by_key(tx: Tx, app_ids: Sequence[int], limit: int) -> dict[str, int]:
     """The keys with the most active memories, and how many they have."""
     query = select(_m.key, func.count()).limit(limit)
     return _counted(tx, query, _m.key, app_ids)
 
 
-def by_state(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
+def by_state(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
     """How many memories are in use, and how many are inactive for each reason."""
     state = func.coalesce(_m.inactive_reason, "in use")
     query = select(state, func.count()).where(_m.app_id.in_(app_ids), visible).group_by(state)
     return {row[0]: row[1] for row in tx.execute(query)}
 
 
-def most_used(tx: Connection, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
+def most_used(tx: Tx, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
     """The active memories that were sent to a model most often, and how often."""
     query = with_scope.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
     query = query.order_by(_m.read_count.desc(), _m.id).limit(limit)
     return [(memory_of(row), row.read_count) for row in tx.execute(query)]
 
 
-def never_used(tx: Connection, app_ids: Sequence[int]) -> int:
+def never_used(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many active memories were never sent to a model."""
     query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count == 0)
     return int(tx.execute(query).scalar_one())
 
 
-def jobs_by_status(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
+def jobs_by_status(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
     """How many jobs are waiting, done, and failed for good."""
     query = select(jobs.c.status, func.count()).where(jobs.c.app_id.in_(app_ids))
     found = {"waiting": 0, "done": 0, "failed": 0}
@@ -384,16 +374,14 @@ def _quarter(at: Any) -> Any:
     return cast(func.strftime("%s", at), Integer) // literal_column(str(QUARTER), Integer)
 
 
-def _by_day(tx: Connection, query: Select[Any], zone: ZoneInfo) -> dict[date, int]:
+def _by_day(tx: Tx, query: Select[Any], zone: ZoneInfo) -> dict[date, int]:
     days: Counter[date] = Counter()
     for quarter, count in tx.execute(query):
         days[datetime.fromtimestamp(quarter * QUARTER, zone).date()] += count
     return dict(sorted(days.items()))
 
 
-def _counted(
-    tx: Connection, query: Select[Any], column: Any, app_ids: Sequence[int]
-) -> dict[str, int]:
+def _counted(tx: Tx, query: Select[Any], column: Any, app_ids: Sequence[int]) -> dict[str, int]:
     query = query.where(_m.app_id.in_(app_ids), _m.active == 1).group_by(column)
     return {row[0]: row[1] for row in tx.execute(query.order_by(func.count().desc(), column))}
 
@@ -412,9 +400,9 @@ _ORIGINS = """
 """
 
 
-def of_memories(tx: Connection, app_id: int, memory_ids: Sequence[int]) -> dict[int, MemoryOrigin]:
+def of_memories(tx: Tx, app_id: int, memory_ids: Sequence[int]) -> dict[int, MemoryOrigin]:
     """The origin of each of these memories, by its id, as it is seen in one app."""
-    rows = database.rows(tx, _ORIGINS, database.json_list(memory_ids), app_id)
+    rows = tx.rows(_ORIGINS, database.json_list(memory_ids), app_id)
     return {
         memory_id: MemoryOrigin(session_id, None if home else before)
         for memory_id, session_id, before, home in rows
@@ -451,9 +439,7 @@ class FactList:
     lines: tuple[Line, ...]
 
 
-def add(
-    tx: Connection, session_id: int, opening: str | None, lines: Sequence[Line], now: datetime
-) -> int:
+def add(tx: Tx, session_id: int, opening: str | None, lines: Sequence[Line], now: datetime) -> int:
     """The id of this list in a conversation, stored if it is new.
 
     A list without an opening is incomplete, so it is never taken for an earlier one.
@@ -467,11 +453,11 @@ def add(
     added = tx.execute(insert(fact_lists).values(**values).returning(_f.id))
     list_id = int(added.scalar_one())
     rows = [(list_id, n, i, text) for n, (i, text) in enumerate(lines)]
-    database.run_many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
+    tx.run_many("INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
     return list_id
 
 
-def get(tx: Connection, list_id: int) -> FactList:
+def get(tx: Tx, list_id: int) -> FactList:
     """A stored list, without the lines of facts that were forgotten."""
     opening = tx.execute(select(_f.opening).where(_f.id == list_id)).scalar_one()
     query = select(_l.memory_id, _l.text).where(_l.list_id == list_id).order_by(_l.position)
@@ -479,33 +465,33 @@ def get(tx: Connection, list_id: int) -> FactList:
 
 
 def model_texts_with(
-    tx: Connection, memory_id: int, shown_in: Collection[int] = ()
+    tx: Tx, memory_id: int, shown_in: Collection[int] = ()
 ) -> list[tuple[int, str, int]]:
     """The replies, titles and summaries of the conversations whose lists contained this memory, and
     of those it was ``shown_in``: (session id, text, 1 for a title or summary and 0 for a reply)."""
-    return database.rows(tx, _TEXTS, memory_id, database.json_list(shown_in))
+    return tx.rows(_TEXTS, memory_id, database.json_list(shown_in))
 
 
-def sent_to_models(tx: Connection, memory_ids: Collection[int]) -> set[int]:
+def sent_to_models(tx: Tx, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories were sent to a model, by the lists and receipts."""
-    return {row[0] for row in database.rows(tx, _SENT_ANYWHERE, database.json_list(memory_ids))}
+    return {row[0] for row in tx.rows(_SENT_ANYWHERE, database.json_list(memory_ids))}
 
 
-def remove_lines(tx: Connection, memory_ids: Collection[int]) -> None:
+def remove_lines(tx: Tx, memory_ids: Collection[int]) -> None:
     """Remove memories' lines from all lists, and the openings and hashes of those lists."""
     held = select(_l.list_id).where(_l.memory_id.in_(memory_ids))
     tx.execute(update(fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))
     tx.execute(delete(fact_list_lines).where(_l.memory_id.in_(memory_ids)))
 
 
-def add_uses(tx: Connection, *, matched: Collection[int], read: Collection[int]) -> None:
+def add_uses(tx: Tx, *, matched: Collection[int], read: Collection[int]) -> None:
     """Add one to the counts of these memories; ids that no longer exist are ignored."""
     for ids, column in ((matched, _m.match_count), (read, _m.read_count)):
         if ids:
             tx.execute(update(memories).where(_m.id.in_(ids)).values({column: column + 1}))
 
 
-def uses_of(tx: Connection, memory_id: int) -> tuple[int, int]:
+def uses_of(tx: Tx, memory_id: int) -> tuple[int, int]:
     """How often a memory was found for a message, and how often it was sent to a model."""
     row = tx.execute(select(_m.match_count, _m.read_count).where(_m.id == memory_id)).one()
     return row.match_count, row.read_count

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from memchat.config import Settings
-from memchat.db.apps import Context, ScopeIds
+from memchat.db import Tx
 from memchat.errors import InputError, NotFound, SecretError
 from memchat.facts import changes, cues, history, inbox, keys, memories
 from memchat.facts import changes as facts_changes
@@ -35,7 +35,7 @@ from memchat.types import (
 class ManualChanges:
     """Add, edit and restore memories in the caller's transaction."""
 
-    ctx: Context
+    tx: Tx
     settings: Settings
     embeds: bool
     """Whether there is an embedding service; without one no embedding is queued."""
@@ -65,21 +65,21 @@ class ManualChanges:
                 f"it would end on {expires_at.isoformat()}, before it starts on "
                 f"{starts_at.isoformat()}; give a later last day"
             )
-        fact = given_fact(self.ctx, kind, name, words, expires_at, starts_at)
+        fact = given_fact(self.tx, kind, name, words, expires_at, starts_at)
         fact = replace(fact, sensitive=secret)
-        ctx = self._writing_to(self._home(all_apps))
-        memory = ingest(ctx, MANUAL, [fact], self.settings.merge_threshold).changes[0].memory
+        tx = self._writing_to(self._home(all_apps))
+        memory = ingest(tx, MANUAL, [fact], self.settings.merge_threshold).changes[0].memory
         assert memory is not None
         if secret and not memory.sensitive:
-            changes.set_columns(self.ctx.tx, memory.id, sensitive=1)  # it was known before
+            changes.set_columns(self.tx, memory.id, sensitive=1)  # it was known before
             memory = self._reload(memory.id)
         self._queue(memory.id)
         return memory
 
     def add_tags(self, memory: Memory, given: Iterable[str]) -> Memory:
         """Give a memory these tags beside its own."""
-        cause = Cause(self.ctx.now, MANUAL.actor, MANUAL.cause)
-        memories.add_tags(self.ctx.tx, memory.id, checked_tags(given), cause)
+        cause = Cause(self.tx.now, MANUAL.actor, MANUAL.cause)
+        memories.add_tags(self.tx, memory.id, checked_tags(given), cause)
         return self._reload(memory.id)
 
     def edit(self, memory: Memory, changes: MemoryChanges) -> Memory:
@@ -87,13 +87,13 @@ class ManualChanges:
         the same."""
         given = changes.pop("tags", None)
         if given is not None:
-            memories.put_tags(self.ctx.tx, memory.id, checked_tags(given), self._edited)
+            memories.put_tags(self.tx, memory.id, checked_tags(given), self._edited)
             if not changes.keys() - {"keep_secret"}:
                 return self._reload(memory.id)
         return self._reword(memory, changes)
 
     def _reword(self, memory: Memory, changes: MemoryChanges) -> Memory:
-        here = memories.app_id_of(self.ctx.tx, memory.id)
+        here = memories.app_id_of(self.tx, memory.id)
         all_apps, sensitive = changes.get("all_apps"), changes.get("sensitive")
         key, value = changes.get("key"), changes.get("value")
         app_id = here if all_apps is None else self._home(all_apps)
@@ -107,11 +107,11 @@ class ManualChanges:
         until = changes.get("expires_at", memory.expires_at)
         if "expires_at" in changes:
             self._check_day(until)
-        twin = memories.by_sha1(self.ctx.tx, [app_id], memories.sha1_of(kind, name, words))
+        twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
         # New words count as said now, so that an older session read later does not override them.
-        said_at = memory.said_at if same else self.ctx.now
+        said_at = memory.said_at if same else self.tx.now
         given = memory.cues if words == memory.value else ()
         new = NewMemory(
             memory_type=kind,
@@ -119,7 +119,7 @@ class ManualChanges:
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
             search_text=self._search_text(
-                name, words, said_at, cues.distinctive(self.ctx.tx, here, given)
+                name, words, said_at, cues.distinctive(self.tx, here, given)
             ),
             said_at=said_at,
             created_by=memory.created_by,
@@ -130,7 +130,7 @@ class ManualChanges:
         )
         allow_again(self._writing_to(app_id), new)
         cause = self._edited
-        facts_changes.rewrite(self.ctx.tx, memory, app_id, new, cause)
+        facts_changes.rewrite(self.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
         self._queue(memory.id)
@@ -140,21 +140,21 @@ class ManualChanges:
 
     @property
     def _edited(self) -> Cause:
-        return Cause(self.ctx.now, "user", "edited by hand")
+        return Cause(self.tx.now, "user", "edited by hand")
 
     def restore(self, memory: Memory) -> Memory:
         """Restore a superseded, merged, ended or expired memory; the value that replaced it is
         retired."""
-        cause = Cause(self.ctx.now, "user", "restored by hand")
-        apply_due_dates(self.ctx)
+        cause = Cause(self.tx.now, "user", "restored by hand")
+        apply_due_dates(self.tx)
         memory = self._reload(memory.id)
-        app_id = memories.app_id_of(self.ctx.tx, memory.id)
+        app_id = memories.app_id_of(self.tx, memory.id)
         over = memory.inactive_reason == "expired"
         if memory.active:
             raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
         if over:
-            changes.set_expiry(self.ctx.tx, memory, None, cause)
-        changes.reactivate(self.ctx.tx, memory, cause, said_at=self.ctx.now)
+            changes.set_expiry(self.tx, memory, None, cause)
+        changes.reactivate(self.tx, memory, cause, said_at=self.tx.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
@@ -165,55 +165,53 @@ class ManualChanges:
 
         That is also a no to a program that asked to forget it.
         """
-        purge.unhide(self.ctx, memory)
-        inbox.reject_requests_to_forget(self.ctx.tx, memory.id)
+        purge.unhide(self.tx, memory)
+        inbox.reject_requests_to_forget(self.tx, memory.id)
         back = self._reload(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
-            app_id = memories.app_id_of(self.ctx.tx, back.id)
-            cause = Cause(self.ctx.now, "user", "deletion undone")
+            app_id = memories.app_id_of(self.tx, back.id)
+            cause = Cause(self.tx.now, "user", "deletion undone")
             self._retire_rivals(back.id, app_id, back.key, cause)
         return back
 
     def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
         """Retire the other values that hold now; those that start later stay."""
-        there = memories.with_key(self.ctx.tx, [app_id], key)
-        begun = [m for m in there if m.starts_at is None or m.starts_at <= self.ctx.today]
+        there = memories.with_key(self.tx, [app_id], key)
+        begun = [m for m in there if m.starts_at is None or m.starts_at <= self.tx.today]
         if memory_id not in {m.id for m in begun}:
             return
         for rival in begun:
             if rival.id != memory_id:
-                changes.deactivate(self.ctx.tx, rival, "superseded", cause, replaced_by=memory_id)
+                changes.deactivate(self.tx, rival, "superseded", cause, replaced_by=memory_id)
 
     def _reindex_turns(self, memory_id: int) -> None:
         """Index the turns that taught a memory with what it says now."""
-        proofs = history.evidence_of_memory(self.ctx.tx, memory_id)
+        proofs = history.evidence_of_memory(self.tx, memory_id)
         for session_id in sorted({proof.session_id for proof in proofs}):
-            turns.write(self.ctx, session_id)
+            turns.write(self.tx, session_id)
 
     def _search_text(self, key: str, value: str, said_at: datetime, given: Sequence[str]) -> str:
-        return search_text(key, value, said_at, self.ctx.zone, cues=given)
+        return search_text(key, value, said_at, self.tx.zone, cues=given)
 
     def _check_day(self, day: date | None) -> None:
         if isinstance(day, datetime):
             raise InputError("the last day is a date without a time; give day.date()")
-        if day is not None and day < self.ctx.today:
+        if day is not None and day < self.tx.today:
             raise InputError(f"{day.isoformat()} is over already; give today or a later day")
 
     def _home(self, all_apps: bool) -> int:
         """The scope row of what is kept for this app, or for all."""
-        app_id = self.ctx.scope.shared if all_apps else self.ctx.scope.own
-        assert app_id is not None
-        return app_id
+        return self.tx.shared if all_apps else self.tx.own
 
-    def _writing_to(self, app_id: int) -> Context:
-        return replace(self.ctx, scope=ScopeIds(app_id, self.ctx.scope.shared))
+    def _writing_to(self, app_id: int) -> Tx:
+        return self.tx.within(app_id, self.tx.shared)
 
     def _queue(self, memory_id: int) -> None:
         if self.embeds:
-            queue_embedding(self.ctx, [memory_id])
+            queue_embedding(self.tx, [memory_id])
 
     def _reload(self, memory_id: int) -> Memory:
-        found = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
+        found = memories.get(self.tx, self.tx.ids, memory_id)
         if found is None:
             raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
         return found
@@ -234,7 +232,7 @@ def checked_fact(memory_type: str, key: str, value: str) -> tuple[MemoryType, st
 
 
 def given_fact(
-    ctx: Context,
+    tx: Tx,
     kind: MemoryType,
     key: str,
     value: str,
@@ -246,8 +244,8 @@ def given_fact(
         memory_type=kind,
         key=key,
         value=value,
-        said_at=ctx.now,
-        search_text=search_text(key, value, ctx.now, ctx.zone),
+        said_at=tx.now,
+        search_text=search_text(key, value, tx.now, tx.zone),
         created_by="manual",
         many=keys.cardinality(key) != "one",
         expires_at=expires_at,

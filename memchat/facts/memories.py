@@ -13,20 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    and_,
-    delete,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, update
 
-from memchat.db import database, records
+from memchat.db import Tx, database, records
 from memchat.db.schema import apps, memories, memory_tags
 from memchat.facts import history
 from memchat.facts.history import Cause, Values
@@ -74,47 +63,47 @@ _BY_IDS = f"""
 _IN_SCOPES = f"{_VISIBLE} AND m.app_id IN (SELECT value FROM json_each(?))"
 
 
-def get(tx: Connection, app_ids: Sequence[int], memory_id: int) -> Memory | None:
+def get(tx: Tx, app_ids: Sequence[int], memory_id: int) -> Memory | None:
     """One memory, active or not; None if it does not belong to these scope rows."""
     found = by_ids(tx, app_ids, [memory_id])
     return found.get(memory_id)
 
 
-def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
+def by_ids(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
     """Memories of these scope rows by id. Ids that are unknown or of other scopes are left out."""
     if not ids or not app_ids:
         return {}
-    rows = database.rows(tx, _BY_IDS, database.json_list(ids), database.json_list(app_ids))
+    rows = tx.rows(_BY_IDS, database.json_list(ids), database.json_list(app_ids))
     return {row[0]: memory_of_text(row) for row in rows}
 
 
-def homes_of(tx: Connection, ids: Iterable[int]) -> dict[int, int]:
+def homes_of(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
     """The scope rows of existing memories, by id."""
     sql = "SELECT id, app_id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    return dict(database.rows(tx, sql, database.json_list(ids)))
+    return dict(tx.rows(sql, database.json_list(ids)))
 
 
-def app_id_of(tx: Connection, memory_id: int) -> int:
+def app_id_of(tx: Tx, memory_id: int) -> int:
     """The scope row of an existing memory."""
-    return int(database.rows(tx, "SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])
+    return int(tx.rows("SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])
 
 
-def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
+def by_sha1(tx: Tx, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The memory with this sha1, active or not: rather an active one, then rather the app's own."""
-    found = database.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
+    found = tx.rows(f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
     rows = map(memory_of_text, found)
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
-def id_of(tx: Connection, app_id: int, sha1: str) -> tuple[int, bool] | None:
+def id_of(tx: Tx, app_id: int, sha1: str) -> tuple[int, bool] | None:
     """The id of the memory of a scope row with this sha1, also of one that waits for its purge, and
     whether it does; None if there is none."""
     sql = "SELECT id, inactive_reason FROM memories WHERE app_id = ? AND sha1 = ?"
-    found = database.rows(tx, sql, app_id, sha1)
+    found = tx.rows(sql, app_id, sha1)
     return (int(found[0][0]), found[0][1] == FORGOTTEN) if found else None
 
 
-def made_at(tx: Connection, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
+def made_at(tx: Tx, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
     """The id of the memory of these scope rows with this sha1 that was made at this time."""
     query = select(_m.id).where(
         _m.sha1 == sha1, _m.app_id.in_(app_ids), _m.created_at == created_at, visible
@@ -122,28 +111,28 @@ def made_at(tx: Connection, app_ids: Sequence[int], sha1: str, created_at: datet
     return tx.execute(query).scalar()
 
 
-def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
+def with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, the one said last first."""
     sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return [memory_of_text(row) for row in database.rows(tx, sql, database.json_list(app_ids), key)]
+    return [memory_of_text(row) for row in tx.rows(sql, database.json_list(app_ids), key)]
 
 
-def values_with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
+def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
     """The ids and values of the active memories with this key, the one said last first."""
     sql = (
         "SELECT id, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND key = ? ORDER BY said_at DESC, id DESC"
     )
-    return database.rows(tx, sql, database.json_list(app_ids), key)
+    return tx.rows(sql, database.json_list(app_ids), key)
 
 
-def holds_many(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None:
+def holds_many(tx: Tx, app_ids: Sequence[int], key: str) -> bool | None:
     """Whether this key holds several values, by its newest memory; None for a key without any."""
     sql = (
         "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
     )
-    found = database.rows(tx, sql, database.json_list(app_ids), key)
+    found = tx.rows(sql, database.json_list(app_ids), key)
     return bool(found[0][0]) if found else None
 
 
@@ -247,18 +236,16 @@ def holds_on(memory: Memory, day: date) -> bool:
     return begun and (memory.expires_at is None or memory.expires_at >= day)
 
 
-def with_due_date(tx: Connection, app_ids: Sequence[int], today: date) -> list[Memory]:
+def with_due_date(tx: Tx, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The active memories whose last day is past or whose first day has come, the earliest first
     day first."""
-    found = database.rows(tx, _DUE, database.json_list(app_ids), today.isoformat())
+    found = tx.rows(_DUE, database.json_list(app_ids), today.isoformat())
     return [memory_of_text(row) for row in found]
 
 
-def of_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
+def of_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """All memories with this key, active or not, hidden ones too."""
-    return [
-        memory_of_text(row) for row in database.rows(tx, _OF_KEY, database.json_list(app_ids), key)
-    ]
+    return [memory_of_text(row) for row in tx.rows(_OF_KEY, database.json_list(app_ids), key)]
 
 
 _t = memory_tags.c
@@ -270,13 +257,13 @@ _WITH_ALL = """
 """
 
 
-def tags_of(tx: Connection, memory_id: int) -> tuple[str, ...]:
+def tags_of(tx: Tx, memory_id: int) -> tuple[str, ...]:
     """The tags of a memory, sorted."""
     query = select(_t.tag).where(_t.memory_id == memory_id).order_by(_t.tag)
     return tuple(tx.execute(query).scalars())
 
 
-def put_tags(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
+def put_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory these tags and no others, with an event; nothing happens where it has them
     already. Raises InputError for more than it may have."""
     before, after = tags_of(tx, memory_id), clean_tags(tags)
@@ -290,25 +277,25 @@ def put_tags(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) 
     history.record(tx, memory_id, app_id, "tag", cause, values)
 
 
-def add_tags(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
+def add_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory these tags beside its own, as ``put_tags``."""
     put_tags(tx, memory_id, (*tags_of(tx, memory_id), *tags), cause)
 
 
-def inherit_tags(tx: Connection, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
+def inherit_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory the tags of one that it replaces beside its own, as far as it may have them."""
     own = tags_of(tx, memory_id)
     more = [tag for tag in tags if tag not in own]
     put_tags(tx, memory_id, (*own, *more)[:TAGS_MOST], cause)
 
 
-def write_tags(tx: Connection, memory_id: int, tags: Iterable[str]) -> None:
+def write_tags(tx: Tx, memory_id: int, tags: Iterable[str]) -> None:
     """Write the tags of a memory that has none, without an event."""
     rows = [(memory_id, tag) for tag in tags]
-    database.run_many(tx, "INSERT INTO memory_tags VALUES (?, ?)", rows)
+    tx.run_many("INSERT INTO memory_tags VALUES (?, ?)", rows)
 
 
-def tag_counts(tx: Connection, app_ids: Sequence[int], now: ValuesInForce) -> dict[str, int]:
+def tag_counts(tx: Tx, app_ids: Sequence[int], now: ValuesInForce) -> dict[str, int]:
     """How many memories in use in these scope rows have each tag, the most used first."""
     number = func.count()
     query = select(_t.tag, number).join_from(memory_tags, memories, _m.id == _t.memory_id)
@@ -322,7 +309,7 @@ def has_all_tags(tags: Sequence[str]) -> list[ColumnElement[bool]]:
     return [_m.id.in_(select(_t.memory_id).where(_t.tag == tag)) for tag in tags]
 
 
-def ids_with_all_tags(tx: Connection, app_ids: Sequence[int], tags: Sequence[str]) -> list[int]:
+def ids_with_all_tags(tx: Tx, app_ids: Sequence[int], tags: Sequence[str]) -> list[int]:
     """The ids of the memories of these scope rows that have each of these tags, active or not."""
     given = database.json_list(tags), database.json_list(app_ids)
-    return [row[0] for row in database.rows(tx, _WITH_ALL, *given, len(tags))]
+    return [row[0] for row in tx.rows(_WITH_ALL, *given, len(tags))]

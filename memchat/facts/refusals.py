@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, or_, select
+from sqlalchemy import delete, insert, or_, select
 
-from memchat.db import records
+from memchat.db import Tx, records
 from memchat.db.records import columns, from_row
 from memchat.db.schema import refusals
 from memchat.types import MemoryType, Refusal
@@ -47,7 +47,7 @@ class NewRefusal:
         return (self.key, value, "ends" if self.relation == "ends" else "")
 
 
-def remove_read_again(tx: Connection, session_id: int, read_to: int) -> None:
+def remove_read_again(tx: Tx, session_id: int, read_to: int) -> None:
     """Delete the refusals of a conversation's messages after ``read_to``, which are read again."""
     again = _r.message_id > read_to
     if read_to == 0:
@@ -55,9 +55,7 @@ def remove_read_again(tx: Connection, session_id: int, read_to: int) -> None:
     tx.execute(delete(refusals).where(_r.session_id == session_id, again))
 
 
-def add(
-    tx: Connection, app_id: int, session_id: int, refused: Iterable[NewRefusal], now: datetime
-) -> None:
+def add(tx: Tx, app_id: int, session_id: int, refused: Iterable[NewRefusal], now: datetime) -> None:
     """Store more refusals of a conversation, each proposal once."""
     known = {from_row(NewRefusal, row).proposal for row in tx.execute(_of(session_id))}
     for one in refused:
@@ -67,7 +65,7 @@ def add(
             tx.execute(insert(refusals).values(app_id=app_id, **values))
 
 
-def listed(tx: Connection, app_id: int, session_id: int | None = None) -> list[Refusal]:
+def listed(tx: Tx, app_id: int, session_id: int | None = None) -> list[Refusal]:
     """The refusals of a scope row, or of one of its conversations, the oldest first."""
     query = select(refusals).where(_r.app_id == app_id).order_by(_r.id)
     if session_id is not None:
@@ -75,43 +73,43 @@ def listed(tx: Connection, app_id: int, session_id: int | None = None) -> list[R
     return [from_row(Refusal, row) for row in tx.execute(query)]
 
 
-def get(tx: Connection, app_ids: Sequence[int], refusal_id: int) -> Refusal | None:
+def get(tx: Tx, app_ids: Sequence[int], refusal_id: int) -> Refusal | None:
     """One refusal of these scope rows, or None."""
     row = tx.execute(select(refusals).where(_r.id == refusal_id, _r.app_id.in_(app_ids))).first()
     return None if row is None else from_row(Refusal, row)
 
 
-def texts(tx: Connection, app_id: int) -> dict[int, str]:
+def texts(tx: Tx, app_id: int) -> dict[int, str]:
     """The texts of a scope row's refusals by id; for the shared row those of every app of its
     user."""
     rows = records.read(tx, "refusals", "t.id, t.key, t.value, t.reason", app_id)
     return {row[0]: "\n".join(filter(None, row[2:])) for row in rows if row[1] is not None}
 
 
-def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
+def facts(tx: Tx, app_id: int) -> dict[int, tuple[str, str]]:
     """Key and value of a scope row's refusals by id; for the shared row those of every app of its
     user."""
     return records.facts(tx, "refusals", app_id)
 
 
-def texts_of(tx: Connection, session_id: int) -> dict[int, str]:
+def texts_of(tx: Tx, session_id: int) -> dict[int, str]:
     """The texts of a conversation's refusals, by id."""
     rows = tx.execute(_of(session_id))
     return {row.id: "\n".join(filter(None, (row.value, row.reason))) for row in rows if row.key}
 
 
-def remove(tx: Connection, ids: Sequence[int]) -> None:
+def remove(tx: Tx, ids: Sequence[int]) -> None:
     """Delete refusals."""
     if ids:
         tx.execute(delete(refusals).where(_r.id.in_(ids)))
 
 
-def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
+def remove_of_messages(tx: Tx, message_ids: Sequence[int]) -> None:
     """Delete the refusals of proposals from these messages."""
     tx.execute(delete(refusals).where(_r.message_id.in_(message_ids)))
 
 
-def remove_without_message(tx: Connection, session_id: int) -> None:
+def remove_without_message(tx: Tx, session_id: int) -> None:
     """Delete the refusals of a conversation that have words but no message."""
     tx.execute(
         delete(refusals).where(

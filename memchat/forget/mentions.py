@@ -17,10 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Connection
-
-from memchat.db import database, jobs, messages, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, database, jobs, messages, sessions
 from memchat.errors import InputError
 from memchat.facts import history, inbox, memories, refusals
 from memchat.facts.history import Cause
@@ -105,9 +102,7 @@ class IdentifyingWords:
         return {span for said, span in runs if stems.get(said, said) == stems.get(word, word)}
 
 
-def identifying_words(
-    tx: Connection, app_ids: Sequence[int], values: Iterable[str]
-) -> IdentifyingWords:
+def identifying_words(tx: Tx, app_ids: Sequence[int], values: Iterable[str]) -> IdentifyingWords:
     """The words that identify any of these values among the messages and memories of these
     scopes."""
     said = keywords.count_messages(tx, app_ids)
@@ -161,14 +156,13 @@ def _common_prefix(word: str, stems: Mapping[str, str]) -> str:
 
 
 def blank_note_words(
-    ctx: Context, app_ids: Sequence[int], note_id: int, identifying: IdentifyingWords
+    tx: Tx, app_ids: Sequence[int], note_id: int, identifying: IdentifyingWords
 ) -> set[int]:
     """Blank the words in the title and the text of a note of these scope rows, in the caller's
     transaction. Its chunks keep their places, and those that held a word are made anew.
 
     Gives the scope rows whose saved vector index must be dropped.
     """
-    tx = ctx.tx
     note, app_id = rows.get(tx, app_ids, note_id), rows.app_id_of(tx, note_id)
     if note is None or app_id is None:
         return set()
@@ -179,10 +173,10 @@ def blank_note_words(
     parts = [_without(part, identifying) for part in chunks.parts(tx, note_id)]
     new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
     # A filler may have more tokens than the words in its place: the job looks at the sizes anew.
-    rows.put(tx, app_id, new, ctx.now, sized_for=None)
-    chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts, ctx.now)
+    rows.put(tx, app_id, new, tx.now, sized_for=None)
+    chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts, tx.now)
     rows.remove_from_chats(tx, note_id)
-    jobs.enqueue(tx, "note", app_id, note_id, ctx.now)
+    jobs.enqueue(tx, "note", app_id, note_id, tx.now)
     return {app_id}
 
 
@@ -204,7 +198,7 @@ _AROUND = 60
 """Characters on each side of a word that are shown with it."""
 
 
-def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
+def find(tx: Tx, chosen: Sequence[Memory]) -> Elsewhere:
     """What still mentions these memories when they are forgotten. The result has the id of the
     first."""
     gone = purge.with_merged(tx, chosen)
@@ -227,7 +221,7 @@ def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
 class _Search:
     """Searches some scopes, leaving out what forgetting removes anyway."""
 
-    tx: Connection
+    tx: Tx
     app_ids: Sequence[int]
     identifying: IdentifyingWords
     occurrences: redaction.Occurrences
@@ -347,9 +341,7 @@ def instructions(keep_transcript: bool, chosen: Elsewhere | None) -> str | None:
     return purge.KEEP_TRANSCRIPT if keep_transcript else None
 
 
-def queue(
-    tx: Connection, found: Elsewhere, app_id: int, now: datetime, *, blank_at: datetime
-) -> None:
+def queue(tx: Tx, found: Elsewhere, app_id: int, now: datetime, *, blank_at: datetime) -> None:
     """Have these mentions blanked by the job that purges the memory, so that undoing the deletion
     undoes both."""
     wanted = MentionsToBlank.of(found)
@@ -360,23 +352,22 @@ def queue(
     jobs.enqueue(tx, "forget", app_id, found.memory_id, now, run_at=blank_at, how=how)
 
 
-def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
+def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> set[int]:
     """Blank the chosen mentions that this scope row can see, in the caller's transaction.
 
     Gives the scope rows whose saved vector index must be dropped.
     """
-    tx = ctx.tx
     app_ids = keywords.related_app_ids(tx, app_id)
     facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
     # One that was deleted by itself has a purge of its own.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
-    stale = purge.forget(ctx, chosen_facts)
+    stale = purge.forget(tx, chosen_facts)
     _drop_proposals(tx, app_ids, chosen)
     for related_id in app_ids:
         # Nobody was asked about the words of deleted notes, and undoing would bring them back.
         rows.purge_all(tx, related_id)
     for note_id in sorted(chosen.of_kind("note")):
-        stale |= blank_note_words(ctx, app_ids, note_id, IdentifyingWords(chosen.words))
+        stale |= blank_note_words(tx, app_ids, note_id, IdentifyingWords(chosen.words))
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
     described = chosen.of_kind("title") | chosen.of_kind("summary")
     rewritten: list[int] = []
@@ -386,14 +377,14 @@ def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
             continue
         rewritten += _blank_turns(tx, session_id, turns.keys(), IdentifyingWords(chosen.words))
         _blank_description(tx, session_id, chosen)
-        search_turns.write(ctx, session_id)
+        search_turns.write(tx, session_id)
         stale.add(found[1])
     purge.request_scrub(tx)
     touched = history.proved_memories(tx, rewritten)
-    return stale | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+    return stale | redaction.reindex(tx, touched, Cause(tx.now, "user"))
 
 
-def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBlank) -> None:
+def _drop_proposals(tx: Tx, app_ids: Sequence[int], chosen: MentionsToBlank) -> None:
     waiting = {row[0] for row in keywords.inbox_texts(tx, app_ids)}
     refused = {row[0] for row in keywords.refusal_texts(tx, app_ids)}
     inbox.remove(tx, sorted(waiting & chosen.of_kind("inbox")))
@@ -401,7 +392,7 @@ def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBl
 
 
 def _blank_turns(
-    tx: Connection, session_id: int, ids: Collection[int], identifying: IdentifyingWords
+    tx: Tx, session_id: int, ids: Collection[int], identifying: IdentifyingWords
 ) -> list[int]:
     turns = messages.of_session(tx, session_id)
     held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
@@ -411,7 +402,7 @@ def _blank_turns(
     return redaction.rewrite_turns(tx, session_id, turns, texts)
 
 
-def _blank_description(tx: Connection, session_id: int, chosen: MentionsToBlank) -> None:
+def _blank_description(tx: Tx, session_id: int, chosen: MentionsToBlank) -> None:
     title, summary = sessions.description(tx, session_id)
     said = {0: title, 1: summary}
     wanted = {0: chosen.of_kind("title"), 1: chosen.of_kind("summary")}

@@ -18,10 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
-from memchat.db import apps, jobs, messages, records, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, apps, jobs, messages, records, sessions
 from memchat.db.database import Database
 from memchat.facts import changes, cues, history, inbox, lists, memories, refusals
 from memchat.facts.history import Cause
@@ -39,14 +36,14 @@ KEEP_TRANSCRIPT = "keep-transcript"
 """The kind of a purge that leaves the users' messages as they are."""
 
 
-def hide(ctx: Context, memory: Memory, *, hold: float | None, how: str | None = None) -> set[int]:
+def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) -> set[int]:
     """Take a memory, and those merged into it, out of sight, and queue the purge in ``hold``
     seconds; with None no purge is queued before ``queue_purge``.
 
     Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
     dropped.
     """
-    tx, now = ctx.tx, ctx.now
+    tx, now = tx, tx.now
     gone = with_merged(tx, [memory])
     # One that was deleted by itself has a purge of its own.
     there = [one for one in gone.values() if one.inactive_reason != FORGOTTEN]
@@ -55,39 +52,38 @@ def hide(ctx: Context, memory: Memory, *, hold: float | None, how: str | None = 
         changes.hide(tx, traces.memory, traces.app_id, Cause(now, "user"))
         _drop_proposals(tx, traces.app_id, traces.facts)
     if hold is not None:
-        queue_purge(ctx, memory, hold, how)
+        queue_purge(tx, memory, hold, how)
     return history.app_ids_of(tx, list(gone))
 
 
-def queue_purge(ctx: Context, memory: Memory, hold: float, how: str | None = None) -> None:
+def queue_purge(tx: Tx, memory: Memory, hold: float, how: str | None = None) -> None:
     """Queue the purge of a hidden memory in ``hold`` seconds."""
-    app_id, purge_at = memories.app_id_of(ctx.tx, memory.id), ctx.now + timedelta(seconds=hold)
-    jobs.enqueue(ctx.tx, "forget", app_id, memory.id, ctx.now, run_at=purge_at, how=how)
+    app_id, purge_at = memories.app_id_of(tx, memory.id), tx.now + timedelta(seconds=hold)
+    jobs.enqueue(tx, "forget", app_id, memory.id, tx.now, run_at=purge_at, how=how)
 
 
-def unhide(ctx: Context, memory: Memory) -> None:
+def unhide(tx: Tx, memory: Memory) -> None:
     """Undo ``hide`` while the purge is not done yet."""
-    tx = ctx.tx
     jobs.cancel(tx, "forget", [memory.id])
     for one in with_merged(tx, [memory]).values():
         if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
             tombstones.remove_of_memory(tx, one.id)
             app_id = memories.app_id_of(tx, one.id)
-            changes.unhide(tx, one.id, app_id, Cause(ctx.now, "user", "deletion undone"))
+            changes.unhide(tx, one.id, app_id, Cause(tx.now, "user", "deletion undone"))
 
 
-def purge_hidden_duplicate(ctx: Context, app_id: int, sha1: str) -> None:
+def purge_hidden_duplicate(tx: Tx, app_id: int, sha1: str) -> None:
     """Purge a hidden row at once where the same fact is about to be stored by hand.
 
     Its vector left the saved index when it was hidden.
     """
-    for memory in changes.listed(ctx.tx, [app_id], sha1=sha1):
-        kept = jobs.instructions(ctx.tx, "forget", memory.id) == KEEP_TRANSCRIPT
-        forget(ctx, [memory], keep_transcript=kept)
+    for memory in changes.listed(tx, [app_id], sha1=sha1):
+        kept = jobs.instructions(tx, "forget", memory.id) == KEEP_TRANSCRIPT
+        forget(tx, [memory], keep_transcript=kept)
 
 
 def forget(
-    ctx: Context,
+    tx: Tx,
     chosen: Iterable[Memory],
     *,
     keep_transcript: bool = False,
@@ -101,7 +97,7 @@ def forget(
     ``tombstone`` only these memories are purged, the same may be learned again, and titles
     of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
     """
-    tx, now = ctx.tx, ctx.now
+    tx, now = tx, tx.now
     gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
         return set()
@@ -126,7 +122,7 @@ def forget(
     rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
-        turns.write(ctx, session_id)
+        turns.write(tx, session_id)
         stale.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(history.proved_memories(tx, rewritten) if rewritten else ())
     history.blank_events(tx, ids)
@@ -135,10 +131,10 @@ def forget(
         history.record(tx, traces.memory.id, traces.app_id, "forget", cause)
     request_scrub(tx)
     unquoted = rewritten if keep_transcript else ()
-    return stale | redaction.reindex(ctx, touched, cause, without=unquoted)
+    return stale | redaction.reindex(tx, touched, cause, without=unquoted)
 
 
-def turns_that_may_mention(tx: Connection, traces: redaction.Traces) -> set[int]:
+def turns_that_may_mention(tx: Tx, traces: redaction.Traces) -> set[int]:
     """The turns whose receipt lines may hold words of this memory, or a title that mentions it."""
     titled = sessions.titles(tx, [proof.session_id for proof in traces.proofs])
     turns = {proof.message_id for proof in traces.proofs}
@@ -147,12 +143,11 @@ def turns_that_may_mention(tx: Connection, traces: redaction.Traces) -> set[int]
     return turns
 
 
-def forget_message(ctx: Context, message: Message) -> set[int]:
+def forget_message(tx: Tx, message: Message) -> set[int]:
     """Remove one turn, and title and summary of its conversation where they mention it.
 
     Gives the scope rows whose saved vector index must be dropped.
     """
-    tx = ctx.tx
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
@@ -170,15 +165,14 @@ def forget_message(ctx: Context, message: Message) -> set[int]:
     )
     redaction.blank_description(tx, message.session_id, [message.content])
     request_scrub(tx)
-    return {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+    return {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
 
 
-def forget_session(ctx: Context, session_id: int) -> set[int]:
+def forget_session(tx: Tx, session_id: int) -> set[int]:
     """Remove a conversation. What it taught stays, but without its quotes as proof.
 
     Gives the scope rows whose saved vector index must be dropped.
     """
-    tx = ctx.tx
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
     app_id = sessions.app_id_of(tx, session_id)
@@ -187,13 +181,12 @@ def forget_session(ctx: Context, session_id: int) -> set[int]:
     sessions.remove(tx, session_id)
     history.detach_session(tx, session_id)
     request_scrub(tx)
-    return {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+    return {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
 
 
-def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
+def forget_app(tx: Tx, app_id: int) -> tuple[int, set[int]]:
     """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
     many memories it had, and the scope rows whose saved vector index must be dropped."""
-    tx = ctx.tx
     rows = lists.ids_in_app(tx, app_id)
     there = [*memories.by_ids(tx, [app_id], rows).values(), *changes.listed(tx, [app_id])]
     every = redaction.traces_of(tx, there)
@@ -212,7 +205,7 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
         touched |= strip_cues(tx, others[0], facts)
     history.remove_app(tx, app_id)
     request_scrub(tx)
-    return len(rows), {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
+    return len(rows), {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
 
 
 def scrub(database: Database, *, ask: bool = True) -> bool:
@@ -238,12 +231,12 @@ def scrub(database: Database, *, ask: bool = True) -> bool:
     return True
 
 
-def request_scrub(tx: Connection) -> None:
+def request_scrub(tx: Tx) -> None:
     """Note that the file still holds the bytes of deleted words."""
     records.put(tx, SCRUB_PENDING, secrets.token_hex(8))
 
 
-def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
+def with_merged(tx: Tx, chosen: Iterable[Memory]) -> dict[int, Memory]:
     """These memories and those merged into them, by id."""
     gone: dict[int, Memory] = {}
     todo = {memory.id: memory for memory in chosen}
@@ -258,7 +251,7 @@ def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
     return gone
 
 
-def _add_tombstones(tx: Connection, traces: redaction.Traces, when: datetime) -> None:
+def _add_tombstones(tx: Tx, traces: redaction.Traces, when: datetime) -> None:
     """Store the marks by which a fact, in all its wordings, is recognised when it comes again."""
     marks: set[Mark] = set()
     for key, value in traces.facts:
@@ -269,7 +262,7 @@ def _add_tombstones(tx: Connection, traces: redaction.Traces, when: datetime) ->
     tombstones.add(tx, traces.app_id, traces.memory.id, marks, when)
 
 
-def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, str]]) -> None:
+def _drop_proposals(tx: Tx, app_id: int, facts: Collection[tuple[str, str]]) -> None:
     """Remove inbox items and refusals that propose one of these facts or hold its words."""
     gone = {(key, text.normal_value(value)) for key, value in facts}
     lines = redaction.searched_wordings(facts)
@@ -285,7 +278,7 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
         store.remove(tx, sorted(same | echoes))
 
 
-def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
+def strip_cues(tx: Tx, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
     """Remove the cues of other memories that reveal any of these facts; the memories that had such
     cues."""
     words = {
@@ -320,7 +313,7 @@ def _shortest_match(word: str) -> int:
     return redaction.SHORTEST_UNSPACED if unspaced else redaction.SHORTEST_ECHO
 
 
-def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
+def _drop_turns(tx: Tx, turns: Sequence[Message]) -> set[int]:
     """Remove turns from search before they are deleted; the memories that their quotes prove."""
     ids = [turn.id for turn in turns]
     messages.unindex(tx, ids)
@@ -333,7 +326,7 @@ Fact = tuple[int, str, str]
 """Id, key and value."""
 
 
-def facts_in_turns(tx: Connection, turns: Sequence[Message]) -> set[Fact]:
+def facts_in_turns(tx: Tx, turns: Sequence[Message]) -> set[Fact]:
     """The facts whose quotes stand in turns that a model is about to read."""
     ids = {i for turn in turns for i in (turn.id, turn.copied_from) if i is not None}
     drawn = history.learned_from(tx, sorted(ids))
@@ -341,7 +334,7 @@ def facts_in_turns(tx: Connection, turns: Sequence[Message]) -> set[Fact]:
 
 
 def drop_forgotten(
-    tx: Connection, hits: Sequence[Hit], read: Collection[Fact], reply: str, zone: ZoneInfo
+    tx: Tx, hits: Sequence[Hit], read: Collection[Fact], reply: str, zone: ZoneInfo
 ) -> tuple[list[Hit], str]:
     """The lines given for a reply, and the reply, without what was forgotten since.
 
@@ -364,7 +357,7 @@ def drop_forgotten(
     return kept, redaction.blank(reply, redaction.spans_of(words, reply))
 
 
-def strip_read_cues(tx: Connection, app_id: int, read: Iterable[Fact]) -> set[int]:
+def strip_read_cues(tx: Tx, app_id: int, read: Iterable[Fact]) -> set[int]:
     """Remove the cues that reveal any of these facts that was forgotten since a model read them.
 
     To be called in the transaction that wrote the model's answer. Gives the memories whose search

@@ -10,10 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection
-
-from memchat.db import jobs, messages, records, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, jobs, messages, records, sessions
 from memchat.facts import changes, cues, history, inbox, lists, memories, refusals
 from memchat.facts.fact import search_text
 from memchat.facts.history import Cause
@@ -62,14 +59,14 @@ class Traces:
         said = {(state["key"], state["value"]) for state in states if "value" in state}
         return said | {(self.memory.key, self.memory.value)}
 
-    def shown(self, tx: Connection) -> list[int]:
+    def shown(self, tx: Tx) -> list[int]:
         """The memories whose lines may hold words of this one, itself first: a replaced value is
         shown with the values that replaced it."""
         related = [event.related_id for event in self.events if event.related_id is not None]
         return [self.memory.id, *related, *changes.successors(tx, self.memory)]
 
 
-def traces_of(tx: Connection, chosen: Iterable[Memory]) -> list[Traces]:
+def traces_of(tx: Tx, chosen: Iterable[Memory]) -> list[Traces]:
     """What is stored of each of these memories."""
     there = {memory.id: memory for memory in chosen}
     homes = memories.homes_of(tx, there)
@@ -81,7 +78,7 @@ def traces_of(tx: Connection, chosen: Iterable[Memory]) -> list[Traces]:
     ]
 
 
-def collect_occurrences(tx: Connection, traces: Traces, occurrences: Occurrences) -> None:
+def collect_occurrences(tx: Tx, traces: Traces, occurrences: Occurrences) -> None:
     """Add where the words of a memory stand to ``occurrences``."""
     memory, facts = traces.memory, traces.facts
     # However short a value is, a line "key: value" of memchat reveals it.
@@ -122,7 +119,7 @@ def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
     return any(all(word in low for word in words) for words in pieces)
 
 
-def drop_receipt_lines(tx: Connection, every: Iterable[Traces]) -> None:
+def drop_receipt_lines(tx: Tx, every: Iterable[Traces]) -> None:
     """Remove the lines of memories from all receipts and lists, and the prompts that had them."""
     traces = list(every)
     shown = sorted({i for each in traces for i in each.shown(tx)})
@@ -137,7 +134,7 @@ def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:
 
 
 def blank_sessions(
-    tx: Connection, occurrences: Occurrences, keep_transcript: bool, *, describe: bool
+    tx: Tx, occurrences: Occurrences, keep_transcript: bool, *, describe: bool
 ) -> list[int]:
     """Blank the words in every conversation; the ids of the turns that held any."""
     every: list[int] = []
@@ -173,7 +170,7 @@ def redacted_text(turn: Message, occurrences: Occurrences) -> str:
 
 
 def rewrite_turns(
-    tx: Connection,
+    tx: Tx,
     session_id: int,
     turns: Sequence[Message],
     texts: Mapping[int, str],
@@ -195,7 +192,7 @@ def rewrite_turns(
     return ids
 
 
-def blank_description(tx: Connection, session_id: int, values: Iterable[str]) -> None:
+def blank_description(tx: Tx, session_id: int, values: Iterable[str]) -> None:
     """Clear title and summary of a conversation where they mention any of these values."""
     title, summary = sessions.description(tx, session_id)
     set_description(
@@ -213,16 +210,14 @@ def mentions_any(described: str, values: Iterable[str]) -> bool:
     return bool(meaningful_words(described) & forgotten or spans_of(every, described))
 
 
-def set_description(
-    tx: Connection, session_id: int, title: str | None, summary: str | None
-) -> None:
+def set_description(tx: Tx, session_id: int, title: str | None, summary: str | None) -> None:
     """Set title and summary; where the title changes, the receipt lines with the old one go."""
     if sessions.description(tx, session_id)[0] != title:
         drop_turn_lines(tx, messages.ids_of(tx, session_id))
     sessions.set_description(tx, session_id, title, summary)
 
 
-def drop_turn_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
+def drop_turn_lines(tx: Tx, turn_ids: Sequence[int]) -> None:
     """Remove the lines about these turns from every receipt, and the prompts that had them."""
     receipts.remove_prompts_with_items(tx, "message", turn_ids)
     receipts.remove(tx, "message", turn_ids)
@@ -265,7 +260,7 @@ def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join(chars)
 
 
-def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
+def drop_query_vectors(tx: Tx, turns: Iterable[Message]) -> None:
     """Delete the vectors of these turns as search queries."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
     passages.remove_unused(tx, hashes)
@@ -277,32 +272,30 @@ def is_blanked(text: str) -> bool:
 
 
 def present_search_text(
-    ctx: Context, memory: Memory, app_id: int, *, without: Collection[int] = ()
+    tx: Tx, memory: Memory, app_id: int, *, without: Collection[int] = ()
 ) -> str:
     """The search text of a memory by the rows as they are, with its first quote that is not blanked
     and is not of the messages ``without``."""
     proofs = [
         proof
-        for proof in history.evidence_of_memory(ctx.tx, memory.id)
+        for proof in history.evidence_of_memory(tx, memory.id)
         if FILLER not in proof.quote and proof.message_id not in without
     ]
     quote = proofs[0].quote if proofs else ""
-    left = cues.distinctive(ctx.tx, app_id, memory.cues)
-    return search_text(memory.key, memory.value, memory.said_at, ctx.zone, quote, left)
+    left = cues.distinctive(tx, app_id, memory.cues)
+    return search_text(memory.key, memory.value, memory.said_at, tx.zone, quote, left)
 
 
-def reindex(
-    ctx: Context, ids: Iterable[int], cause: Cause, *, without: Collection[int] = ()
-) -> set[int]:
+def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int] = ()) -> set[int]:
     """Write the search text of memories again, from their present quotes except those of the
     messages ``without``; their scope rows."""
-    tx, scopes = ctx.tx, set()
+    tx, scopes = tx, set()
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)
         if memory is None:
             continue  # it is hidden, and its purge is queued
-        words = present_search_text(ctx, memory, app_id, without=without)
+        words = present_search_text(tx, memory, app_id, without=without)
         changes.reindex(tx, memory_id, app_id, words, cause)
         if records.get(tx, "service_id") is not None:
             jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)

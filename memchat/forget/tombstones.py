@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, delete, func, literal, select, true
+from sqlalchemy import delete, func, literal, select, true
 from sqlalchemy.dialects.sqlite import insert
 
-from memchat.db import database, records
+from memchat.db import Tx, database, records
 from memchat.db.schema import UtcTime, tombstones
 from memchat.language import numbers, text
 
@@ -29,7 +29,7 @@ Mark = tuple[str, str]
 _t = tombstones.c
 
 
-def add(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
+def add(tx: Tx, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
     """Store that these texts of a memory were forgotten in a scope, or update the time.
 
     ``memory_id`` is 0 for what never was a memory.
@@ -49,32 +49,31 @@ def add(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now:
     tx.execute(rows.on_conflict_do_update(same, set_={"created_at": rows.excluded.created_at}))
 
 
-def remove_of_memory(tx: Connection, memory_id: int) -> None:
+def remove_of_memory(tx: Tx, memory_id: int) -> None:
     """Delete a memory's tombstones. Those of other memories with the same words stay."""
     tx.execute(delete(tombstones).where(_t.memory_id == memory_id))
 
 
-def any_in(tx: Connection, app_id: int) -> bool:
+def any_in(tx: Tx, app_id: int) -> bool:
     """Whether anything was forgotten in a scope."""
-    return bool(database.rows(tx, "SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
+    return bool(tx.rows("SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
 
 
-def remove(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
+def remove(tx: Tx, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Delete the tombstones of these texts, of any memory, because a person wants them known
     again."""
     scopes, key = database.json_list(app_ids), records.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
-        database.rows(
-            tx,
+        tx.rows(
             "DELETE FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) AND kind = ?"
             " AND hash IN (SELECT value FROM json_each(?))",
             *(scopes, kind, database.json_list(hashes)),
         )
 
 
-def find(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
+def find(tx: Tx, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
     """Those of these texts that were forgotten in one of the scopes, and when last."""
     key = records.hash_key(tx)
     by_hash = {(kind, _hash(key, text)): (kind, text) for kind, text in marks}
@@ -124,7 +123,7 @@ def proof_marks(key: str, quote: str, message_id: int) -> set[Mark]:
 
 
 def match(
-    tx: Connection,
+    tx: Tx,
     app_ids: Iterable[int],
     key: str,
     value: str,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import NamedTuple
 
-from memchat.db import apps, jobs, messages, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.facts import changes, history, memories
 from memchat.facts.fact import ACCEPTED, ADDED_BY_HAND, KEPT_ANYWAY
 from memchat.facts.history import Cause
@@ -103,7 +102,7 @@ class ConversationUndo:
     The caller forgets the memories of ``gone``.
     """
 
-    ctx: Context
+    tx: Tx
     message_ids: Collection[int]
     only: int | None = None
     """The one memory that is undone, of all that the messages taught; None for each of them."""
@@ -132,19 +131,19 @@ class ConversationUndo:
 
     @property
     def _cause(self) -> Cause:
-        return Cause(self.ctx.now, "user", DELETED)
+        return Cause(self.tx.now, "user", DELETED)
 
     def _find_gone_and_kept(self) -> None:
         asked = self._asked_to_forget()
-        for memory_id in history.proved_memories(self.ctx.tx, list(self.message_ids)):
+        for memory_id in history.proved_memories(self.tx, list(self.message_ids)):
             if self.only not in (None, memory_id):
                 continue
-            memory = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
+            memory = memories.get(self.tx, self.tx.ids, memory_id)
             if memory is not None:
                 stays = bool(self._other_proofs(memory_id)) or self._is_user_owned(memory)
                 (self.kept if stays else self.gone)[memory_id] = memory
             elif memory_id in asked:
-                tombstones.remove_of_memory(self.ctx.tx, memory_id)
+                tombstones.remove_of_memory(self.tx, memory_id)
                 self.gone[memory_id] = asked[memory_id]
 
     def _asked_to_forget(self) -> dict[int, Memory]:
@@ -152,8 +151,8 @@ class ConversationUndo:
         else holds. Those that the user deleted are purged soon."""
         return {
             memory.id: memory
-            for memory in changes.listed(self.ctx.tx, self.ctx.scope.ids)
-            if not jobs.is_unfinished(self.ctx.tx, "forget", memory.id)
+            for memory in changes.listed(self.tx, self.tx.ids)
+            if not jobs.is_unfinished(self.tx, "forget", memory.id)
             and not self._other_proofs(memory.id)
             and not self._is_user_owned(memory)
         }
@@ -161,7 +160,7 @@ class ConversationUndo:
     def _take_back(self) -> set[int]:
         """Let the events of these messages count no more; the memories that this concerns. What
         replaced a memory that goes replaces what that one had replaced."""
-        tx, touched = self.ctx.tx, set[int]()
+        tx, touched = self.tx, set[int]()
         said = history.events_of_messages(tx, self.message_ids)
         past = {e.id: e for e in said if self.only in (None, e.memory_id, e.related_id)}
         replaced = [m.id for i in self.gone for m in changes.replaced_memories(tx, i)]
@@ -184,15 +183,15 @@ class ConversationUndo:
         return event.kind in _RETIRING and event.related_id in self.gone
 
     def _take_back_one(self, event: Event) -> None:
-        memory = memories.get(self.ctx.tx, self.ctx.scope.ids, event.memory_id)
+        memory = memories.get(self.tx, self.tx.ids, event.memory_id)
         if memory is None or event.kind == "add":
             return  # what added a memory that stays is its beginning
         if event.kind == "repeat":
             left = max(memory.seen_count - 1, 1)
-            changes.set_columns(self.ctx.tx, memory.id, seen_count=left)
+            changes.set_columns(self.tx, memory.id, seen_count=left)
         elif event.kind == "tag":
             self._remove_tags(memory, event)
-        history.set_cause(self.ctx.tx, event.id, TAKEN_BACK)
+        history.set_cause(self.tx, event.id, TAKEN_BACK)
 
     def _heir(self, memory_id: int | None) -> int | None:
         """What has replaced a memory that goes, and stays itself."""
@@ -205,18 +204,18 @@ class ConversationUndo:
     def _remove_tags(self, memory: Memory, event: Event) -> None:
         """Remove the tags that an event gave, but for those that were given again since."""
         given = _given_tags(event)
-        for later in history.events_of_memory(self.ctx.tx, memory.id):
+        for later in history.events_of_memory(self.tx, memory.id):
             if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
                 given -= _given_tags(later)
         left = [tag for tag in memory.tags if tag not in given]
-        memories.put_tags(self.ctx.tx, memory.id, left, self._cause)
+        memories.put_tags(self.tx, memory.id, left, self._cause)
 
     def _replay(self, rows: Sequence[Memory]) -> None:
         """Make memories, all values of a key that holds one or a single other one, what their
         remaining events make of them. Which of several values holds is not decided here."""
         one_value = is_single_valued(rows[0].key) if rows else False
         past = {
-            m.id: [e for e in history.events_of_memory(self.ctx.tx, m.id) if e.cause not in _UNDONE]
+            m.id: [e for e in history.events_of_memory(self.tx, m.id) if e.cause not in _UNDONE]
             for m in rows
         }
         counts = self._was_coming if one_value else bool
@@ -229,18 +228,16 @@ class ConversationUndo:
             told = self._statements([e for i in learned for e in past[i]])
             for i, start in start_dates(told, {i: s.expires_at for i, s in states.items()}).items():
                 states[i].starts_at = start
-        there = changes.existing(
-            self.ctx.tx, [s.replaced_by for s in states.values() if s.replaced_by]
-        )
+        there = changes.existing(self.tx, [s.replaced_by for s in states.values() if s.replaced_by])
         for memory in rows:
             state = states[memory.id]
             if not any(e.kind == "add" for e in past[memory.id]):
                 continue  # its beginning is not known, so there is nothing to replay
             for name, put in (("expires_at", changes.set_expiry), ("starts_at", changes.set_start)):
                 if getattr(state, name) != getattr(memory, name):
-                    put(self.ctx.tx, memory, getattr(state, name), self._cause)
-            over = state.expires_at is not None and state.expires_at < self.ctx.today
-            begun = state.starts_at is None or state.starts_at <= self.ctx.today
+                    put(self.tx, memory, getattr(state, name), self._cause)
+            over = state.expires_at is not None and state.expires_at < self.tx.today
+            begun = state.starts_at is None or state.starts_at <= self.tx.today
             if state.reason is None and one_value and begun and _is_superseded(memory):
                 continue  # ``_let_one_hold`` decides
             reason = state.reason or ("expired" if over and not memory.active else None)
@@ -248,7 +245,7 @@ class ConversationUndo:
 
     def _put(self, memory: Memory, reason: str | None, replaced_by: int | None) -> None:
         """Bring a memory back, or retire it for a reason."""
-        tx = self.ctx.tx
+        tx = self.tx
         if reason is not None and reason == memory.inactive_reason:
             if replaced_by != memory.replaced_by:
                 changes.set_columns(tx, memory.id, replaced_by=replaced_by)
@@ -263,7 +260,7 @@ class ConversationUndo:
     def _let_one_hold(self, rows: Sequence[Memory]) -> None:
         """Let the value of a key hold that was said last, each value being replaced by the one that
         was said next."""
-        today = self.ctx.today
+        today = self.tx.today
         begun = [m for m in rows if m.starts_at is None or m.starts_at <= today]
         chain = [m for m in begun if m.active or _is_superseded(m)]
         chain.sort(key=said_order)
@@ -282,7 +279,7 @@ class ConversationUndo:
         """The statements of these events, in the order in which they were read."""
         told = sorted((e for e in past if e.kind in ("add", "repeat")), key=lambda e: e.id)
         wanted = {e.message_id for e in told if e.message_id is not None} - {*self.message_ids}
-        turns = messages.by_ids(self.ctx.tx, sorted(wanted))
+        turns = messages.by_ids(self.tx, sorted(wanted))
         return [
             Statement(e.memory_id, turn.created_at, self._day(e.at), _day_in(e.new, "starts_at"))
             for e in told
@@ -291,7 +288,7 @@ class ConversationUndo:
 
     def _values(self, app_id: int, key: str) -> list[Memory]:
         """The values of a key, in use or not, but for those that are hidden or go."""
-        found = memories.of_key(self.ctx.tx, [app_id], key)
+        found = memories.of_key(self.tx, [app_id], key)
         hidden = memories.FORGOTTEN
         return [m for m in found if m.id not in self.gone and m.inactive_reason != hidden]
 
@@ -301,29 +298,29 @@ class ConversationUndo:
         return first is not None and first > self._day(event.at)
 
     def _there(self, ids: Collection[int]) -> list[Memory]:
-        return [*memories.by_ids(self.ctx.tx, self.ctx.scope.ids, sorted(ids)).values()]
+        return [*memories.by_ids(self.tx, self.tx.ids, sorted(ids)).values()]
 
     def _day(self, at: datetime) -> date:
-        return at.astimezone(self.ctx.zone).date()
+        return at.astimezone(self.tx.zone).date()
 
     def _update_said_at(self, memory_id: int) -> None:
         """Date a memory by the messages that still prove it, and by what the user did by hand; a
         yes from the inbox counts where no message is left."""
         left = [p.said_at for p in self._other_proofs(memory_id)]
         causes = _SAID_BY_HAND if left else (*_SAID_BY_HAND, ACCEPTED, KEPT_ANYWAY)
-        past = history.events_of_memory(self.ctx.tx, memory_id)
+        past = history.events_of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in causes]
-        left += history.value_edits(self.ctx.tx, [memory_id]).values()
+        left += history.value_edits(self.tx, [memory_id]).values()
         if left:
-            changes.set_columns(self.ctx.tx, memory_id, said_at=max(left), last_seen_at=max(left))
+            changes.set_columns(self.tx, memory_id, said_at=max(left), last_seen_at=max(left))
 
     def _other_proofs(self, memory_id: int) -> list[Evidence]:
-        proofs = history.evidence_of_memory(self.ctx.tx, memory_id)
+        proofs = history.evidence_of_memory(self.tx, memory_id)
         left = [p for p in proofs if p.message_id not in self.message_ids]
         return [p for p in left if p.role == "user" or p.client is not None]
 
     def _is_user_owned(self, memory: Memory) -> bool:
-        past = history.events_of_memory(self.ctx.tx, memory.id)
+        past = history.events_of_memory(self.tx, memory.id)
         kinds = (*_BY_HAND, "tag") if self.keeps_marked else _BY_HAND
         by_hand = any(
             e.actor == "user" and e.kind in kinds and e.cause not in _UNDONE for e in past
@@ -332,7 +329,7 @@ class ConversationUndo:
         return memory.created_by not in LEARNED or by_hand or pinned
 
     def _scope(self, memory: Memory) -> int:
-        return memories.app_id_of(self.ctx.tx, memory.id)
+        return memories.app_id_of(self.tx, memory.id)
 
 
 def _is_superseded(memory: Memory) -> bool:
@@ -345,7 +342,7 @@ def _given_tags(event: Event) -> set[str]:
 
 
 def take_back(
-    ctx: Context,
+    tx: Tx,
     turns: Sequence[Message],
     *,
     keep_memories: bool = False,
@@ -360,37 +357,37 @@ def take_back(
     taught, or is read there where it was not read yet.
     """
     ids = [turn.id for turn in turns]
-    proved = history.proved_memories(ctx.tx, ids)
-    unread = sessions.heirs_of_unread(ctx.tx, ids)
-    for session_id in sessions.take_place(ctx.tx, ids):
-        search_turns.write(ctx, session_id)
+    proved = history.proved_memories(tx, ids)
+    unread = sessions.heirs_of_unread(tx, ids)
+    for session_id in sessions.take_place(tx, ids):
+        search_turns.write(tx, session_id)
     for session_id, first in unread.items():
-        _have_read(ctx, session_id, first)
+        _have_read(tx, session_id, first)
     if keep_memories:
         return Undone(), set()
-    undone = ConversationUndo(ctx, set(ids), keeps_marked=keep_marked).run()
+    undone = ConversationUndo(tx, set(ids), keeps_marked=keep_marked).run()
     told = {memory.id for memory in (*undone.gone, *undone.back, *undone.kept)}
-    left = memories.by_ids(ctx.tx, ctx.scope.ids, [i for i in proved if i not in told])
+    left = memories.by_ids(tx, tx.ids, [i for i in proved if i not in told])
     undone = replace(undone, kept=(*undone.kept, *left.values()))
-    return undone, purge.forget(ctx, undone.gone, tombstone=False)
+    return undone, purge.forget(tx, undone.gone, tombstone=False)
 
 
 def delete_turns(
-    ctx: Context, turns: Sequence[Message], *, keep_memories: bool = False
+    tx: Tx, turns: Sequence[Message], *, keep_memories: bool = False
 ) -> tuple[Undone, set[int]]:
     """Delete stored turns. Takes and returns the same as ``take_back``."""
-    undone, stale = take_back(ctx, turns, keep_memories=keep_memories)
+    undone, stale = take_back(tx, turns, keep_memories=keep_memories)
     for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
-        stale |= purge.forget_message(ctx, turn)
+        stale |= purge.forget_message(tx, turn)
     return undone, stale
 
 
-def _have_read(ctx: Context, session_id: int, message_id: int) -> None:
+def _have_read(tx: Tx, session_id: int, message_id: int) -> None:
     """Have a conversation read from a message on: when it ends, or soon where it has ended."""
-    sessions.mark_unread(ctx.tx, session_id, message_id)
-    found = sessions.by_id(ctx.tx, session_id)
+    sessions.mark_unread(tx, session_id, message_id)
+    found = sessions.by_id(tx, session_id)
     if found is None or found[0].ended_at is None:
         return
     session, app_id = found
-    if apps.memory_switch(ctx.tx, Scope(session.user, session.app)).on:
-        jobs.enqueue(ctx.tx, "extract", app_id, session_id, ctx.now)
+    if apps.memory_switch(tx, Scope(session.user, session.app)).on:
+        jobs.enqueue(tx, "extract", app_id, session_id, tx.now)

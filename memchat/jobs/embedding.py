@@ -17,11 +17,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, get_args
 
-from sqlalchemy import Connection
-
 from memchat.config import Settings
-from memchat.db import jobs, usage
-from memchat.db.apps import WHOLE_STORE, Context
+from memchat.db import Tx, jobs, usage
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import MemChatError, ProviderError, origin
@@ -63,9 +60,7 @@ class FailureNews:
         self._known.clear()
 
 
-def fail_job(
-    tx: Connection, claimed: Claim, error: Exception, now: datetime, settings: Settings
-) -> str:
+def fail_job(tx: Tx, claimed: Claim, error: Exception, now: datetime, settings: Settings) -> str:
     """Record a failed try and give its reason: the message of one of memchat's own errors, else the
     error's class alone, as its text may hold what a user wrote."""
     reason = str(error) if isinstance(error, MemChatError) else type(error).__name__
@@ -93,7 +88,7 @@ PAUSES = 4
 LONGEST_PAUSE = 120.0
 """Seconds; ``PAUSES`` of them in a row end before the lease of the jobs does."""
 
-ClaimJobs = Callable[[Connection, int, int], list[Claim]]
+ClaimJobs = Callable[[Tx, int, int], list[Claim]]
 """Claims jobs in a transaction: at most so many, in batches of so many."""
 
 
@@ -220,7 +215,7 @@ class EmbeddingRun:
             self._count(outcome)
         return taken
 
-    def _renew_leases(self, tx: Connection) -> None:
+    def _renew_leases(self, tx: Tx) -> None:
         """Renew the leases of the claimed jobs in time, as a model may be slow: a job whose lease
         ran out can be claimed again, also by this run."""
         now, lease = self.clock(), timedelta(seconds=jobs.LEASE_SECONDS)
@@ -232,7 +227,7 @@ class EmbeddingRun:
     def _size(self) -> int:
         return CONVERSATIONS if self.kind == "index" else self.batch
 
-    def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[EmbeddingBatch]:
+    def _look_up(self, tx: Tx, claims: list[Claim], asked: int) -> list[EmbeddingBatch]:
         """The claimed jobs in batches, with the texts they need embedded."""
         if not claims:
             return []
@@ -240,9 +235,8 @@ class EmbeddingRun:
         if self.kind == "note":
             self._fit_notes(tx, targets)
         if self.kind == "index":
-            ctx = Context(tx, WHOLE_STORE, self.clock(), self.settings.zone)
             for session_id in turns.unwritten(tx, targets):
-                turns.write(ctx, session_id)
+                turns.write(tx, session_id)
         lacking = passages.lacking(tx, self.space.service_id, self.kind, targets)
         alone = claims[0].attempt > jobs.FULL_TRIES
         more = alone or len(claims) == asked
@@ -258,7 +252,7 @@ class EmbeddingRun:
             room -= max(1, len(texts))
         return batches
 
-    def _fit_notes(self, tx: Connection, note_ids: Sequence[int]) -> None:
+    def _fit_notes(self, tx: Tx, note_ids: Sequence[int]) -> None:
         """Cut notes anew of which the model cannot read a chunk whole."""
         cutter = Cutter(self.space.embedder)
         for note_id in passages.lacking(tx, self.space.service_id, "note", note_ids):
@@ -266,9 +260,7 @@ class EmbeddingRun:
             with suppress(MemChatError):
                 fit(tx, note_id, cutter, self.clock())
 
-    def _write(
-        self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer
-    ) -> EmbeddingResult:
+    def _write(self, tx: Tx, batch: EmbeddingBatch, answer: EmbeddingAnswer) -> EmbeddingResult:
         now = self.clock()
         faults = {
             target: next(answer.faults[key] for key in texts if key in answer.faults)
@@ -300,7 +292,7 @@ class EmbeddingRun:
         return result
 
     def _keep(
-        self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
+        self, tx: Tx, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
     ) -> None:
         """Store the vectors, also those of texts whose job failed by another one. What is done and
         lacks one still is queued again: a text, or the service in use, was changed meanwhile."""
@@ -312,7 +304,7 @@ class EmbeddingRun:
             jobs.enqueue(tx, self.kind, targets[target], target, now)
 
     def _record_usage(
-        self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
+        self, tx: Tx, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
     ) -> None:
         """Divide the cost among the apps by the length of their texts."""
         sizes: dict[int, int] = {}

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from memchat import processes
-from memchat.db import apps, jobs, sessions
+from memchat.db import Tx, apps, jobs, sessions
 from memchat.facts import inbox
 from memchat.types import Scope, Session
 
 
-def close_session(tx: Connection, session: Session, now: datetime) -> None:
+def close_session(tx: Tx, session: Session, now: datetime) -> None:
     """End a session and, in the same transaction, queue the extraction of its unread messages."""
     sessions.end(tx, session.id, now)
     scope = Scope(session.user, session.app)
     own = apps.find(tx, scope).own
-    if own is None or not apps.memory_switch(tx, scope).on:
+    if not own or not apps.memory_switch(tx, scope).on:
         return
     if sessions.has_unread_messages(tx, session.id):
         jobs.enqueue(tx, "extract", own, session.id, now)

@@ -16,12 +16,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from sqlalchemy import Connection
-
 from memchat import processes
 from memchat.config import Settings
-from memchat.db import jobs, sessions
-from memchat.db.apps import WHOLE_STORE, Context
+from memchat.db import Tx, jobs, sessions
 from memchat.db.database import Database
 from memchat.db.jobs import Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
@@ -125,7 +122,7 @@ class Worker:
         clock: Callable[[], datetime],
         learner: Learner,
         embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
-        drop_vectors: Callable[[Connection, Iterable[int]], None],
+        drop_vectors: Callable[[Tx, Iterable[int]], None],
     ) -> None:
         """``embedding_space`` gives the space in use, or None and why there is none;
         ``drop_vectors`` removes the vectors of scope rows from memory and disk."""
@@ -234,7 +231,7 @@ class Worker:
 
     def _claim_in(
         self,
-        tx: Connection,
+        tx: Tx,
         kind: str,
         limit: int,
         batch: int,
@@ -297,16 +294,15 @@ class Worker:
         """Purge the memories of these jobs, and redact the conversations they name, at once."""
         app_ids = sorted({claim.app_id for claim in claimed})
         with self._database.write() as tx:
-            ctx = Context(tx, WHOLE_STORE, self._clock(), self._settings.zone)
             # Those whose transcript is redacted first: it decides for what was merged into them.
             for keep in (False, True):
                 ids = {c.target_id for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep}
                 due = [m for m in changes.listed(tx, app_ids) if m.id in ids] if ids else []
-                self._drop_vectors(tx, purge.forget(ctx, due, keep_transcript=keep))
+                self._drop_vectors(tx, purge.forget(tx, due, keep_transcript=keep))
             for claim in claimed:
                 if (chosen := MentionsToBlank.load(claim.how)) is not None:
-                    self._drop_vectors(tx, mentions.blank(ctx, claim.app_id, chosen))
-            jobs.finish_all(tx, claimed, ctx.now)
+                    self._drop_vectors(tx, mentions.blank(tx, claim.app_id, chosen))
+            jobs.finish_all(tx, claimed, tx.now)
 
     def _read(
         self,
@@ -391,7 +387,7 @@ class Worker:
     ) -> None:
         """Run the embedding jobs that are due, if there is an embedding model."""
 
-        def claim(tx: Connection, limit: int, batch: int) -> list[Claim]:
+        def claim(tx: Tx, limit: int, batch: int) -> list[Claim]:
             return self._claim_in(tx, kind, limit, batch, user=user, target_id=target_id)
 
         try:
@@ -437,7 +433,7 @@ class Worker:
             due = [scope for scope in scopes if has_due_dates(tx, scope.ids, today)]
         for scope in due:
             with self._database.write() as tx:
-                apply_due_dates(Context(tx, scope, now, zone))
+                apply_due_dates(tx.within(*scope))
         purge.scrub(self._database)
 
 

@@ -18,11 +18,8 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
 from memchat.config import Settings
-from memchat.db import apps, jobs, messages, sessions, usage
-from memchat.db.apps import Context, ScopeIds
+from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
@@ -101,25 +98,23 @@ class FactVectors:
             own = apps.find(tx, reading.scope).own
             return [replace(fact, near=self._nearest(tx, own, fact)) for fact in facts]
 
-    def store(self, ctx: Context, written: Sequence[int]) -> None:
+    def store(self, tx: Tx, written: Sequence[int]) -> None:
         """Store the vectors of ``written`` memories and of the conversation, in the transaction
         that wrote them; those that are missing are made by jobs."""
         service_id = self.space.service_id if self.space is not None else None
         session_id = self.reading.session.id
         made = (service_id, self.vectors) if service_id is not None else None
-        turns.write(ctx, session_id, made)
+        turns.write(tx, session_id, made)
         if service_id is None:
             return
         # The service may have been changed meanwhile.
-        in_use = services.in_use(ctx.tx) or service_id
-        queue_embedding(ctx, passages.lacking(ctx.tx, in_use, "embed", written))
+        in_use = services.in_use(tx) or service_id
+        queue_embedding(tx, passages.lacking(tx, in_use, "embed", written))
 
-    def _nearest(
-        self, tx: Connection, own: int | None, fact: Fact
-    ) -> tuple[tuple[int, float], ...]:
+    def _nearest(self, tx: Tx, own: int | None, fact: Fact) -> tuple[tuple[int, float], ...]:
         """The nearest memories in use; replaced values are in the index too."""
         vector = self.vectors.get(passages.text_hash(fact.search_text))
-        if self.space is None or own is None or vector is None:
+        if self.space is None or not own or vector is None:
             return ()
         found = self.space.index.search(tx, [own], vector, 4 * NEAREST_FACTS)
         rows = memories.by_ids(tx, [own], [i for i, _ in found])
@@ -224,7 +219,7 @@ class Learner:
 
     def _write_late(
         self,
-        tx: Connection,
+        tx: Tx,
         reading: SessionReading,
         waiting: Sequence[int],
         described: Mapping[str, str],
@@ -256,22 +251,22 @@ class Learner:
             inbox.leave_to_person(tx, item_id, reason, bare=one.bare)
         inbox.remove(tx, list(items.values()))
         own, shared = apps.ensure(tx, reading.scope, now)
-        ctx = Context(tx, ScopeIds(own, shared), now, self._settings.zone)
+        tx = tx.within(own, shared)
         facts, changes = reading.resolve(self._settings.zone)
         source, altered = session_end(session_id), self._altered(tx, reading)
-        done = ingest(ctx, source, facts, self._settings.merge_threshold, blanked=altered)
+        done = ingest(tx, source, facts, self._settings.merge_threshold, blanked=altered)
         refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
-        add_refusals(ctx, reading, refused, altered=altered)
+        add_refusals(tx, reading, refused, altered=altered)
         if (in_use := services.in_use(tx)) is not None:
-            queue_embedding(ctx, passages.lacking(tx, in_use, "embed", done.written))
+            queue_embedding(tx, passages.lacking(tx, in_use, "embed", done.written))
         return [*changes, *done.changes]
 
     @staticmethod
-    def _memory_is_on(tx: Connection, session: Session) -> bool:
+    def _memory_is_on(tx: Tx, session: Session) -> bool:
         return apps.memory_switch(tx, Scope(session.user, session.app)).on
 
     @staticmethod
-    def _take_up_waiting(tx: Connection, reading: SessionReading) -> list[int]:
+    def _take_up_waiting(tx: Tx, reading: SessionReading) -> list[int]:
         """The ids of the items that wait for a look, whose proposals the reading then holds."""
         ids = apps.find(tx, reading.scope).ids
         items = inbox.awaiting_second_look(tx, reading.session.id)
@@ -279,7 +274,7 @@ class Learner:
         return [item.id for item, target in found if reading.add_waiting(item, target)]
 
     @staticmethod
-    def _stored_description(tx: Connection, session_id: int) -> dict[str, str]:
+    def _stored_description(tx: Tx, session_id: int) -> dict[str, str]:
         title, summary = sessions.description(tx, session_id)
         return {name: words for name, words in (("title", title), ("summary", summary)) if words}
 
@@ -325,11 +320,9 @@ class Learner:
     ) -> None:
         space, _ = self._space()  # the first call writes, so it must not run in a read transaction
         reading.embed_questions(space, window)
-        with self._database.read() as tx:
-            scope = apps.find(tx, reading.scope)
-            ctx = Context(tx, scope, self._clock(), self._settings.zone)
-            shown = reading.show_facts(ctx, space, window)
-            in_use = lists.keys_in_use(tx, scope.ids)
+        with self._database.read(reading.scope) as tx:
+            shown = reading.show_facts(tx, space, window)
+            in_use = lists.keys_in_use(tx, tx.ids)
         free = [key for key in keys.COMMON_KEYS if key not in in_use]
         extraction = extractor.read(window, self._sent_facts(shown), free)
         reading.usage += extraction.usage
@@ -419,21 +412,21 @@ class Learner:
                 jobs.finish(tx, claim, now)
                 return Learned(claim.target_id, skipped="memory was switched off meanwhile")
             own, shared = apps.ensure(tx, reading.scope, now)
-            ctx = Context(tx, ScopeIds(own, shared), now, self._settings.zone)
+            tx = tx.within(own, shared)
             altered = self._altered(tx, reading)
             threshold = self._settings.merge_threshold
-            done = ingest(ctx, session_end(session_id), facts, threshold, blanked=altered)
+            done = ingest(tx, session_end(session_id), facts, threshold, blanked=altered)
             refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
-            refused += hold_for_review(ctx, reading, altered)
+            refused += hold_for_review(tx, reading, altered)
             refusals.remove_read_again(tx, session_id, reading.session.extracted_to)
-            add_refusals(ctx, reading, refused, altered=altered)
+            add_refusals(tx, reading, refused, altered=altered)
             stripped = purge.strip_read_cues(tx, own, reading.stored_facts())
             cause = Cause(now, "model", "extracted", session_id)
-            redaction.reindex(ctx, stripped, cause)
+            redaction.reindex(tx, stripped, cause)
             title, summary = self._description(tx, reading, bool(altered))
             asked = messages.to_read_whole(tx, session_id)
             sessions.mark_extracted(tx, session_id, reading.read_to(asked), title, summary)
-            vectors.store(ctx, done.written)
+            vectors.store(tx, done.written)
             for spent in reading.usage:
                 usage.add(tx, own, session_id, spent, now)
             jobs.finish(tx, claim, now)
@@ -448,7 +441,7 @@ class Learner:
         with self._database.read() as tx:
             return not self._is_open(tx, reading)
 
-    def _is_open(self, tx: Connection, reading: SessionReading) -> bool:
+    def _is_open(self, tx: Tx, reading: SessionReading) -> bool:
         found = sessions.by_id(tx, reading.session.id)
         going_on = found is not None and found[0].ended_at is None
         return going_on and self._settings.extraction == "per_message"
@@ -467,14 +460,14 @@ class Learner:
         if summary and len(reading.summary) + len(summary) < _SUMMARY_LIMIT:
             reading.summary = f"{reading.summary} {summary}".strip()
 
-    def _altered(self, tx: Connection, reading: SessionReading) -> set[int]:
+    def _altered(self, tx: Tx, reading: SessionReading) -> set[int]:
         """The turns whose words were blanked or deleted while the model was reading them."""
         left = messages.of_session(tx, reading.session.id, learnable=True)
         now = {turn.id: turn.content for turn in left}
         return {turn.id for turn in reading.turns if now.get(turn.id) != turn.content}
 
     def _description(
-        self, tx: Connection, reading: SessionReading, altered: bool
+        self, tx: Tx, reading: SessionReading, altered: bool
     ) -> tuple[str | None, str | None]:
         title, _ = sessions.description(tx, reading.session.id)
         if altered:
@@ -488,7 +481,7 @@ class Learner:
             if not jobs.renew(tx, claim, until):
                 raise StoreError("another worker has taken the reading over")
 
-    def _queue_second_look(self, tx: Connection, claim: Claim, reading: SessionReading) -> None:
+    def _queue_second_look(self, tx: Tx, claim: Claim, reading: SessionReading) -> None:
         """Queue the second look of what waits for it; later, and of the title and summary at least,
         where the provider failed."""
         waiting = reading.look_failed or inbox.awaiting_second_look(tx, reading.session.id)
@@ -499,7 +492,7 @@ class Learner:
         at = now + timedelta(minutes=pause)
         jobs.enqueue(tx, "verify", claim.app_id, claim.target_id, now, run_at=at)
 
-    def _requeue_unread(self, tx: Connection, claim: Claim) -> None:
+    def _requeue_unread(self, tx: Tx, claim: Claim) -> None:
         """Queue the session again where turns came meanwhile that are due for reading."""
         found = sessions.by_id(tx, claim.target_id)
         if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:

@@ -9,10 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
-from memchat.db import apps
-from memchat.db.apps import Context
+from memchat.db import Tx, apps
 from memchat.facts import inbox, refusals
 from memchat.facts.fact import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS, Fact, search_text
 from memchat.facts.inbox import NewInboxItem
@@ -276,7 +273,7 @@ _SHORTEST_PART = 4
 
 
 def add_refusals(
-    ctx: Context,
+    tx: Tx,
     reading: SessionReading,
     rows: Iterable[NewRefusal],
     *,
@@ -284,16 +281,15 @@ def add_refusals(
 ) -> None:
     """Store what a session's reading refused. Of what was forgotten, or quoted from a message of
     ``altered``, only the reason is stored."""
-    own = ctx.scope.own
-    assert own is not None
-    ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
+    own = tx.own
+    ids, secret_words = apps.find(tx, reading.scope).ids, _secrets(reading)
     written = [
         NewRefusal(HIDDEN)
         if _reveals_secret(row, secret_words)
-        else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
+        else _with_words_that_may_stay(tx, ids, reading, row, altered)
         for row in rows
     ]
-    refusals.add(ctx.tx, own, reading.session.id, written, ctx.now)
+    refusals.add(tx, own, reading.session.id, written, tx.now)
 
 
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
@@ -329,7 +325,7 @@ def _pieces(value: str) -> list[str]:
 
 
 def _with_words_that_may_stay(
-    tx: Connection,
+    tx: Tx,
     ids: Iterable[int],
     reading: SessionReading,
     row: NewRefusal,
@@ -350,22 +346,19 @@ def _with_words_that_may_stay(
     return NewRefusal(FORGOTTEN) if stand == "refuse" else row
 
 
-def hold_for_review(
-    ctx: Context, reading: SessionReading, altered: Collection[int]
-) -> list[NewRefusal]:
+def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -> list[NewRefusal]:
     """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
     quoted from a message of ``altered``, or got a no before."""
     refused, turns = [], {turn.id: turn for turn in reading.turns}
-    own = ctx.scope.own
-    assert own is not None
+    own = tx.own
     for verdict in needing_review(reading.verdicts):
         # It may have been forgotten since the model was asked.
-        still = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
+        still = reading.refuse_if_forgotten(tx, tx.ids, verdict)
         if any(proof.message_id in altered for proof in verdict.spans):
             still = replace(still, outcome="refuse", reasons=(BLANKED,))
         if still.outcome == "review":
             entry = inbox_entry(verdict, reading.known, turns)
-            if inbox.add(ctx.tx, own, entry, ctx.now) == "rejected":
+            if inbox.add(tx, own, entry, tx.now) == "rejected":
                 still = replace(still, outcome="refuse", reasons=(REJECTED,))
         if still.outcome != "review":
             refused.append(refusal_entry(still, reading.known))

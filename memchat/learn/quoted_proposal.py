@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from memchat.db import messages, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, messages, sessions
 from memchat.errors import NotFound
 from memchat.facts.fact import Fact
 from memchat.facts.inbox import NewInboxItem
@@ -31,36 +30,34 @@ DAYS_UNPROVED = "its days are not proved by the quote"
 class QuotedProposal:
     """A judged proposal: what becomes of it, and in which form it is kept."""
 
-    ctx: Context
+    tx: Tx
     verdict: Verdict
     reading: SessionReading
 
     @classmethod
-    def read(
-        cls, ctx: Context, item: Candidate, session_id: int, instructions: str
-    ) -> QuotedProposal:
+    def read(cls, tx: Tx, item: Candidate, session_id: int, instructions: str) -> QuotedProposal:
         """Judge a proposal whose quotes stand in a conversation of the scope. ``instructions`` are
         those of models that took part in it, which prove nothing. Raises NotFound for a
         conversation elsewhere."""
-        found = sessions.by_id(ctx.tx, session_id)
-        if found is None or found[1] != ctx.scope.own:
+        found = sessions.by_id(tx, session_id)
+        if found is None or found[1] != tx.own:
             raise NotFound(f"there is no session {session_id} here; recall gives its number")
-        turns = messages.of_session(ctx.tx, session_id, learnable=True)
-        reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(ctx.tx, turns))
+        turns = messages.of_session(tx, session_id, learnable=True)
+        reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
         verdict = judge(
-            _linked(ctx, reading, item),
+            _linked(tx, reading, item),
             reading.gate_turns(),
             list(reading.known.values()),
             prompt_text=instructions,
             injected=reading.injected,
-            zone=ctx.zone,
+            zone=tx.zone,
         )
         by_id = {turn.id: turn for turn in turns}
-        verdict = session_reading.ask_first(ctx.tx, found[1], verdict, by_id)
+        verdict = session_reading.ask_first(tx, found[1], verdict, by_id)
         if not _is_plainly_said(verdict):
             verdict = unlooked(verdict, NOBODY_LOOKED)
-        verdict = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
-        return cls(ctx, verdict, reading)
+        verdict = reading.refuse_if_forgotten(tx, tx.ids, verdict)
+        return cls(tx, verdict, reading)
 
     @property
     def outcome(self) -> Outcome:
@@ -84,7 +81,7 @@ class QuotedProposal:
 
     def fact(self) -> Fact:
         """What is stored, with the person's words as its proof."""
-        return to_fact(self.verdict, self._turns, self.reading.known, self.ctx.zone)
+        return to_fact(self.verdict, self._turns, self.reading.known, self.tx.zone)
 
     def inbox_entry(self) -> NewInboxItem:
         """What waits in the inbox, with the person's words."""
@@ -95,9 +92,9 @@ class QuotedProposal:
         return {turn.id: turn for turn in self.reading.turns}
 
 
-def _linked(ctx: Context, reading: SessionReading, item: Candidate) -> Candidate:
+def _linked(tx: Tx, reading: SessionReading, item: Candidate) -> Candidate:
     """The proposal with a link to the stored fact that it repeats or changes."""
-    linked = reading.link_by_key(ctx.tx, item)
+    linked = reading.link_by_key(tx, item)
     known = reading.known.get(linked.to or "")
     if known is None or text.normal_value(known.value) != text.normal_value(item.value):
         return linked

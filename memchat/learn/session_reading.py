@@ -13,10 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
-from memchat.db import apps
-from memchat.db.apps import Context
+from memchat.db import Tx, apps
 from memchat.facts import changes, history, keys, lists, memories
 from memchat.facts import lists as facts_lists
 from memchat.facts.fact import Fact
@@ -95,7 +92,7 @@ MESSAGES_SEARCHED = 60
 """How many user messages of a window known facts are searched with: its first and last ones."""
 
 
-def shown_memory_lines(tx: Connection, turns: Iterable[Message]) -> list[str]:
+def shown_memory_lines(tx: Tx, turns: Iterable[Message]) -> list[str]:
     """The lines of memory that were shown for the replies among these turns: search results, and
     lists of facts that were sent with every message."""
     lines: list[str] = []
@@ -164,7 +161,7 @@ class SessionReading:
             for i, m in enumerate(self.turns)
         ]
 
-    def link_by_key(self, tx: Connection, item: Candidate) -> Candidate:
+    def link_by_key(self, tx: Tx, item: Candidate) -> Candidate:
         """A proposal linked to the stored fact of its key that was not shown: an end to the one
         value, a new value of a key that holds one to the present value."""
         points = item.to in self.known
@@ -299,7 +296,7 @@ class SessionReading:
         reason = "its words were read by an earlier extraction"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
-    def refuse_if_taught(self, tx: Connection, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+    def refuse_if_taught(self, tx: Tx, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
         """Refuse what these very words taught before, also where it is reworded or over by now.
         Of what holds as it was taught they may say more, such as until when."""
         item, quoted = verdict.candidate, {p.message_id for p in verdict.spans if p.role == "user"}
@@ -318,9 +315,7 @@ class SessionReading:
                 return replace(verdict, outcome="refuse", reasons=(REPEATED,))
         return verdict
 
-    def refuse_if_forgotten(
-        self, tx: Connection, app_ids: Sequence[int], verdict: Verdict
-    ) -> Verdict:
+    def refuse_if_forgotten(self, tx: Tx, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
         """Refuse what would only wait for a person who had it forgotten after it was said."""
         if verdict.outcome != "review":
             return verdict
@@ -334,17 +329,17 @@ class SessionReading:
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
     def show_facts(
-        self, ctx: Context, space: EmbeddingSpace | None, window: Window
+        self, tx: Tx, space: EmbeddingSpace | None, window: Window
     ) -> list[tuple[KnownFact, str]]:
         """The facts a window may speak of, each with the day it was learnt.
 
         What earlier windows proposed, then the stored ones: nearest to each user message, profile,
         and the newest of each other key, as far as there is room.
         """
-        tx, ids = ctx.tx, ctx.scope.ids
+        tx, ids = tx, tx.ids
         near = self._near(tx, space, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
-        standing = as_of(tx, ids, ctx.today)
+        standing = as_of(tx, ids, tx.today)
         now = self._present(tx, ids, list(near), standing)
         for found, memory in now.items():
             near[memory.id] = max(near.get(memory.id, 0.0), near[found])
@@ -363,7 +358,7 @@ class SessionReading:
         for memory in ordered:
             short.setdefault(memory.id, f"k{len(short) + 1}")
         stored = [
-            (known_fact(short[m.id], m), m.said_at.astimezone(ctx.zone).date().isoformat())
+            (known_fact(short[m.id], m), m.said_at.astimezone(tx.zone).date().isoformat())
             for m in ordered
             if m.active
         ]
@@ -384,7 +379,7 @@ class SessionReading:
 
     @staticmethod
     def _present(
-        tx: Connection, ids: Sequence[int], found: Sequence[int], standing: ValuesInForce
+        tx: Tx, ids: Sequence[int], found: Sequence[int], standing: ValuesInForce
     ) -> dict[int, Memory]:
         """For each of these memories the one that stands in its place today."""
         now = changes.current(tx, ids, found)
@@ -393,7 +388,7 @@ class SessionReading:
         return {i: standing.as_of_today(rows[place]) for i, place in places.items()}
 
     def _near(
-        self, tx: Connection, space: EmbeddingSpace | None, ids: Sequence[int], window: Window
+        self, tx: Tx, space: EmbeddingSpace | None, ids: Sequence[int], window: Window
     ) -> dict[int, float]:
         """Memory id → how near it is to any of the user's messages."""
         near: dict[int, float] = {}
@@ -411,7 +406,7 @@ class SessionReading:
 
     def _found(
         self,
-        tx: Connection,
+        tx: Tx,
         space: EmbeddingSpace | None,
         ids: Sequence[int],
         words: str,
@@ -458,9 +453,7 @@ _LONG_UNSPACED = 12
 """The same in scripts without spaces between words."""
 
 
-def ask_first(
-    tx: Connection, app_id: int, verdict: Verdict, turns: Mapping[int, Message]
-) -> Verdict:
+def ask_first(tx: Tx, app_id: int, verdict: Verdict, turns: Mapping[int, Message]) -> Verdict:
     """A verdict that waits for the person where its words stand in a note of the app: they may be
     pasted from there and not the person's own, so they prove nothing by themselves."""
     if verdict.outcome != "accept" or not rows.any_in_app(tx, app_id):
@@ -471,7 +464,7 @@ def ask_first(
     return replace(verdict, outcome="review", reasons=(*verdict.reasons, IN_A_NOTE))
 
 
-def _is_pasted(tx: Connection, app_id: int, message: str, proof: Proof) -> bool:
+def _is_pasted(tx: Tx, app_id: int, message: str, proof: Proof) -> bool:
     """Whether the words, with what stands around them, are the same in a note."""
     said, quote = fold(message), trim(fold(proof.quote).text)
     here = said.text.find(quote, bisect_left(said.offsets, proof.start))

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.schema import chunks, sources, utc_text
 from memchat.search import passages
 from memchat.search.passages import Passage
@@ -50,7 +50,7 @@ class NoteOf:
     parent_id: int | None = None
 
 
-def replace(tx: Connection, note: NoteOf, parts: Sequence[NewChunk], now: datetime) -> list[int]:
+def replace(tx: Tx, note: NoteOf, parts: Sequence[NewChunk], now: datetime) -> list[int]:
     """Store these as the chunks of a note; those it had before go. Returns the ids.
 
     A chunk with the text that one had before keeps its counts, and its vector. A note keeps the
@@ -60,7 +60,7 @@ def replace(tx: Connection, note: NoteOf, parts: Sequence[NewChunk], now: dateti
     pair_id, parent_id = note.pair_id, note.parent_id
     if pair_id is None and parent_id is None:
         sql = "SELECT pair_id, parent_id FROM chunks WHERE source_id = ? LIMIT 1"
-        pair_id, parent_id = (database.rows(tx, sql, note.id) or [(None, None)])[0]
+        pair_id, parent_id = (tx.rows(sql, note.id) or [(None, None)])[0]
     before = remove(tx, note.id)
     ids = []
     for position, part in enumerate(parts):
@@ -68,76 +68,76 @@ def replace(tx: Connection, note: NoteOf, parts: Sequence[NewChunk], now: dateti
         hashed = passages.text_hash(said if part.masked is None else part.masked)
         values = (hashed, note.type, note.id, pair_id, parent_id, part.offset, part.size)
         more = (position, part.tokens, part.masked, utc_text(now))
-        (row,) = database.rows(tx, _INSERT, *values, *more)
+        (row,) = tx.rows(_INSERT, *values, *more)
         ids.append(int(row[0]))
         put_passage(tx, note, ids[-1], said, hashed)
         if hashed in counts:
             sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE id = ?"
-            database.rows(tx, sql, *counts[hashed], ids[-1])
+            tx.rows(sql, *counts[hashed], ids[-1])
     passages.remove_unused(tx, before)
     return ids
 
 
-def remove(tx: Connection, note_id: int) -> list[str]:
+def remove(tx: Tx, note_id: int) -> list[str]:
     """Delete the chunks of a note with their passages; returns their hashes. Their vectors go with
     ``passages.remove_unused``."""
-    rows = database.rows(tx, "DELETE FROM chunks WHERE source_id = ? RETURNING id", note_id)
+    rows = tx.rows("DELETE FROM chunks WHERE source_id = ? RETURNING id", note_id)
     return passages.take(tx, "chunk", [row[0] for row in rows])
 
 
-def put_passage(tx: Connection, note: NoteOf, chunk_id: int, said: str, hashed: str) -> None:
+def put_passage(tx: Tx, note: NoteOf, chunk_id: int, said: str, hashed: str) -> None:
     """Have search find a part of a note, by its words and those of the note's title."""
     words = f"{note.title or ''}\n{said}"
     passages.put(tx, Passage("chunk", chunk_id, note.app_id, words, hash=hashed))
 
 
-def texts(tx: Connection, note_id: int) -> list[str]:
+def texts(tx: Tx, note_id: int) -> list[str]:
     """The chunks of a note as they are embedded, in their order."""
     query = select(embedded_text).join(sources, _s.id == _c.source_id)
     return list(tx.execute(query.where(_c.source_id == note_id).order_by(_c.position)).scalars())
 
 
-def masked_texts(tx: Connection, ids: Collection[int]) -> dict[int, str]:
+def masked_texts(tx: Tx, ids: Collection[int]) -> dict[int, str]:
     """The texts of these chunks without what looks like a secret, as they are embedded, by id."""
     query = select(_c.id, embedded_text).join(sources, _s.id == _c.source_id)
     return {row[0]: row[1] for row in tx.execute(query.where(_c.id.in_(ids)))}
 
 
-def places(tx: Connection, ids: Iterable[int]) -> dict[int, int]:
+def places(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
     """The place of each of these chunks in its note, from 0, by id."""
     sql = f"SELECT id, position FROM chunks WHERE id {_IN}"
-    return dict(database.rows(tx, sql, database.json_list(ids)))
+    return dict(tx.rows(sql, database.json_list(ids)))
 
 
-def parts(tx: Connection, note_id: int) -> list[NewChunk]:
+def parts(tx: Tx, note_id: int) -> list[NewChunk]:
     """The chunks of a note as they were given to ``replace``."""
     sql = 'SELECT "offset", size, tokens, masked FROM chunks WHERE source_id = ? ORDER BY position'
-    return [NewChunk(*row) for row in database.rows(tx, sql, note_id)]
+    return [NewChunk(*row) for row in tx.rows(sql, note_id)]
 
 
-def set_counts(tx: Connection, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:
+def set_counts(tx: Tx, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:
     """Store how often chunks of a note were found and read, by hash; unknown hashes are left
     out."""
     sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE source_id = ? AND hash = ?"
     for hashed, (found, read) in counts.items():
-        database.rows(tx, sql, found, read, note_id, hashed)
+        tx.rows(sql, found, read, note_id, hashed)
 
 
-def count_matches(tx: Connection, ids: Iterable[int]) -> None:
+def count_matches(tx: Tx, ids: Iterable[int]) -> None:
     """Count that these were among the results of a search."""
     sql = f"UPDATE chunks SET match_count = match_count + 1 WHERE id {_IN}"
-    database.rows(tx, sql, database.json_list(ids))
+    tx.rows(sql, database.json_list(ids))
 
 
-def count_reads(tx: Connection, app_ids: Sequence[int], ids: Iterable[int]) -> int:
+def count_reads(tx: Tx, app_ids: Sequence[int], ids: Iterable[int]) -> int:
     """Count that these were read; how many there are in these scope rows."""
     sql = (
         f"UPDATE chunks SET read_count = read_count + 1 WHERE id {_IN} AND source_id IN"
         f" (SELECT id FROM sources WHERE app_id {_IN}) RETURNING id"
     )
-    return len(database.rows(tx, sql, database.json_list(ids), database.json_list(app_ids)))
+    return len(tx.rows(sql, database.json_list(ids), database.json_list(app_ids)))
 
 
-def _counts(tx: Connection, note_id: int) -> Mapping[str, tuple[int, int]]:
+def _counts(tx: Tx, note_id: int) -> Mapping[str, tuple[int, int]]:
     sql = "SELECT hash, match_count, read_count FROM chunks WHERE source_id = ?"
-    return {row[0]: (row[1], row[2]) for row in database.rows(tx, sql, note_id)}
+    return {row[0]: (row[1], row[2]) for row in tx.rows(sql, note_id)}

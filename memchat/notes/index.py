@@ -13,10 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
-from memchat.db import jobs
-from memchat.db.apps import Context
+from memchat.db import Tx, jobs
 from memchat.db.database import Database
 from memchat.errors import MemChatError
 from memchat.language.secrets import Secret, find_in_document
@@ -101,20 +98,20 @@ def prepare(note: NewNote, embedder: Embedder | None) -> Prepared:
     return Prepared(note, cutter.parts(note.text, note.profile), cutter.model)
 
 
-def write(ctx: Context, app_id: int, prepared: Prepared) -> tuple[int, bool]:
+def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     """Store a note, or replace the one of the same type and external id; its id, and whether
     other words were there before. Where nothing changes its chunks stay as they are."""
-    tx, new = ctx.tx, prepared.note
-    note_id, reworded = rows.put(tx, app_id, new, ctx.now, sized_for=prepared.sized_for)
+    tx, new = tx, prepared.note
+    note_id, reworded = rows.put(tx, app_id, new, tx.now, sized_for=prepared.sized_for)
     note = NoteOf(note_id, app_id, new.type, new.title, new.text, new.pair_id, new.parent_id)
     linked = new.pair_id is not None or new.parent_id is not None
     if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
-        chunks.replace(tx, note, prepared.parts, ctx.now)
-    queue(tx, note_id, app_id, ctx.now)
+        chunks.replace(tx, note, prepared.parts, tx.now)
+    queue(tx, note_id, app_id, tx.now)
     return note_id, reworded
 
 
-def queue(tx: Connection, note_id: int, app_id: int, now: datetime) -> None:
+def queue(tx: Tx, note_id: int, app_id: int, now: datetime) -> None:
     """Queue a note for its vectors, where any is lacking."""
     in_use = services.in_use(tx)
     if in_use is None or passages.lacking(tx, in_use, "note", [note_id]):
@@ -157,7 +154,7 @@ class _Cut:
 
 
 def recut(
-    tx: Connection, note_id: int, cutter: Cutter, now: datetime, *, damaged: bool = False
+    tx: Tx, note_id: int, cutter: Cutter, now: datetime, *, damaged: bool = False
 ) -> int | None:
     """Cut a note anew, in the caller's transaction; its scope row where it has other chunks now, or
     is ``damaged``. Chunks with the same text keep their vectors and their counts."""
@@ -175,7 +172,7 @@ def recut(
     return app_id if changed else None
 
 
-def fit(tx: Connection, note_id: int, cutter: Cutter, now: datetime) -> None:
+def fit(tx: Tx, note_id: int, cutter: Cutter, now: datetime) -> None:
     """Cut a note anew, in the caller's transaction, if the model cannot read a chunk whole."""
     if rows.sized_for(tx, note_id) == cutter.model:
         return
@@ -224,12 +221,12 @@ class NoteFitting:
                 fitting = [i for i in batch if i not in unfit and self._fits(tx, i)]
                 rows.size_for(tx, [*fitting, *(cut.note.id for cut in same)], model)
 
-    def done(self, tx: Connection) -> bool:
+    def done(self, tx: Tx) -> bool:
         """Whether the coming service reads every chunk of the store whole."""
         assert self._cutter.model is not None
         return not rows.not_sized_for(tx, self._cutter.model, 1)
 
-    def _fits(self, tx: Connection, note_id: int) -> bool:
+    def _fits(self, tx: Tx, note_id: int) -> bool:
         return all(map(self._cutter.reads_whole, chunks.texts(tx, note_id)))
 
     def _cut(self, note: Note, app_id: int) -> _Cut:
@@ -249,7 +246,7 @@ class NoteFitting:
             self._in_use = None
             return {}
 
-    def _write(self, tx: Connection, cut: _Cut) -> None:
+    def _write(self, tx: Tx, cut: _Cut) -> None:
         now, in_use = self._clock(), services.in_use(tx)
         chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts, now)
         if in_use is not None:
@@ -257,7 +254,7 @@ class NoteFitting:
         queue(tx, cut.note.id, cut.app_id, now)
 
 
-def _read(tx: Connection, note_id: int) -> tuple[Note, int] | None:
+def _read(tx: Tx, note_id: int) -> tuple[Note, int] | None:
     """A note, and its scope row; None if it is gone."""
     app_id = rows.app_id_of(tx, note_id)
     note = None if app_id is None else rows.get(tx, [app_id], note_id)

@@ -13,9 +13,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from sqlalchemy import Connection
-
-from memchat.db import database, jobs
+from memchat.db import Tx, database, jobs
 from memchat.db.records import from_text
 from memchat.db.schema import utc_text
 from memchat.forget import tombstones
@@ -59,14 +57,14 @@ class Filter:
 
 
 def put(
-    tx: Connection, app_id: int, new: NewNote, now: datetime, *, sized_for: str | None
+    tx: Tx, app_id: int, new: NewNote, now: datetime, *, sized_for: str | None
 ) -> tuple[int, bool]:
     """Store a note, or put it in the place of the one with its type and external id; its id, and
     whether other words were there before. Its chunks have to follow; ``sized_for`` is the embedding
     model that reads them whole. One that was deleted is no longer known as deleted."""
     key = json.dumps(new.external_id)
     sql = "SELECT id, title, content FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
-    found = database.rows(tx, sql, app_id, new.type, key)
+    found = tx.rows(sql, app_id, new.type, key)
     values: dict[str, Any] = {
         "title": new.title,
         "content": new.text,
@@ -77,7 +75,7 @@ def put(
         if new.external_id is not None:
             tombstones.remove(tx, [app_id], [_mark(new.type, new.external_id)])
         row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
-        return database.insert(tx, "sources", created_at=new.created_at or now, **row), False
+        return tx.insert("sources", created_at=new.created_at or now, **row), False
     note_id, *before = found[0]
     reworded = before != [new.title, new.text]
     if reworded:
@@ -85,60 +83,60 @@ def put(
     if new.created_at is not None:
         values["created_at"] = utc_text(new.created_at)
     columns = ", ".join(f"{name} = ?" for name in values)
-    database.rows(tx, f"UPDATE sources SET {columns} WHERE id = ?", *values.values(), note_id)
+    tx.rows(f"UPDATE sources SET {columns} WHERE id = ?", *values.values(), note_id)
     return int(note_id), reworded
 
 
-def sized_for(tx: Connection, note_id: int) -> str | None:
+def sized_for(tx: Tx, note_id: int) -> str | None:
     """The embedding model that is known to read each chunk of a note whole."""
     sql = "SELECT sized_for FROM sources WHERE id = ?"
-    return next((row[0] for row in database.rows(tx, sql, note_id)), None)
+    return next((row[0] for row in tx.rows(sql, note_id)), None)
 
 
-def size_for(tx: Connection, note_ids: Iterable[int], model: str | None) -> None:
+def size_for(tx: Tx, note_ids: Iterable[int], model: str | None) -> None:
     """Note that this embedding model reads each chunk of these notes whole."""
     sql = f"UPDATE sources SET sized_for = ? WHERE id {_IN}"
-    database.rows(tx, sql, model, database.json_list(note_ids))
+    tx.rows(sql, model, database.json_list(note_ids))
 
 
-def not_sized_for(tx: Connection, model: str, limit: int) -> list[int]:
+def not_sized_for(tx: Tx, model: str, limit: int) -> list[int]:
     """The first notes of the store of which it is not known that this model reads their chunks
     whole."""
     sql = "SELECT id FROM sources WHERE sized_for IS NOT ? ORDER BY id LIMIT ?"
-    return [row[0] for row in database.rows(tx, sql, model, limit)]
+    return [row[0] for row in tx.rows(sql, model, limit)]
 
 
-def lengths(tx: Connection, note_ids: Iterable[int]) -> dict[int, int]:
+def lengths(tx: Tx, note_ids: Iterable[int]) -> dict[int, int]:
     """The characters of each of these notes."""
     sql = f"SELECT id, length(content) FROM sources WHERE id {_IN}"
-    return dict(database.rows(tx, sql, database.json_list(note_ids)))
+    return dict(tx.rows(sql, database.json_list(note_ids)))
 
 
-def mark_missing(tx: Connection, note_ids: Sequence[int], missing: bool) -> None:
+def mark_missing(tx: Tx, note_ids: Sequence[int], missing: bool) -> None:
     """Note that the files of these notes are gone, or there again."""
     sql = f"UPDATE sources SET missing = ? WHERE id {_IN}"
-    database.rows(tx, sql, int(missing), database.json_list(note_ids))
+    tx.rows(sql, int(missing), database.json_list(note_ids))
 
 
-def get(tx: Connection, app_ids: Sequence[int], note_id: int) -> Note | None:
+def get(tx: Tx, app_ids: Sequence[int], note_id: int) -> Note | None:
     """A note of these scope rows."""
     sql = f"{_NOTE.format(content='s.content')} WHERE s.id = ? AND s.app_id {_IN}"
-    found = database.rows(tx, sql, note_id, database.json_list(app_ids))
+    found = tx.rows(sql, note_id, database.json_list(app_ids))
     return from_text(Note, found[0]) if found else None
 
 
-def by_external_id(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> Note | None:
+def by_external_id(tx: Tx, app_id: int, type: str, external_id: ExternalId) -> Note | None:
     """The note of this type and external id, if there is one."""
     sql = (
         f"{_NOTE.format(content='s.content')}"
         " WHERE s.app_id = ? AND s.type = ? AND s.external_id = ?"
     )
-    found = database.rows(tx, sql, app_id, type, json.dumps(external_id))
+    found = tx.rows(sql, app_id, type, json.dumps(external_id))
     return from_text(Note, found[0]) if found else None
 
 
 def listed(
-    tx: Connection,
+    tx: Tx,
     app_ids: Sequence[int],
     wanted: Filter = Filter(),
     *,
@@ -157,73 +155,73 @@ def listed(
         values += [utc_text(before[0]), before[1]]
     order = "ORDER BY s.created_at DESC, s.id DESC LIMIT ?"
     sql = f"{_NOTE.format(content=repr(''))} {where} {order}"
-    return [from_text(Note, row) for row in database.rows(tx, sql, *values, limit)]
+    return [from_text(Note, row) for row in tx.rows(sql, *values, limit)]
 
 
-def ids(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+def ids(tx: Tx, app_ids: Sequence[int]) -> list[int]:
     """The notes of these scope rows."""
     sql = f"SELECT id FROM sources WHERE app_id {_IN} ORDER BY id"
-    return [row[0] for row in database.rows(tx, sql, database.json_list(app_ids))]
+    return [row[0] for row in tx.rows(sql, database.json_list(app_ids))]
 
 
-def count(tx: Connection, app_ids: Sequence[int]) -> int:
+def count(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many notes these scope rows have."""
     sql = f"SELECT count(*) FROM sources WHERE app_id {_IN}"
-    return int(database.rows(tx, sql, database.json_list(app_ids))[0][0])
+    return int(tx.rows(sql, database.json_list(app_ids))[0][0])
 
 
-def total(tx: Connection) -> int:
+def total(tx: Tx) -> int:
     """How many notes the store has."""
-    return int(database.rows(tx, "SELECT count(*) FROM sources")[0][0])
+    return int(tx.rows("SELECT count(*) FROM sources")[0][0])
 
 
-def any_in_app(tx: Connection, app_id: int) -> bool:
+def any_in_app(tx: Tx, app_id: int) -> bool:
     """Whether a scope row has a note."""
-    return bool(database.rows(tx, "SELECT 1 FROM sources WHERE app_id = ? LIMIT 1", app_id))
+    return bool(tx.rows("SELECT 1 FROM sources WHERE app_id = ? LIMIT 1", app_id))
 
 
-def existing(tx: Connection, note_ids: Sequence[int]) -> set[int]:
+def existing(tx: Tx, note_ids: Sequence[int]) -> set[int]:
     """Which of these notes still exist."""
     sql = f"SELECT id FROM sources WHERE id {_IN}"
-    return {row[0] for row in database.rows(tx, sql, database.json_list(note_ids))}
+    return {row[0] for row in tx.rows(sql, database.json_list(note_ids))}
 
 
-def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:
+def remove(tx: Tx, app_id: int, note: Note, now: datetime) -> None:
     """Delete a note with its chunks, keyword rows, vectors and jobs, and what receipts of chats
     hold of it. Its words stay in the bytes of the file until the store is scrubbed. A tombstone
     stays, of its type and external id."""
     remove_traces(tx, note.id, take_out(tx, app_id, note, now))
 
 
-def take_out(tx: Connection, app_id: int, note: Note, now: datetime) -> list[str]:
+def take_out(tx: Tx, app_id: int, note: Note, now: datetime) -> list[str]:
     """Delete the rows of a note, its chunks, keyword rows and jobs; returns the hashes of the
     chunks. A tombstone stays, and so does what ``remove_traces`` deletes."""
     tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
     gone = chunks.remove(tx, note.id)
-    database.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
-    database.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
+    tx.rows("DELETE FROM sources WHERE id = ?", note.id)
+    tx.rows("DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
     return gone
 
 
-def remove_traces(tx: Connection, note_id: int, hashes: Sequence[str]) -> None:
+def remove_traces(tx: Tx, note_id: int, hashes: Sequence[str]) -> None:
     """Delete what is left of a deleted note: the vectors of its chunks that no other text has, and
     what receipts and prompts of chats hold of it."""
     remove_from_chats(tx, note_id)
     passages.remove_unused(tx, hashes)
 
 
-def remove_from_chats(tx: Connection, note_id: int) -> None:
+def remove_from_chats(tx: Tx, note_id: int) -> None:
     """Delete what receipts and prompts of chats hold of a note."""
     receipts.remove_prompts_with_items(tx, "note", [note_id])
     receipts.remove(tx, "note", [note_id])
 
 
-def deleted_at(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> datetime | None:
+def deleted_at(tx: Tx, app_id: int, type: str, external_id: ExternalId) -> datetime | None:
     """When the note of this type and external id was deleted; None if it was not."""
     return next(iter(tombstones.find(tx, [app_id], [_mark(type, external_id)]).values()), None)
 
 
-def know_again(tx: Connection, app_id: int, note: Note) -> None:
+def know_again(tx: Tx, app_id: int, note: Note) -> None:
     """Know a note no longer as deleted."""
     tombstones.remove(tx, [app_id], [_mark(note.type, note.external_id)])
 
@@ -233,22 +231,22 @@ def of(note: Note, app_id: int) -> NoteOf:
     return NoteOf(note.id, app_id, note.type, note.title, note.text)
 
 
-def app_id_of(tx: Connection, note_id: int) -> int | None:
+def app_id_of(tx: Tx, note_id: int) -> int | None:
     """The scope row of a note; None if it is gone."""
-    found = database.rows(tx, "SELECT app_id FROM sources WHERE id = ?", note_id)
+    found = tx.rows("SELECT app_id FROM sources WHERE id = ?", note_id)
     return int(found[0][0]) if found else None
 
 
-def chunk_ids(tx: Connection, app_ids: Sequence[int], wanted: Filter) -> list[int]:
+def chunk_ids(tx: Tx, app_ids: Sequence[int], wanted: Filter) -> list[int]:
     """The chunks of these scope rows that a filter lets through."""
     where, values = _where(app_ids, wanted)
     sql = f"SELECT c.id FROM sources s JOIN chunks c ON c.source_id = s.id {where}"
-    return [row[0] for row in database.rows(tx, sql, *values)]
+    return [row[0] for row in tx.rows(sql, *values)]
 
 
-def hits(tx: Connection, scores: dict[int, dict[str, Any]], *, with_text: bool) -> list[NoteHit]:
+def hits(tx: Tx, scores: dict[int, dict[str, Any]], *, with_text: bool) -> list[NoteHit]:
     """These chunks as search results, in the order of ``scores``, which has the parts of each."""
-    found = {row[0]: row for row in database.rows(tx, _HIT, database.json_list(scores))}
+    found = {row[0]: row for row in tx.rows(_HIT, database.json_list(scores))}
     return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
 
 
@@ -294,48 +292,48 @@ _QUEUE = """
 """
 
 
-def by_type(tx: Connection, app_id: int) -> dict[str, NoteCounts]:
+def by_type(tx: Tx, app_id: int) -> dict[str, NoteCounts]:
     """The size and the use of a scope row's notes, by their type."""
-    return {row[0]: NoteCounts(*row[1:]) for row in database.rows(tx, _TYPES, app_id)}
+    return {row[0]: NoteCounts(*row[1:]) for row in tx.rows(_TYPES, app_id)}
 
 
-def unread(tx: Connection, app_id: int, limit: int) -> list[NoteUse]:
+def unread(tx: Tx, app_id: int, limit: int) -> list[NoteUse]:
     """The notes that were found and never read, those with the most matches first."""
-    return [NoteUse(*row) for row in database.rows(tx, _UNREAD, app_id, limit)]
+    return [NoteUse(*row) for row in tx.rows(_UNREAD, app_id, limit)]
 
 
-def queued(tx: Connection, app_id: int) -> tuple[int, int]:
+def queued(tx: Tx, app_id: int) -> tuple[int, int]:
     """How many notes of a scope row wait for their vectors, and how many failed for good."""
-    waiting, failed = database.rows(tx, _QUEUE, app_id)[0]
+    waiting, failed = tx.rows(_QUEUE, app_id)[0]
     return int(waiting), int(failed)
 
 
 TYPE = "file"
 
 
-def paths_below(tx: Connection, app_id: int, folder: PurePath) -> dict[str, int]:
+def paths_below(tx: Tx, app_id: int, folder: PurePath) -> dict[str, int]:
     """The notes of the files below a folder, by their paths, whether the files are there or not."""
     sql = "SELECT external_id, id FROM sources WHERE app_id = ? AND type = ?"
-    paths = ((json.loads(row[0]), row[1]) for row in database.rows(tx, sql, app_id, TYPE))
+    paths = ((json.loads(row[0]), row[1]) for row in tx.rows(sql, app_id, TYPE))
     return {path: note_id for path, note_id in paths if folder in PurePath(str(path)).parents}
 
 
-def set_date(tx: Connection, note_id: int, at: datetime) -> None:
+def set_date(tx: Tx, note_id: int, at: datetime) -> None:
     """Change when a note was written: its file was changed."""
-    database.rows(tx, "UPDATE sources SET created_at = ? WHERE id = ?", utc_text(at), note_id)
+    tx.rows("UPDATE sources SET created_at = ? WHERE id = ?", utc_text(at), note_id)
 
 
-def move(tx: Connection, note_id: int, path: str) -> None:
+def move(tx: Tx, note_id: int, path: str) -> None:
     """Have a note be that of the file at another path, which has none."""
     sql = "UPDATE sources SET external_id = ? WHERE id = ?"
-    database.rows(tx, sql, json.dumps(path), note_id)
+    tx.rows(sql, json.dumps(path), note_id)
 
 
 KIND = "delete"
 """The kind of job that purges a deleted note."""
 
 
-def hold(tx: Connection, app_id: int, note: Note, now: datetime, *, purge_at: datetime) -> None:
+def hold(tx: Tx, app_id: int, note: Note, now: datetime, *, purge_at: datetime) -> None:
     """Delete a note, and queue its purge; until then ``restore`` undoes the deletion."""
     held = {
         "note": _rows(tx, "SELECT * FROM sources WHERE id = ?", note.id)[0],
@@ -345,7 +343,7 @@ def hold(tx: Connection, app_id: int, note: Note, now: datetime, *, purge_at: da
     jobs.enqueue(tx, KIND, app_id, note.id, now, run_at=purge_at, how=json.dumps(held))
 
 
-def restore(tx: Connection, app_id: int, note_id: int) -> Note | None:
+def restore(tx: Tx, app_id: int, note_id: int) -> Note | None:
     """Undo the deletion of a note of this scope row, with its chunks and their counts.
 
     None where no deletion of it is held, or a note of its type and external id was kept since.
@@ -356,10 +354,10 @@ def restore(tx: Connection, app_id: int, note_id: int) -> Note | None:
     row = held["note"]
     if by_external_id(tx, app_id, row["type"], json.loads(row["external_id"])) is not None:
         return None
-    database.insert(tx, "sources", **row)
+    tx.insert("sources", **row)
     back = NoteOf(note_id, app_id, row["type"], row["title"], row["content"])
     for part in held["chunks"]:
-        database.insert(tx, "chunks", **{f'"{name}"': value for name, value in part.items()})
+        tx.insert("chunks", **{f'"{name}"': value for name, value in part.items()})
         said = row["content"][part["offset"] : part["offset"] + part["size"]]
         chunks.put_passage(tx, back, part["id"], said, part["hash"])
     jobs.cancel(tx, KIND, [note_id])
@@ -369,19 +367,19 @@ def restore(tx: Connection, app_id: int, note_id: int) -> Note | None:
     return note
 
 
-def purge(tx: Connection, note_id: int, held: str) -> None:
+def purge(tx: Tx, note_id: int, held: str) -> None:
     """Delete what a deleted note left: its vectors, and what receipts of chats hold of it. ``held``
     is what its job holds."""
     hashes = [part["hash"] for part in json.loads(held)["chunks"]]
     remove_traces(tx, note_id, hashes)
 
 
-def purge_all(tx: Connection, app_id: int) -> None:
+def purge_all(tx: Tx, app_id: int) -> None:
     """Purge the deleted notes of a scope row now. No deletion of them can be undone any more."""
     for note_id in jobs.unfinished_targets(tx, KIND, app_id):
         purge(tx, note_id, jobs.instructions(tx, KIND, note_id) or "")
         jobs.cancel(tx, KIND, [note_id])
 
 
-def _rows(tx: Connection, sql: str, note_id: int) -> list[Mapping[str, Any]]:
-    return [dict(row) for row in tx.exec_driver_sql(sql, (note_id,)).mappings()]
+def _rows(tx: Tx, sql: str, note_id: int) -> list[Mapping[str, Any]]:
+    return [dict(row) for row in tx.connection.exec_driver_sql(sql, (note_id,)).mappings()]

@@ -48,8 +48,8 @@ def find(
     """The chunks that answer a question, best first, confident ones before the others. ``ranking``
     is weighted or rrf; None for what the settings say."""
     with recall.open_search(scope, question, 0.0) as search:
-        own = search.context.scope.own
-        if own is None or limit < 1:
+        own = search.tx.own
+        if not own or limit < 1:
             return NotesFound((), search.question.degraded)
         search = replace(search, ids=[own], ranking=ranking or search.ranking)
         if not wanted.everything:
@@ -194,8 +194,8 @@ class Finder:
         known = {hit.chunk_id for hit in found}
         parts = {"score": 0.0, "cosine": None, "bm25": None, "confident": confident}
         with self.recall.open_search(self.scope, self.question, 0.0, keep=False) as opened:
-            own = opened.context.scope.own
-            ids = rows.chunk_ids(opened.tx, [own], wanted) if own is not None else []
+            own = opened.tx.own
+            ids = rows.chunk_ids(opened.tx, [own], wanted) if own else []
             lacking = dict.fromkeys((i for i in ids if i not in known), parts)
             others = rows.hits(opened.tx, lacking, with_text=False)
         others.sort(key=lambda hit: (hit.created_at, hit.note_id, -hit.offset), reverse=True)
@@ -337,7 +337,7 @@ class NotesBlock:
     def _has_notes(self, scope: Scope) -> bool:
         with self.database.read() as tx:
             own = apps.find(tx, scope).own
-            return own is not None and rows.any_in_app(tx, own)
+            return bool(own) and rows.any_in_app(tx, own)
 
     def _without_secrets(self, hits: Sequence[NoteHit]) -> list[NoteHit]:
         """Hits with the texts of their chunks as a model may read them."""

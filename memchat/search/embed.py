@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
 from memchat.search import embeddings
@@ -24,8 +25,6 @@ from memchat.search.passages import text_hash
 from memchat.types import Usage, clean_text
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from memchat.providers import Embedder, Vectors
     from memchat.search.vector_index import VectorIndex
 
@@ -72,7 +71,7 @@ class EmbeddingSpace:
     recent: OrderedDict[str, Vectors] = field(default_factory=OrderedDict, repr=False)
     """The latest questions' vectors, by hash: a search writes nothing to disk."""
 
-    def cached(self, tx: Connection, text: str) -> Question:
+    def cached(self, tx: Tx, text: str) -> Question:
         """The question with the vector that it had when it was asked before, if it was."""
         key = embeddings.query_hash(text)
         found = embeddings.get(tx, self.service_id, [key]).get(key)

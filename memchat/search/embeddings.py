@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.schema import embeddings, utc_text
 from memchat.search import services
 from memchat.search.keywords import KINDS, Kind, passage_id
@@ -57,25 +57,23 @@ def query_hash(text: str) -> str:
     return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
 
 
-def exist_for(tx: Connection, service_id: int) -> bool:
+def exist_for(tx: Tx, service_id: int) -> bool:
     """Whether the store has any vector of this service."""
     query = select(_e.hash).where(_e.service_id == service_id)
     return tx.execute(query.limit(1)).first() is not None
 
 
-def put(
-    tx: Connection, service_id: int, vectors: Iterable[tuple[str, Vectors]], now: datetime
-) -> None:
+def put(tx: Tx, service_id: int, vectors: Iterable[tuple[str, Vectors]], now: datetime) -> None:
     """Store vectors by their hash. Existing ones stay; nothing is stored for a service that was
     removed in the meantime."""
     # Without fractions of a second: with them one vector less would fit on a page.
     at = f"{utc_text(now)[:19]}Z"
     rows = [(key, service_id, vector.astype("<f4").tobytes(), at) for key, vector in vectors]
     if rows and services.exists(tx, service_id):
-        database.run_many(tx, _PUT, rows)
+        tx.run_many(_PUT, rows)
 
 
-def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
+def get(tx: Tx, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
     """The stored vectors of these hashes; those without one are left out."""
     import numpy as np
 
@@ -83,21 +81,19 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
         "SELECT hash, embedding FROM embeddings"
         " WHERE hash IN (SELECT value FROM json_each(?)) AND service_id = ?"
     )
-    rows = database.rows(tx, sql, database.json_list(hashes), service_id)
+    rows = tx.rows(sql, database.json_list(hashes), service_id)
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
 def of_kind(
-    tx: Connection, service_id: int, kind: Kind, app_id: int, ids: Sequence[int] | None = None
+    tx: Tx, service_id: int, kind: Kind, app_id: int, ids: Sequence[int] | None = None
 ) -> OwnerVectors:
     """The passages of a kind of a scope row, or only those of these owners, with their vectors."""
     if ids is None:
         which = f"{_OF_KIND} p.app_id = ? AND p.id & 3 = ?"
-        return _held(database.batches(tx, which, service_id, app_id, KINDS.index(kind)))
+        return _held(tx.batches(which, service_id, app_id, KINDS.index(kind)))
     among = database.json_list(passage_id(kind, i) for i in ids)
-    return _held(
-        [database.rows(tx, f"{_OF_KIND} +p.app_id = ? AND p.{_AMONG}", service_id, app_id, among)]
-    )
+    return _held([tx.rows(f"{_OF_KIND} +p.app_id = ? AND p.{_AMONG}", service_id, app_id, among)])
 
 
 def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> OwnerVectors:
@@ -127,16 +123,16 @@ def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> OwnerVectors
 
 
 def of_turns(
-    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
+    tx: Tx, service_id: int, app_id: int, ids: Sequence[int] | None = None
 ) -> list[tuple[int, int, bool, bytes | None]]:
     """(id, session id, whether the user said it, vector or None) of a scope row's turns, in the
     order they were said. With ``ids`` only those of the conversations that contain these."""
     order = "ORDER BY m.session_id, m.id"
     if ids is None:
-        rows = database.rows(tx, f"{_OF_TURNS} p.app_id = ? {order}", service_id, app_id)
+        rows = tx.rows(f"{_OF_TURNS} p.app_id = ? {order}", service_id, app_id)
     else:
         said = f"SELECT session_id FROM messages WHERE {_AMONG}"
         asked = f"SELECT id << 2 | 1 FROM messages WHERE session_id IN ({said})"
         which = f"{_OF_TURNS} +p.app_id = ? AND p.id IN ({asked}) {order}"
-        rows = database.rows(tx, which, service_id, app_id, database.json_list(ids))
+        rows = tx.rows(which, service_id, app_id, database.json_list(ids))
     return [(row[0], row[1], bool(row[2]), row[3]) for row in rows]

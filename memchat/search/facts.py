@@ -13,9 +13,8 @@ from datetime import date
 from itertools import chain
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from sqlalchemy import Connection
 
-from memchat.db.apps import Context, ScopeIds
+from memchat.db import Tx
 from memchat.errors import ConfigError, ProviderError
 from memchat.facts import changes, lists, memories
 from memchat.facts.changes import ReplacedValue
@@ -64,7 +63,7 @@ class FoundFact:
 class FactSearch:
     """The facts of a scope as they stand today."""
 
-    context: Context
+    tx: Tx
     mute: Collection[int] = frozenset()
     """Replaced values that no line names."""
     tags: tuple[str, ...] = ()
@@ -73,23 +72,13 @@ class FactSearch:
     standing: ValuesInForce = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "today", self.context.today)
-        object.__setattr__(self, "standing", as_of(self.tx, self.scope.ids, self.today))
-
-    @property
-    def tx(self) -> Connection:
-        """The transaction that is read."""
-        return self.context.tx
-
-    @property
-    def scope(self) -> ScopeIds:
-        """The scope rows that are read."""
-        return self.context.scope
+        object.__setattr__(self, "today", self.tx.today)
+        object.__setattr__(self, "standing", as_of(self.tx, self.tx.ids, self.today))
 
     def sensitive_words(self) -> set[tuple[str, str]]:
         """Key and plain value of each sensitive fact in use: another row may have the same."""
         back = [*self.standing.back.values()]
-        rows = lists.sensitive_words(self.tx, self.scope.ids, self.today, back)
+        rows = lists.sensitive_words(self.tx, self.tx.ids, self.today, back)
         return {(key, normal_value(value)) for key, value in rows}
 
     def find(self, search: ScoredSearch, limit: int, least: int = 0) -> list[FoundFact]:
@@ -98,7 +87,7 @@ class FactSearch:
         Where these are fewer than ``least`` the best of the others follow, and then the newest of
         those that match nothing.
         """
-        ids = self.scope.ids
+        ids = self.tx.ids
         if not ids or limit < 1:
             return []
         if self.tags:
@@ -116,8 +105,8 @@ class FactSearch:
     def _tagged(self) -> frozenset[int]:
         """The rows that lead to a fact with these tags: its own, and those of the values that it
         replaced."""
-        there = memories.ids_with_all_tags(self.tx, self.scope.ids, self.tags)
-        past = changes.replaced_values(self.tx, self.scope.ids, there)
+        there = memories.ids_with_all_tags(self.tx, self.tx.ids, self.tags)
+        past = changes.replaced_values(self.tx, self.tx.ids, there)
         return frozenset(there).union(value.id for values in past.values() for value in values)
 
     def _ranked(self, found: dict[int, ScoreParts]) -> list[FoundFact]:
@@ -136,13 +125,13 @@ class FactSearch:
         known = {fact.memory.id for fact in besides}
         part = Slice(count + len(known))
         wanted = Wanted(tags=self.tags)
-        rows = lists.listed(self.tx, self.scope.ids, wanted, self.standing, part=part)
+        rows = lists.listed(self.tx, self.tx.ids, wanted, self.standing, part=part)
         others = [m for m in self.unshadowed(rows) if m.id not in known]
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
     def pinned(self) -> list[FoundFact]:
         """The pinned facts, then profile and preferences, the most confirmed first."""
-        rows = lists.pinned_first(self.tx, self.scope.ids, self.standing, PINNED_MOST)
+        rows = lists.pinned_first(self.tx, self.tx.ids, self.standing, PINNED_MOST)
         return [FoundFact(memory, ALWAYS, "pinned") for memory in self.unshadowed(rows)]
 
     def hits(self, facts: Sequence[FoundFact]) -> list[Hit]:
@@ -152,7 +141,7 @@ class FactSearch:
         for fact in facts:
             past = replaced.get(fact.memory.id, [])
             before = self._shown([p for n, p in enumerate(past) if n == 0 or p.id in fact.matched])
-            text = render.line(fact.memory, self.context.zone, before)
+            text = render.line(fact.memory, self.tx.zone, before)
             hits.append(_as_hit(fact, text, f"- {text}\n", before))
         return hits
 
@@ -163,7 +152,7 @@ class FactSearch:
         for fact in facts:
             past = replaced.get(fact.memory.id, [])
             before = self._shown([p for p in past if p.id in fact.matched])
-            text = render.fact(fact.memory, self.context.zone, self.today, before)
+            text = render.fact(fact.memory, self.tx.zone, self.today, before)
             hits.append(_as_hit(fact, text, f"- #{fact.memory.id} {text}\n", before))
         return hits
 
@@ -172,10 +161,10 @@ class FactSearch:
 
     def in_force(self) -> Iterator[Memory]:
         """The facts in force today or later, the app's own first, read one by one."""
-        back = memories.by_ids(self.tx, self.scope.ids, list(self.standing.back.values()))
+        back = memories.by_ids(self.tx, self.tx.ids, list(self.standing.back.values()))
         own_keys: set[str] = set()
-        for app_id in self.scope.ids:
-            own = app_id == self.scope.own
+        for app_id in self.tx.ids:
+            own = app_id == self.tx.own
             again = [m for m in back.values() if bool(m.app) == own]
             for row in chain(lists.each_active(self.tx, app_id), again):
                 memory = self.standing.as_of_today(row)
@@ -193,9 +182,9 @@ class FactSearch:
         if not ids:
             return {}
         today = self.standing.replaced(ids)
-        found = changes.replaced_values(self.tx, self.scope.ids, [*ids, *today])
+        found = changes.replaced_values(self.tx, self.tx.ids, [*ids, *today])
         if today:
-            rows = memories.by_ids(self.tx, self.scope.ids, [*today, *today.values()])
+            rows = memories.by_ids(self.tx, self.tx.ids, [*today, *today.values()])
             for i in sorted(today, key=lambda i: rows[i].said_at):
                 winner = rows[today[i]]
                 newest = ReplacedValue(i, rows[i].value, winner.starts_at or winner.said_at)
@@ -216,18 +205,18 @@ class FactSearch:
 
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:
         """For each of these memories the one that replaces it today, or itself."""
-        now = changes.current(self.tx, self.scope.ids, ids)
+        now = changes.current(self.tx, self.tx.ids, ids)
         places = {i: self.standing.current_id(memory.id) for i, memory in now.items()}
         moved = sorted({place for i, place in places.items() if place != now[i].id})
-        rows = memories.by_ids(self.tx, self.scope.ids, moved)
+        rows = memories.by_ids(self.tx, self.tx.ids, moved)
         return {i: self.standing.as_of_today(rows.get(places[i], m)) for i, m in now.items()}
 
     def unshadowed(self, rows: Sequence[Memory]) -> list[Memory]:
         """Without values shared by every app whose key has a value of the app's own."""
         shared = {memory.key for memory in rows if not memory.app and not memory.many}
-        if not shared or self.scope.own is None:
+        if not shared or not self.tx.own:
             return list(rows)
-        own = lists.single_valued_keys(self.tx, self.scope.own, sorted(shared), self.standing)
+        own = lists.single_valued_keys(self.tx, self.tx.own, sorted(shared), self.standing)
         return [m for m in rows if m.app or m.many or m.key not in own]
 
 

@@ -23,9 +23,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, Literal, get_args
 
-from sqlalchemy import Connection
-
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.language.text import folded
 
 Kind = Literal["fact", "turn", "summary", "chunk"]
@@ -120,7 +118,7 @@ def query_terms(question: str) -> list[str]:
 
 
 def matches(
-    tx: Connection,
+    tx: Tx,
     kind: Kind,
     app_ids: Sequence[int],
     words: Sequence[str],
@@ -156,9 +154,7 @@ def matches(
     return Matches(words, held, scores, ranked, known / sum(rare))
 
 
-def rows_holding_all(
-    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]
-) -> set[int]:
+def rows_holding_all(tx: Tx, kind: Kind, app_ids: Sequence[int], words: Sequence[str]) -> set[int]:
     """The ids of the rows of some scopes that hold all of these words themselves, with any
     endings."""
     terms = [term for word in words for term in query_terms(word)]
@@ -169,9 +165,7 @@ def rows_holding_all(
     return set(_rows(tx, " AND ".join(f"text:({any_of})" for any_of in each)))
 
 
-def is_held_by_more(
-    tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, most: int
-) -> bool:
+def is_held_by_more(tx: Tx, kind: Kind, app_ids: Sequence[int], word: str, most: int) -> bool:
     """Whether more than ``most`` rows of some scopes hold a word. Stops reading once that is
     known."""
     terms = query_terms(word)
@@ -180,7 +174,7 @@ def is_held_by_more(
     if not any_of:
         return False
     found = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? LIMIT ?"
-    return int(database.rows(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
+    return int(tx.rows(f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
 
 
 def stems(words: Iterable[str]) -> dict[str, str]:
@@ -195,11 +189,11 @@ def stems(words: Iterable[str]) -> dict[str, str]:
     return {listed[n]: term.removeprefix(_prefix(0)) for n, term in found}
 
 
-def _rows(tx: Connection, match: str) -> list[int]:
+def _rows(tx: Tx, match: str) -> list[int]:
     """The owners of the passages that match."""
     # As one JSON text: building a tuple for each row takes longer than the search.
     sql = "SELECT json_group_array(rowid >> 2) FROM passages_fts WHERE passages_fts MATCH ?"
-    found: list[int] = json.loads(database.rows(tx, sql, match)[0][0])
+    found: list[int] = json.loads(tx.rows(sql, match)[0][0])
     return found
 
 
@@ -220,46 +214,46 @@ def passage_id(kind: Kind, owner_id: int) -> int:
 
 
 def write(
-    tx: Connection, passage_id: int, app_id: int, text: str, context: str = "", *, reply: bool
+    tx: Tx, passage_id: int, app_id: int, text: str, context: str = "", *, reply: bool
 ) -> None:
     """Index a passage that has no keyword row. Replies are indexed apart, and found only by
     searches that ask for them."""
     name = _prefix(app_id, passage_id & 3, reply)
     sql = "INSERT INTO passages_fts (rowid, text, context) VALUES (?, ?, ?)"
-    database.rows(tx, sql, passage_id, _indexed(name, text), _indexed(name, context))
+    tx.rows(sql, passage_id, _indexed(name, text), _indexed(name, context))
 
 
-def remove(tx: Connection, passage_ids: Iterable[int]) -> None:
+def remove(tx: Tx, passage_ids: Iterable[int]) -> None:
     """Delete keyword rows. Their words stay in the bytes of the file until ``scrub``."""
     rows = ((i,) for i in passage_ids)
-    database.run_many(tx, "DELETE FROM passages_fts WHERE rowid = ?", rows)
+    tx.run_many("DELETE FROM passages_fts WHERE rowid = ?", rows)
 
 
-def scrub(tx: Connection) -> None:
+def scrub(tx: Tx) -> None:
     """Rewrite the segments of the index, which is the only way to remove deleted words from
     them."""
     # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
     # for damaged. Record 10 describes the structure, with two bytes for each level.
     structure = "SELECT length(block) FROM passages_fts_data WHERE id = 10"
-    deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
+    deep = tx.connection.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
     command = "rebuild" if deep else "optimize"
-    tx.exec_driver_sql(f"INSERT INTO passages_fts (passages_fts) VALUES ('{command}')")
+    tx.connection.exec_driver_sql(f"INSERT INTO passages_fts (passages_fts) VALUES ('{command}')")
 
 
-def wrong_rows(tx: Connection, wanted: Iterable[tuple[int, int, bool, str]]) -> set[int]:
+def wrong_rows(tx: Tx, wanted: Iterable[tuple[int, int, bool, str]]) -> set[int]:
     """The passages whose keyword rows are missing, superfluous, or hold another text or scope.
     ``wanted`` has id, scope row, whether it is a reply, and words of each."""
-    held = dict(database.rows(tx, "SELECT rowid, text FROM passages_fts"))
+    held = dict(tx.rows("SELECT rowid, text FROM passages_fts"))
     right = {
         i: _indexed(_prefix(app_id, i & 3, reply), words) for i, app_id, reply, words in wanted
     }
     return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
 
 
-def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:
+def ids(tx: Tx, kind: Kind, app_id: int) -> set[int]:
     """The owners in a scope that are indexed with any word. Reads all rows."""
     sql = "SELECT rowid >> 2 FROM passages_fts WHERE text GLOB ?"
-    return {row[0] for row in database.rows(tx, sql, f"{_prefix(app_id, KINDS.index(kind))}*")}
+    return {row[0] for row in tx.rows(sql, f"{_prefix(app_id, KINDS.index(kind))}*")}
 
 
 def _prefix(app_id: int, kind: int = 0, reply: bool = False) -> str:
@@ -312,29 +306,29 @@ _IN = "IN (SELECT value FROM json_each(?))"
 _SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id {_IN}"
 
 
-def related_app_ids(tx: Connection, app_id: int) -> list[int]:
+def related_app_ids(tx: Tx, app_id: int) -> list[int]:
     """The scope rows whose texts may mention the facts of this one: itself and the user's shared
     row; for the shared row all of the user's."""
     sql = (
         "SELECT a.id FROM apps here JOIN apps a ON a.user = here.user"
         " WHERE here.id = ? AND (a.id = here.id OR here.name = '' OR a.name = '')"
     )
-    return [row[0] for row in database.rows(tx, sql, app_id)]
+    return [row[0] for row in tx.rows(sql, app_id)]
 
 
-def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
+def count_messages(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many messages there are in these scope rows."""
     sql = f"SELECT count(*) {_SAID}"
-    return int(database.rows(tx, sql, database.json_list(app_ids))[0][0])
+    return int(tx.rows(sql, database.json_list(app_ids))[0][0])
 
 
-def count_memories(tx: Connection, app_ids: Sequence[int]) -> int:
+def count_memories(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many memories there are in these scope rows."""
     sql = f"SELECT count(*) FROM memories WHERE app_id {_IN}"
-    return int(database.rows(tx, sql, database.json_list(app_ids))[0][0])
+    return int(tx.rows(sql, database.json_list(app_ids))[0][0])
 
 
-def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
+def partly_indexed(tx: Tx, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
     """The ids of messages that are not indexed, or not completely, and may hold a word with one of
     these beginnings: those excluded from search, copies, and long replies."""
     like = " OR ".join("m.content LIKE ?" for _ in beginnings)
@@ -347,19 +341,19 @@ def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[
         f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
     )
     patterns = [f"%{beginning}%" for beginning in beginnings]
-    return [row[0] for row in database.rows(tx, sql, database.json_list(app_ids), *patterns)]
+    return [row[0] for row in tx.rows(sql, database.json_list(app_ids), *patterns)]
 
 
-def titles_and_summaries(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+def titles_and_summaries(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
     """Id, title, summary and last activity of every conversation with a title or summary."""
     sql = (
         f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
         " AND (title IS NOT NULL OR summary IS NOT NULL)"
     )
-    return database.rows(tx, sql, database.json_list(app_ids))
+    return tx.rows(sql, database.json_list(app_ids))
 
 
-def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+def unindexed_memories(tx: Tx, app_ids: Sequence[int]) -> list[int]:
     """The ids of memories that search does not find, or not by all of their words: inactive ones,
     without those being forgotten; edited ones, whose history holds their former words; and those
     with tags."""
@@ -371,32 +365,32 @@ def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
         f" WHERE m.app_id {_IN}"
     )
     scopes_ = database.json_list(app_ids)
-    return [row[0] for row in database.rows(tx, sql, scopes_, scopes_, scopes_)]
+    return [row[0] for row in tx.rows(sql, scopes_, scopes_, scopes_)]
 
 
-def note_texts(tx: Connection, chunk_ids: Collection[int]) -> list[Any]:
+def note_texts(tx: Tx, chunk_ids: Collection[int]) -> list[Any]:
     """Id, title, text and date of the notes with these chunks, and whether each has a file."""
     sql = (
         "SELECT id, coalesce(title, 'Untitled'), content, created_at, type = 'file' AND NOT missing"
         " FROM sources"
         f" WHERE id IN (SELECT source_id FROM chunks WHERE id {_IN})"
     )
-    return database.rows(tx, sql, database.json_list(chunk_ids))
+    return tx.rows(sql, database.json_list(chunk_ids))
 
 
-def inbox_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+def inbox_texts(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
     """Id, message id, time and text of every inbox item."""
     return _proposed(tx, "inbox", "value, quote, sentence, reason, tags", app_ids)
 
 
-def refusal_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+def refusal_texts(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
     """Id, message id, time and text of every refusal."""
     return _proposed(tx, "refusals", "value, reason", app_ids)
 
 
-def _proposed(tx: Connection, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
+def _proposed(tx: Tx, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
     sql = f"SELECT id, message_id, created_at, {words} FROM {table} WHERE app_id {_IN}"
     return [
         (row[0], row[1], database.parse_time(row[2]), "\n".join(filter(None, row[3:])))
-        for row in database.rows(tx, sql, database.json_list(app_ids))
+        for row in tx.rows(sql, database.json_list(app_ids))
     ]

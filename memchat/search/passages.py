@@ -13,19 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Integer,
-    Select,
-    and_,
-    case,
-    cast,
-    null,
-    select,
-)
+from sqlalchemy import ColumnElement, Integer, Select, and_, case, cast, null, select
 
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db import jobs as db_jobs
 from memchat.db.records import from_row
 from memchat.db.schema import embeddings as vectors
@@ -139,14 +129,14 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def put(tx: Connection, passage: Passage) -> None:
+def put(tx: Tx, passage: Passage) -> None:
     """Write a passage, or replace that of the same owner, with its keyword row. A vector that no
     text has any more is deleted."""
     i, app_id = passage.id, passage.app_id
-    found = database.rows(tx, "SELECT app_id, hash FROM passages WHERE id = ?", i)
+    found = tx.rows("SELECT app_id, hash FROM passages WHERE id = ?", i)
     home, before = found[0] if found else (app_id, None)
     columns = (passage.text, passage.hash, int(passage.reply), int(passage.searched))
-    database.rows(tx, _PUT, i, app_id, *columns)
+    tx.rows(_PUT, i, app_id, *columns)
     if found:
         keywords.remove(tx, [i])
     if passage.searched:
@@ -160,129 +150,125 @@ def put(tx: Connection, passage: Passage) -> None:
 
 
 def put_text(
-    tx: Connection, kind: Kind, owner_id: int, app_id: int, text: str, *, searched: bool = True
+    tx: Tx, kind: Kind, owner_id: int, app_id: int, text: str, *, searched: bool = True
 ) -> None:
     """``put`` for what is found by the words that are embedded."""
     hashed = text_hash(text)
     put(tx, Passage(kind, owner_id, app_id, text, text, hashed, searched=searched))
 
 
-def hide(tx: Connection, fact_id: int) -> None:
+def hide(tx: Tx, fact_id: int) -> None:
     """Have search find a fact no longer. It keeps its text and vector."""
     i = passage_id("fact", fact_id)
-    rows = database.rows(
-        tx, "UPDATE passages SET searched = 0 WHERE id = ? RETURNING app_id, id", i
-    )
+    rows = tx.rows("UPDATE passages SET searched = 0 WHERE id = ? RETURNING app_id, id", i)
     keywords.remove(tx, [i])
     _record(tx, rows)
 
 
-def show(tx: Connection, fact_id: int, app_id: int) -> None:
+def show(tx: Tx, fact_id: int, app_id: int) -> None:
     """Have search find a fact again, in this scope row."""
     put_text(tx, "fact", fact_id, app_id, text_of(tx, fact_id))
 
 
-def text_of(tx: Connection, fact_id: int) -> str:
+def text_of(tx: Tx, fact_id: int) -> str:
     """The text under which a fact is embedded and found."""
     sql = "SELECT text FROM passages WHERE id = ?"
-    return str(database.rows(tx, sql, passage_id("fact", fact_id))[0][0])
+    return str(tx.rows(sql, passage_id("fact", fact_id))[0][0])
 
 
-def take(tx: Connection, kind: Kind, owner_ids: Iterable[int]) -> list[str]:
+def take(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> list[str]:
     """Delete the passages of these owners with their keyword rows; returns the keys of their
     vectors, which stay. The words stay in the bytes of the file until ``keywords.scrub``."""
     return _take(tx, f"id {_IN}", database.json_list(passage_id(kind, i) for i in owner_ids))
 
 
-def drop(tx: Connection, kind: Kind, owner_ids: Iterable[int]) -> None:
+def drop(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> None:
     """Delete the passages of these owners, with the vectors that no other text has."""
     remove_unused(tx, take(tx, kind, owner_ids))
 
 
-def drop_app(tx: Connection, app_id: int) -> None:
+def drop_app(tx: Tx, app_id: int) -> None:
     """Delete all passages of a scope row."""
     remove_unused(tx, _take(tx, "app_id = ?", app_id))
 
 
-def _take(tx: Connection, which: str, value: Any) -> list[str]:
+def _take(tx: Tx, which: str, value: Any) -> list[str]:
     sql = f"DELETE FROM passages WHERE {which} RETURNING app_id, id, hash"
-    gone = database.rows(tx, sql, value)
+    gone = tx.rows(sql, value)
     keywords.remove(tx, [row[1] for row in gone])
     _record(tx, [row[:2] for row in gone if row[2]])
     return [row[2] for row in gone if row[2]]
 
 
-def _record(tx: Connection, rows: Iterable[Sequence[int]]) -> None:
+def _record(tx: Tx, rows: Iterable[Sequence[int]]) -> None:
     """Note that passages, with their scope rows, were added, changed or deleted."""
-    database.run_many(tx, "INSERT INTO changes (app_id, passage_id) VALUES (?, ?)", rows)
+    tx.run_many("INSERT INTO changes (app_id, passage_id) VALUES (?, ?)", rows)
 
 
-def keep_vectors(
-    tx: Connection, service_id: int, made: Mapping[str, Any], now: datetime
-) -> set[str]:
+def keep_vectors(tx: Tx, service_id: int, made: Mapping[str, Any], now: datetime) -> set[str]:
     """Store vectors by the hash of their text, but for texts that went or were changed since they
     were sent; the hashes that are stored. Those of a service that the store is changing to are in
     no index yet."""
     found, asked = f"FROM passages WHERE hash {_IN}", database.json_list([*made])
-    wanted = {row[0] for row in database.rows(tx, f"SELECT DISTINCT hash {found}", asked)}
+    wanted = {row[0] for row in tx.rows(f"SELECT DISTINCT hash {found}", asked)}
     embeddings.put(tx, service_id, [(key, made[key]) for key in sorted(wanted)], now)
     if wanted and services.in_use(tx) == service_id:
         log = f"INSERT INTO changes (app_id, passage_id) SELECT app_id, id {found}"
-        database.rows(tx, log, asked)
+        tx.rows(log, asked)
     return wanted
 
 
-def unused_hashes(tx: Connection) -> list[str]:
+def unused_hashes(tx: Tx) -> list[str]:
     """The hashes of vectors that no passage has."""
     sql = f"SELECT DISTINCT hash FROM embeddings WHERE {_UNUSED}"
-    return [row[0] for row in database.rows(tx, sql)]
+    return [row[0] for row in tx.rows(sql)]
 
 
-def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
+def remove_unused(tx: Tx, hashes: Sequence[str]) -> None:
     """Delete the vectors of these hashes, of every service, unless a passage still has the hash."""
     if hashes:
-        database.rows(tx, _REMOVE_UNUSED, database.json_list(hashes))
+        tx.rows(_REMOVE_UNUSED, database.json_list(hashes))
 
 
-def latest_change(tx: Connection, app_id: int) -> int:
+def latest_change(tx: Tx, app_id: int) -> int:
     """The number of a scope's newest change; 0 for none."""
     sql = "SELECT max(id) FROM changes WHERE app_id = ?"
-    return database.rows(tx, sql, app_id)[0][0] or 0
+    return tx.rows(sql, app_id)[0][0] or 0
 
 
-def changed_since(tx: Connection, kind: Kind, app_id: int, change_id: int) -> list[int]:
+def changed_since(tx: Tx, kind: Kind, app_id: int, change_id: int) -> list[int]:
     """The owners of a kind whose passages changed after ``change_id``."""
     sql = (
         "SELECT DISTINCT passage_id >> 2 FROM changes"
         " WHERE app_id = ? AND id > ? AND passage_id & 3 = ?"
     )
-    return [row[0] for row in database.rows(tx, sql, app_id, change_id, KINDS.index(kind))]
+    return [row[0] for row in tx.rows(sql, app_id, change_id, KINDS.index(kind))]
 
 
-def fingerprint(tx: Connection, change_id: int) -> str:
+def fingerprint(tx: Tx, change_id: int) -> str:
     """A text that identifies this change, empty if it does not exist. After a backup was restored
     another change may have the same id, but not the same fingerprint."""
-    found = database.rows(tx, "SELECT passage_id, at FROM changes WHERE id = ?", change_id)
+    found = tx.rows("SELECT passage_id, at FROM changes WHERE id = ?", change_id)
     return "@".join(map(str, found[0])) if found else ""
 
 
-def hashes(tx: Connection, kind: Kind, owner_ids: Iterable[int]) -> dict[int, str]:
+def hashes(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> dict[int, str]:
     """The key of the vector of each of these owners, by owner."""
     ids = database.json_list(passage_id(kind, i) for i in owner_ids)
     sql = f"SELECT id >> 2, hash FROM passages WHERE id {_IN} AND hash IS NOT NULL"
-    return dict(database.rows(tx, sql, ids))
+    return dict(tx.rows(sql, ids))
 
 
-def texts(tx: Connection, kind: Kind, owner_ids: Iterable[int]) -> list[UnembeddedText]:
+def texts(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> list[UnembeddedText]:
     """The passages of these owners as they are embedded. Those that need no vector are left
     out."""
     ids = database.json_list(passage_id(kind, i) for i in owner_ids)
     sql = f"SELECT p.id, p.hash, {_TEXT} FROM passages p {_NOTES} WHERE p.id {_IN} AND p.searched"
-    return [_text(row) for row in database.rows(tx, f"{sql} AND p.hash IS NOT NULL", ids)]
+    return [_text(row) for row in tx.rows(f"{sql} AND p.hash IS NOT NULL", ids)]
 
 
 def next_lacking(
-    tx: Connection, service_id: int, last_id: int, limit: int
+    tx: Tx, service_id: int, last_id: int, limit: int
 ) -> list[tuple[int, UnembeddedText]]:
     """The next passages without a vector of a service, each with its own id, after such an id, so
     that one that cannot be embedded is skipped."""
@@ -290,11 +276,11 @@ def next_lacking(
         SELECT p.id, p.hash, {_TEXT} FROM passages p {_NOTES}
         WHERE {_LACKS} AND p.id > ? ORDER BY p.id LIMIT ?
     """
-    return [(row[0], _text(row)) for row in database.rows(tx, sql, service_id, last_id, limit)]
+    return [(row[0], _text(row)) for row in tx.rows(sql, service_id, last_id, limit)]
 
 
 def lacking(
-    tx: Connection, service_id: int, kind: JobKind, targets: Collection[int]
+    tx: Tx, service_id: int, kind: JobKind, targets: Collection[int]
 ) -> dict[int, dict[str, str]]:
     """The texts without a vector of the facts, conversations or notes of such jobs, by hash, for
     each target that has any."""
@@ -304,36 +290,36 @@ def lacking(
         FROM wanted w CROSS JOIN passages p ON p.id = w.id {_NOTES} WHERE {_LACKS}
     """
     found: dict[int, dict[str, str]] = {}
-    for target, key, text in database.rows(tx, sql, *[asked] * of_job.count("?"), service_id):
+    for target, key, text in tx.rows(sql, *[asked] * of_job.count("?"), service_id):
         found.setdefault(target, {})[key] = text
     return found
 
 
-def count_lacking(tx: Connection, service_id: int) -> int:
+def count_lacking(tx: Tx, service_id: int) -> int:
     """How many passages have no vector of a service."""
     sql = f"SELECT count(*) FROM passages p WHERE {_LACKS}"
-    return int(database.rows(tx, sql, service_id)[0][0])
+    return int(tx.rows(sql, service_id)[0][0])
 
 
-def count_chunks_lacking(tx: Connection, service_id: int, app_id: int) -> int:
+def count_chunks_lacking(tx: Tx, service_id: int, app_id: int) -> int:
     """How many chunks of a scope row's notes have no vector of a service."""
     sql = f"SELECT count(*) FROM passages p WHERE {_LACKS} AND p.app_id = ? AND p.id & 3 = 3"
-    return int(database.rows(tx, sql, service_id, app_id)[0][0])
+    return int(tx.rows(sql, service_id, app_id)[0][0])
 
 
-def count_wanting(tx: Connection) -> int:
+def count_wanting(tx: Tx) -> int:
     """How many passages need a vector."""
     sql = "SELECT count(*) FROM passages WHERE searched AND hash IS NOT NULL"
-    return int(database.rows(tx, sql)[0][0])
+    return int(tx.rows(sql)[0][0])
 
 
-def queue_lacking(tx: Connection, service_id: int, now: datetime) -> None:
+def queue_lacking(tx: Tx, service_id: int, now: datetime) -> None:
     """Queue the jobs for all that lack a vector, due now. Running jobs are left alone; failed ones
     start again."""
-    database.rows(tx, _QUEUE, service_id, utc_text(now))
+    tx.rows(_QUEUE, service_id, utc_text(now))
 
 
-def coverage(tx: Connection, service_id: int, kind: Kind) -> list[tuple[int, int, int]]:
+def coverage(tx: Tx, service_id: int, kind: Kind) -> list[tuple[int, int, int]]:
     """(scope row, number of a kind's passages, number with a vector) of every scope row, the
     largest first."""
     sql = (
@@ -341,21 +327,21 @@ def coverage(tx: Connection, service_id: int, kind: Kind) -> list[tuple[int, int
         " LEFT JOIN embeddings e ON e.hash = p.hash AND e.service_id = ?"
         " WHERE p.searched AND p.id & 3 = ? GROUP BY p.app_id ORDER BY held DESC, p.app_id"
     )
-    return [tuple(row) for row in database.rows(tx, sql, service_id, KINDS.index(kind))]
+    return [tuple(row) for row in tx.rows(sql, service_id, KINDS.index(kind))]
 
 
-def embedded_ids(tx: Connection, service_id: int, app_id: int, kind: Kind) -> set[int]:
+def embedded_ids(tx: Tx, service_id: int, app_id: int, kind: Kind) -> set[int]:
     """The owners of a scope row's passages of a kind that have a vector."""
     sql = (
         "SELECT p.id >> 2 FROM passages p JOIN embeddings e ON e.hash = p.hash"
         " WHERE e.service_id = ? AND p.app_id = ? AND p.searched AND p.id & 3 = ?"
     )
-    return {row[0] for row in database.rows(tx, sql, service_id, app_id, KINDS.index(kind))}
+    return {row[0] for row in tx.rows(sql, service_id, app_id, KINDS.index(kind))}
 
 
-def keyword_texts(tx: Connection) -> list[tuple[int, int, bool, str]]:
+def keyword_texts(tx: Tx) -> list[tuple[int, int, bool, str]]:
     """Id, scope row, whether it is a reply, and words of every passage that search finds."""
-    return [(row[0], row[1], bool(row[2]), row[3] or "") for row in database.rows(tx, _WORDS)]
+    return [(row[0], row[1], bool(row[2]), row[3] or "") for row in tx.rows(_WORDS)]
 
 
 def _text(row: Sequence[Any]) -> UnembeddedText:
@@ -386,7 +372,7 @@ _VIEW: Select[Any] = select(
 )
 
 
-def of_memories(tx: Connection, ids: Sequence[int]) -> dict[int, EmbeddingState]:
+def of_memories(tx: Tx, ids: Sequence[int]) -> dict[int, EmbeddingState]:
     """The state of each of these memories."""
     return {
         row.id: from_row(
@@ -412,7 +398,7 @@ def is_unembedded(memory_id: ColumnElement[int]) -> ColumnElement[bool]:
     return query.exists()
 
 
-def unfinished_jobs(tx: Connection, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
+def unfinished_jobs(tx: Tx, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
     """Those of these memories that have no vector yet, each with the job that makes it."""
     query = select(_j.id).where(
         _j.kind == "embed", _j.source_type == "memory", _j.source_id.in_(memory_ids), _j.status != 0

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memchat.config import Settings
-from memchat.db import messages, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, messages, sessions
 from memchat.db.database import Database
 from memchat.facts import changes, history, lists, memories
 from memchat.facts.history import LearnedFact
@@ -98,8 +97,8 @@ class PromptBlock:
         seconds, keep = self.settings.embed_patience, session_id is not None
         searching = self.recall.open_search(scope, question, seconds, turns=True, keep=keep)
         with searching as search:
-            mute = _muted(search.context, session_id)
-            facts = FactSearch(search.context, mute)
+            mute = _muted(search.tx, session_id)
+            facts = FactSearch(search.tx, mute)
             private = facts.sensitive_words()
             listed = self._every(facts, private)
             limit = max(CANDIDATES, self.settings.top_k) + len(mute)
@@ -127,9 +126,8 @@ class PromptBlock:
     def pinned(self, scope: Scope, session_id: int | None = None) -> list[Hit]:
         """The facts among which pinning chooses, the most confirmed first; none where all facts fit
         and nothing is chosen."""
-        with self.database.read() as tx:
-            context = self.recall.context(tx, scope)
-            facts = FactSearch(context, _muted(context, session_id))
+        with self.database.read(scope) as tx:
+            facts = FactSearch(tx, _muted(tx, session_id))
             private = facts.sensitive_words()
             if self._every(facts, private) is not None:
                 return []
@@ -239,7 +237,7 @@ class PromptBlock:
         shown.take(always, self.settings.pinned_tokens if not among.taken else 0)
         shown.take(rest)
         facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
-        there = lists.count_for_prompts(facts.tx, facts.scope.ids, facts.today, facts.mute)
+        there = lists.count_for_prompts(facts.tx, facts.tx.ids, facts.today, facts.mute)
         turns_in = shown.of(past_turns)
         dropped = max(there - len(facts_in), 0) + len(past_turns) - len(turns_in)
         hits = (*facts_in, *turns_in)
@@ -266,14 +264,14 @@ class PromptBlock:
         self, search: ScoredSearch, dropped: Sequence[int], mute: Collection[int]
     ) -> list[Hit]:
         """Turns of this very conversation that no longer fit its window, by their words."""
-        tx, own = search.tx, search.context.scope.own
-        if not dropped or own is None:
+        tx, own = search.tx, search.tx.own
+        if not dropped or not own:
             return []
         search = replace(search, ids=[own])
         matches = search.matches("turn", replies=True)
         scores = matches.of(search.passing_by_words(matches, dropped))
         drawn = history.learned_from(tx, list(scores))
-        excluded = _excluded(search.context, drawn, mute)
+        excluded = _excluded(search.tx, drawn, mute)
         scores = {i: score for i, score in scores.items() if i not in excluded}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]
         turns = messages.by_ids(tx, best)
@@ -298,10 +296,10 @@ class PromptBlock:
         return hits
 
 
-def _excluded(context: Context, drawn: Sequence[LearnedFact], mute: Collection[int]) -> set[int]:
+def _excluded(tx: Tx, drawn: Sequence[LearnedFact], mute: Collection[int]) -> set[int]:
     """The turns that taught a fact that is being forgotten, or one that is muted here."""
     ids = sorted({fact.memory_id for fact in drawn})
-    now = changes.current(context.tx, context.scope.ids, ids)
+    now = changes.current(tx, tx.ids, ids)
     out = {i for i, memory in now.items() if memory.id in mute}.union(mute)
     return {f.message_id for f in drawn if f.inactive_reason == FORGOTTEN or f.memory_id in out}
 
@@ -325,11 +323,11 @@ def _key_value(memory: Memory) -> KeyValue:
     return memory.key, normal_value(memory.value)
 
 
-def _muted(context: Context, session_id: int | None) -> set[int]:
+def _muted(tx: Tx, session_id: int | None) -> set[int]:
     """The memories that a person muted in a conversation, and others with the same words."""
     if session_id is None:
         return set()
-    tx, ids = context.tx, context.scope.ids
+    tx, ids = tx, tx.ids
     mute = sessions.muted_of_session(tx, session_id)
     for memory in memories.by_ids(tx, ids, sorted(mute)).values():
         there = memories.values_with_key(tx, ids, memory.key)

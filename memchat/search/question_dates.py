@@ -20,9 +20,9 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
-from sqlalchemy import Connection, Select, and_, select
+from sqlalchemy import Select, and_, select
 
-from memchat.db import database
+from memchat.db import Tx, database
 from memchat.db.schema import chunks, memories, messages, searched_messages, sessions, sources
 from memchat.language.calendar import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, unaccented
 from memchat.language.numbers import NUMBER_WORDS
@@ -477,7 +477,7 @@ _SAID: dict[keywords.Kind, tuple[Select[Any], Any, Any]] = {
 
 
 def said(
-    tx: Connection,
+    tx: Tx,
     kind: keywords.Kind,
     app_ids: Sequence[int],
     period: tuple[datetime, datetime],
@@ -495,7 +495,7 @@ def said(
 
 
 def ending(
-    tx: Connection, app_ids: Sequence[int], first: date, limit: int, without: Collection[int] = ()
+    tx: Tx, app_ids: Sequence[int], first: date, limit: int, without: Collection[int] = ()
 ) -> list[int]:
     """The ids of active facts that end on ``first`` or later, the soonest first."""
     query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)
@@ -538,7 +538,7 @@ class QuestionDates:
 
     def rows(
         self,
-        tx: Connection,
+        tx: Tx,
         kind: keywords.Kind,
         app_ids: Sequence[int],
         without: Collection[int] = (),

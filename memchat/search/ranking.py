@@ -15,10 +15,7 @@ from datetime import datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection
-
-from memchat.db import jobs
-from memchat.db.apps import Context
+from memchat.db import Tx, jobs
 from memchat.db.database import Database
 from memchat.errors import MemChatError, StoreError
 from memchat.facts import changes
@@ -89,11 +86,11 @@ class MissingVectors:
     def made(self, search: ScoredSearch, seconds: float, *, turns: bool) -> MadeVectors:
         """Vectors for a few facts of a search's scopes, and with ``turns`` for turns of its app
         where there is room: as many as the service makes within so many seconds."""
-        space, own = search.space, search.context.scope.own
+        space, own = search.space, search.tx.own
         if seconds <= 0 or space is None or not space.embedder.service.local:
             return MadeVectors()
         found = self._texts(search, "fact", MOST)
-        if turns and own is not None:
+        if turns and own:
             here = replace(search, ids=[own])
             found += self._texts(here, "turn", MOST - len(found))
         if not found:
@@ -153,7 +150,7 @@ class MissingVectors:
         over.set()
         return dict(made)
 
-    def _write(self, tx: Connection, space: EmbeddingSpace, made: MadeVectors) -> None:
+    def _write(self, tx: Tx, space: EmbeddingSpace, made: MadeVectors) -> None:
         now, service_id = self._clock(), space.service_id
         if services.in_use(tx) != service_id:
             return
@@ -217,7 +214,7 @@ class ScoreParts:
 class ScoredSearch:
     """One question over the rows of some scopes."""
 
-    context: Context
+    tx: Tx
     ids: Sequence[int]
     """The scope rows that are searched."""
     question: Question
@@ -234,11 +231,6 @@ class ScoredSearch:
     """The rows without a vector in this snapshot, by kind and scope rows, once looked up."""
     _newest_changes: dict[int, int] = field(default_factory=dict)
     """How far this snapshot of a scope row reaches, once looked up."""
-
-    @property
-    def tx(self) -> Connection:
-        """The transaction that is read."""
-        return self.context.tx
 
     @property
     def space(self) -> EmbeddingSpace | None:

@@ -10,10 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
-from memchat.db import apps, database, messages, records
-from memchat.db.apps import WHOLE_STORE, Context
+from memchat.db import Tx, apps, database, messages, records
 from memchat.db.database import Database
 from memchat.notes.index import Cutter, recut
 from memchat.providers import Embedder
@@ -54,34 +51,32 @@ _BROKEN = """
 """
 
 
-def notes_with_wrong_chunks(tx: Connection) -> list[int]:
+def notes_with_wrong_chunks(tx: Tx) -> list[int]:
     """The ids of the notes of which a chunk is no part of the text, or has the hash of another one,
     or whose chunks leave words out."""
-    texts = database.each_row(tx, "SELECT id, content FROM sources ORDER BY id")
-    return [
-        note_id for note_id, text in texts if not _fit(text, database.rows(tx, _PARTS, note_id))
-    ]
+    texts = tx.each_row("SELECT id, content FROM sources ORDER BY id")
+    return [note_id for note_id, text in texts if not _fit(text, tx.rows(_PARTS, note_id))]
 
 
-def chunks_without_note(tx: Connection) -> list[int]:
+def chunks_without_note(tx: Tx) -> list[int]:
     """The ids of the chunks of notes that are not there."""
     sql = "SELECT id FROM chunks WHERE source_id NOT IN (SELECT id FROM sources)"
-    return [row[0] for row in database.rows(tx, sql)]
+    return [row[0] for row in tx.rows(sql)]
 
 
-def keyword_counts(tx: Connection) -> list[tuple[Kind, int, int]]:
+def keyword_counts(tx: Tx) -> list[tuple[Kind, int, int]]:
     """For each kind how many keyword rows there are, and how many there have to be."""
-    held = dict(database.rows(tx, "SELECT rowid & 3, count(*) FROM passages_fts GROUP BY 1"))
-    wanted = dict(database.rows(tx, f"SELECT id & 3, sum(searched) FROM ({_OWNERS}) GROUP BY 1"))
+    held = dict(tx.rows("SELECT rowid & 3, count(*) FROM passages_fts GROUP BY 1"))
+    wanted = dict(tx.rows(f"SELECT id & 3, sum(searched) FROM ({_OWNERS}) GROUP BY 1"))
     return [(kind, held.get(n, 0), wanted.get(n, 0)) for n, kind in enumerate(KINDS)]
 
 
-def wrong_keyword_rows(tx: Connection) -> set[int]:
+def wrong_keyword_rows(tx: Tx) -> set[int]:
     """The passages whose keyword rows are wrong or missing, and superfluous rows."""
     return keywords.wrong_rows(tx, passages.keyword_texts(tx))
 
 
-def repair_keywords(tx: Connection) -> int:
+def repair_keywords(tx: Tx) -> int:
     """Write the wrong and missing keyword rows again; how many there were."""
     wanted = {row[0]: row for row in passages.keyword_texts(tx)}
     astray = keywords.wrong_rows(tx, wanted.values())
@@ -96,12 +91,12 @@ def repair_keywords(tx: Connection) -> int:
     return len(astray)
 
 
-def wrong_passages(tx: Connection) -> tuple[list[int], list[int]]:
+def wrong_passages(tx: Tx) -> tuple[list[int], list[int]]:
     """The passages of owners that are gone, and those that are missing or of another scope."""
     there = f"SELECT p.id FROM passages p WHERE p.id NOT IN (SELECT id FROM ({_OWNERS}))"
     same = f"SELECT 1 FROM passages p WHERE p.id = o.id AND {_SAME}"
     wrong = f"SELECT o.id FROM ({_OWNERS}) o WHERE NOT EXISTS ({same}) ORDER BY o.id"
-    stray, missing = database.rows(tx, there), database.rows(tx, wrong)
+    stray, missing = tx.rows(there), tx.rows(wrong)
     return [row[0] for row in stray], [row[0] for row in missing]
 
 
@@ -130,7 +125,7 @@ class Repair:
         database: Database,
         clock: Callable[[], datetime],
         zone: ZoneInfo,
-        drop_vectors: Callable[[Connection, Iterable[int]], None],
+        drop_vectors: Callable[[Tx, Iterable[int]], None],
         embedder: Callable[[], Embedder | None],
     ) -> None:
         """``drop_vectors`` takes the saved vectors of scope rows from memory and disk. ``embedder``
@@ -156,7 +151,7 @@ class Repair:
                 return None
             passages.drop(tx, "chunk", stray)
             sql = "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
-            database.rows(tx, sql, database.json_list(stray))
+            tx.rows(sql, database.json_list(stray))
             self._drop_vectors(tx, apps.all_ids(tx))
         return f"deleted {counted(len(stray), 'chunk')} of notes that are gone"
 
@@ -184,16 +179,16 @@ class Repair:
                 self._drop_vectors(tx, apps.all_ids(tx))
         return f"wrote {counted(done, 'passage')} anew" if done else None
 
-    def _write(self, tx: Connection, kind: Kind, ids: Collection[int]) -> None:
+    def _write(self, tx: Tx, kind: Kind, ids: Collection[int]) -> None:
         """Write the passages of these owners again, from their rows."""
         if kind == "fact":
-            for i, *row in database.rows(tx, _FACTS, database.json_list(ids)):
+            for i, *row in tx.rows(_FACTS, database.json_list(ids)):
                 app_id, searched, text = row
                 passages.put_text(tx, kind, i, app_id, text, searched=bool(searched))
         elif kind != "chunk":  # a note with such chunks was cut anew
             sessions = ids if kind == "summary" else messages.by_session(tx, ids)
             for session_id in sorted(sessions):
-                turns.write(Context(tx, WHOLE_STORE, self._clock(), self._zone), session_id)
+                turns.write(tx, session_id)
 
     def _words(self) -> str | None:
         with self._database.read() as tx:
@@ -206,7 +201,7 @@ class Repair:
 
     def _broken(self) -> str | None:
         with self._database.write() as tx:
-            broken = tx.exec_driver_sql(_BROKEN).rowcount
+            broken = tx.connection.exec_driver_sql(_BROKEN).rowcount
             if broken:
                 self._drop_vectors(tx, apps.all_ids(tx))
         return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
@@ -214,7 +209,7 @@ class Repair:
     def _idle(self) -> str | None:
         """Vectors of texts that are gone."""
         with self._database.write() as tx:
-            said = database.rows(tx, "SELECT content FROM messages WHERE role = 'user'")
+            said = tx.rows("SELECT content FROM messages WHERE role = 'user'")
             queries = {embeddings.query_hash(shortened(row[0])) for row in said}
             idle = [key for key in passages.unused_hashes(tx) if key not in queries]
             passages.remove_unused(tx, idle)

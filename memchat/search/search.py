@@ -14,11 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
 from memchat.config import Settings
-from memchat.db import apps, messages, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, messages, sessions
 from memchat.db.database import Database
 from memchat.facts import changes, history
 from memchat.facts.history import LearnedFact
@@ -224,7 +221,7 @@ class Recall:
         settings: Settings,
         clock: Callable[[], datetime],
         space: Callable[[], SpaceOrReason],
-        loaded_space: Callable[[Connection], SpaceOrReason | None],
+        loaded_space: Callable[[Tx], SpaceOrReason | None],
     ) -> None:
         """``space`` gives the store's embedding space and makes it where it must; ``loaded_space``
         gives the one that is made already."""
@@ -246,7 +243,7 @@ class Recall:
                 question = _cached(tx, text, made)
         return question.with_vector()
 
-    def store_vector(self, tx: Connection, question: Question, now: datetime) -> None:
+    def store_vector(self, tx: Tx, question: Question, now: datetime) -> None:
         """Store a question's vector among the rows, where it is not there yet."""
         if question.space is not None and question.vector is not None and not question.stored:
             key = embeddings.query_hash(question.text)
@@ -256,7 +253,7 @@ class Recall:
         """The facts that answer a question confidently, best first."""
         seconds = self._settings.embed_patience
         with self.open_search(scope, question, seconds) as search:
-            facts = FactSearch(search.context)
+            facts = FactSearch(search.tx)
             hits = facts.hits(facts.find(search, limit))
             degraded = degraded_reason(search)
         return Recalled(tuple(hits), degraded, 0, sum(hit.tokens for hit in hits))
@@ -279,7 +276,7 @@ class Recall:
         """
         with self.open_search(scope, question, seconds, turns=not tags) as search:
             wide = max(limit, CANDIDATES)
-            facts = FactSearch(search.context, tags=tags)
+            facts = FactSearch(search.tx, tags=tags)
             found = distinct(facts.find(search, wide, least=limit))
             said = [] if tags else self.past_turns(search, wide, least=limit)
             turns = _without_proofs(found, said)
@@ -307,25 +304,20 @@ class Recall:
         """A search over one snapshot of a scope. A few rows that had no vector are given one within
         ``seconds``, with ``turns`` past turns among them; with ``keep`` these are stored after it.
         """
-        with self._database.read() as tx:
-            context = self.context(tx, scope)
-            search = self._scored_search(context, _current(tx, question))
+        with self._database.read(scope) as tx:
+            search = self._scored_search(tx, _current(tx, question))
             made = self._missing_vectors.made(search, seconds, turns=turns)
             yield replace(search, made=made) if made.gaps else search
         if keep:
             self._missing_vectors.keep(made)
 
-    def context(self, tx: Connection, scope: Scope) -> Context:
-        """The scope in a transaction, now."""
-        return Context(tx, apps.find(tx, scope), self._clock(), self._settings.zone)
-
-    def _scored_search(self, context: Context, question: Question) -> ScoredSearch:
+    def _scored_search(self, tx: Tx, question: Question) -> ScoredSearch:
         words = keywords.query_terms(question.text)
-        dates = QuestionDates.of(question.text, context.now, context.zone)
+        dates = QuestionDates.of(question.text, tx.now, tx.zone)
         date_words = dates.words if dates else frozenset()
         required = frozenset(word for word in words if word not in date_words)
-        ids, ranking = context.scope.ids, self._settings.ranking
-        return ScoredSearch(context, ids, question, words, required, dates, ranking)
+        ids, ranking = tx.ids, self._settings.ranking
+        return ScoredSearch(tx, ids, question, words, required, dates, ranking)
 
     def past_turns(
         self,
@@ -335,11 +327,11 @@ class Recall:
         least: int = 0,
     ) -> list[PastTurn]:
         """What was said in other conversations of the app, each thing once."""
-        own = search.context.scope.own
-        if own is None or not sessions.any_in_app(search.tx, own):
+        own = search.tx.own
+        if not own or not sessions.any_in_app(search.tx, own):
             return []
         search = replace(search, ids=[own])
-        standing = as_of(search.tx, search.ids, search.context.today)
+        standing = as_of(search.tx, search.ids, search.tx.today)
         first: dict[str, PastTurn] = {}
         for found in find(
             search, standing, limit=limit, without_session=without_session, least=least
@@ -352,18 +344,18 @@ def degraded_reason(search: ScoredSearch, *, turns: bool = False) -> str | None:
     """Why vectors took no part, or for what they could not; with ``turns`` for past turns too."""
     if search.question.degraded is not None:
         return search.question.degraded
-    own = search.context.scope.own
+    own = search.tx.own
     lacking = replace(search, ids=[own]).unembedded("turn") if turns and own else ()
     return ranking.reason(len(search.unembedded("fact")), len(lacking))
 
 
-def _cached(tx: Connection, text: str, found: SpaceOrReason) -> Question:
+def _cached(tx: Tx, text: str, found: SpaceOrReason) -> Question:
     """The question as far as it is known without asking the embedding service."""
     text, (space, why_not) = shortened(clean_text(text)), found
     return Question(text, degraded=why_not) if space is None else space.cached(tx, text)
 
 
-def _current(tx: Connection, question: Question) -> Question:
+def _current(tx: Tx, question: Question) -> Question:
     """The question, without its vector where that is of a service removed since it was made."""
     space = question.space
     if space is None or services.exists(tx, space.service_id):

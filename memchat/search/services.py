@@ -10,9 +10,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, select
+from sqlalchemy import Row, and_, delete, func, insert, select
 
-from memchat.db import database, records
+from memchat.db import Tx, records
 from memchat.db.records import from_row
 from memchat.db.schema import embeddings, services
 from memchat.types import Service, ServiceInfo
@@ -28,7 +28,7 @@ _IDENTITY = ("provider", "model", "version", "dimensions")
 State = tuple[int | None, int]
 
 
-def register(tx: Connection, service: Service, now: datetime) -> int:
+def register(tx: Tx, service: Service, now: datetime) -> int:
     """The id of a service, which is stored if it is new."""
     same = [_s[name] == getattr(service, name) for name in _IDENTITY]
     found = tx.execute(select(_s.id).where(*same)).scalar()
@@ -42,35 +42,35 @@ def register(tx: Connection, service: Service, now: datetime) -> int:
     return new_id
 
 
-def get(tx: Connection, service_id: int | None) -> Service | None:
+def get(tx: Tx, service_id: int | None) -> Service | None:
     """A registered service, or None. Its floor and whether it is local are not stored; the adapter
     has them."""
     row = tx.execute(select(services).where(_s.id == service_id)).first()
     return None if row is None else _service(row)
 
 
-def exists(tx: Connection, service_id: int) -> bool:
+def exists(tx: Tx, service_id: int) -> bool:
     """Whether a service is still registered; checked before each search."""
-    return bool(database.rows(tx, "SELECT 1 FROM services WHERE id = ?", service_id))
+    return bool(tx.rows("SELECT 1 FROM services WHERE id = ?", service_id))
 
 
-def ids(tx: Connection) -> list[int]:
+def ids(tx: Tx) -> list[int]:
     """The ids of all services."""
-    return [row[0] for row in database.rows(tx, "SELECT id FROM services")]
+    return [row[0] for row in tx.rows("SELECT id FROM services")]
 
 
-def all_services(tx: Connection) -> dict[int, Service]:
+def all_services(tx: Tx) -> dict[int, Service]:
     """All services by id."""
     return {row.id: _service(row) for row in tx.execute(select(services).order_by(_s.id))}
 
 
-def in_use(tx: Connection) -> int | None:
+def in_use(tx: Tx) -> int | None:
     """The id of the service whose vectors are searched; None in a store without vectors."""
     found = records.get(tx, _IN_USE)
     return int(found) if found else None
 
 
-def state(tx: Connection) -> State:
+def state(tx: Tx) -> State:
     """The id of the service in use, and how often it was changed.
 
     Between two changes every new vector of the service in use has an event, by which an index stays
@@ -79,13 +79,13 @@ def state(tx: Connection) -> State:
     return in_use(tx), int(records.get(tx, _CHANGES) or 0)
 
 
-def coming(tx: Connection) -> int | None:
+def coming(tx: Tx) -> int | None:
     """The id of the service that the store is changing to, or None."""
     found = records.get(tx, _COMING)
     return int(found) if found else None
 
 
-def use(tx: Connection, service_id: int) -> None:
+def use(tx: Tx, service_id: int) -> None:
     """Search the vectors of this service from now on."""
     service = get(tx, service_id)
     assert service is not None, service_id
@@ -97,36 +97,36 @@ def use(tx: Connection, service_id: int) -> None:
         clear_coming(tx)
 
 
-def set_coming(tx: Connection, service_id: int) -> None:
+def set_coming(tx: Tx, service_id: int) -> None:
     """Note that the store is changing to this service, whose vectors are being made."""
     records.put(tx, _COMING, str(service_id))
 
 
-def clear_coming(tx: Connection) -> None:
+def clear_coming(tx: Tx) -> None:
     """End the change to another service. The vectors that were made for it stay."""
     records.remove(tx, _COMING)
     records.remove(tx, _LEASE)
 
 
-def lease(tx: Connection) -> tuple[str, datetime] | None:
+def lease(tx: Tx) -> tuple[str, datetime] | None:
     """Who makes the vectors of the coming service, and until when; None if nobody does."""
     owner, _, until = (records.get(tx, _LEASE) or "").rpartition(" ")
     return (owner, datetime.fromisoformat(until)) if owner else None
 
 
-def take_lease(tx: Connection, owner: str, now: datetime, seconds: float) -> None:
+def take_lease(tx: Tx, owner: str, now: datetime, seconds: float) -> None:
     """Note that ``owner`` makes them, for ``seconds`` from now."""
     records.put(tx, _LEASE, f"{owner} {(now + timedelta(seconds=seconds)).isoformat()}")
 
 
-def release_lease(tx: Connection, owner: str) -> None:
+def release_lease(tx: Tx, owner: str) -> None:
     """Note that ``owner`` no longer makes them."""
     held = lease(tx)
     if held is not None and held[0] == owner:
         records.remove(tx, _LEASE)
 
 
-def infos(tx: Connection, lacking: dict[int, int]) -> list[ServiceInfo]:
+def infos(tx: Tx, lacking: dict[int, int]) -> list[ServiceInfo]:
     """Every service and its number of vectors; ``lacking`` is the number of texts without one, by
     id."""
     counts = select(_e.service_id, func.count()).group_by(_e.service_id)
@@ -145,9 +145,7 @@ def infos(tx: Connection, lacking: dict[int, int]) -> list[ServiceInfo]:
     ]
 
 
-def remove_vectors(
-    tx: Connection, service_id: int, after: str, limit: int
-) -> tuple[str | None, int]:
+def remove_vectors(tx: Tx, service_id: int, after: str, limit: int) -> tuple[str | None, int]:
     """Delete up to ``limit`` vectors of a service, in the order of their hashes, from the first one
     after ``after``. Returns the last hash, or None if there was none left, and how many were
     deleted."""
@@ -161,7 +159,7 @@ def remove_vectors(
     return last, len(hashes)
 
 
-def remove(tx: Connection, service_id: int) -> None:
+def remove(tx: Tx, service_id: int) -> None:
     """Delete a service and the vectors it still has."""
     for key, found in ((_IN_USE, in_use(tx)), (_COMING, coming(tx))):
         if found == service_id:

@@ -16,12 +16,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
 from memchat import processes
 from memchat.config import Settings
 from memchat.config.keys import embedding_name
-from memchat.db import apps, messages, records
+from memchat.db import Tx, apps, messages, records
 from memchat.db.database import Database
 from memchat.errors import (
     ConfigError,
@@ -179,7 +177,7 @@ class Migration:
         texts = {gap.hash: gap.text for gap in gaps if gap.hash not in self._refused}
         return MigrationBatch(gaps, texts)
 
-    def _write(self, tx: Connection, answers: Sequence[EmbeddingAnswer]) -> int:
+    def _write(self, tx: Tx, answers: Sequence[EmbeddingAnswer]) -> int:
         """Write the vectors; gives how many."""
         made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
         return len(passages.keep_vectors(tx, self._service_id, made, self._clock()))
@@ -242,7 +240,7 @@ class Migration:
             services.use(tx, self._service_id)
             self._done.switched = True
 
-    def _still_wanted(self, tx: Connection) -> None:
+    def _still_wanted(self, tx: Tx) -> None:
         if services.coming(tx) != self._service_id:
             raise StoreError(
                 "another memchat called this change off; see memchat services list, then migrate"
@@ -365,7 +363,7 @@ class EmbeddingServices:
             self._unlink(tx, service_id)
         return removed
 
-    def _find(self, tx: Connection, name: str) -> int:
+    def _find(self, tx: Tx, name: str) -> int:
         """The service of this name or number."""
         known = services.all_services(tx)
         if name.isdecimal() and int(name) in known:
@@ -424,7 +422,7 @@ class EmbeddingServices:
             embed_max_tokens=max_tokens or self._settings.embed_max_tokens,
         )
 
-    def _unlink(self, tx: Connection, service_id: int) -> None:
+    def _unlink(self, tx: Tx, service_id: int) -> None:
         store_id = records.store_id(tx)
         for app_id in apps.all_ids(tx):
             vector_index.delete_files(self._settings.home, store_id, [service_id], app_id)

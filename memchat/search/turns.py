@@ -14,10 +14,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
-from memchat.db import database, jobs, messages, sessions
-from memchat.db.apps import Context
+from memchat.db import Tx, database, jobs, messages, sessions
 from memchat.facts import history
 from memchat.facts.fact import Fact
 from memchat.facts.memories import FORGOTTEN
@@ -47,7 +44,7 @@ class Texts:
 
 
 def texts(
-    tx: Connection,
+    tx: Tx,
     session: Session,
     turns: Sequence[Message],
     zone: ZoneInfo,
@@ -73,30 +70,29 @@ def texts(
     return Texts(said, _summary_line(session.started_at, zone, summary) if summary else None)
 
 
-def write(ctx: Context, session_id: int, made: Made | None = None) -> None:
+def write(tx: Tx, session_id: int, made: Made | None = None) -> None:
     """Write the passages of what has been read of a conversation, from the rows as they are now,
     with the vectors ``made`` of them, and queue what lacks one of the service in use."""
-    tx = ctx.tx
     found = sessions.by_id(tx, session_id)
     if found is None:
         return
     session, app_id = found
     read = messages.of_session(tx, session_id, learnable=True)
     read = [turn for turn in read if turn.id <= session.extracted_to]
-    wanted = texts(tx, session, read, ctx.zone, summary=session.summary)
+    wanted = texts(tx, session, read, tx.zone, summary=session.summary)
     messages.set_texts(tx, session_id, wanted.turns)
     line, hashes = wanted.summary, passages.hashes(tx, "summary", [session_id])
     if line and hashes.get(session_id) != (key := passages.text_hash(line)):
         assert session.summary is not None
         passages.put(tx, Passage("summary", session_id, app_id, session.summary, line, key))
     if made is not None:
-        passages.keep_vectors(tx, *made, ctx.now)
+        passages.keep_vectors(tx, *made, tx.now)
     in_use = services.in_use(tx)
     if in_use is not None and passages.lacking(tx, in_use, "index", [session_id]):
-        jobs.enqueue(tx, "index", app_id, session_id, ctx.now)
+        jobs.enqueue(tx, "index", app_id, session_id, tx.now)
 
 
-def unwritten(tx: Connection, session_ids: Collection[int] | None = None) -> list[int]:
+def unwritten(tx: Tx, session_ids: Collection[int] | None = None) -> list[int]:
     """Those of these conversations, or of all, that were read and have no text to embed yet: they
     were imported."""
     read = (
@@ -105,9 +101,9 @@ def unwritten(tx: Connection, session_ids: Collection[int] | None = None) -> lis
         " UNION SELECT owner_id FROM passages WHERE id & 3 = 2 AND hash IS NULL"
     )
     if session_ids is None:
-        return [row[0] for row in database.rows(tx, read)]
+        return [row[0] for row in tx.rows(read)]
     sql = f"SELECT id FROM ({read}) WHERE id IN (SELECT value FROM json_each(?))"
-    return [row[0] for row in database.rows(tx, sql, database.json_list(session_ids))]
+    return [row[0] for row in tx.rows(sql, database.json_list(session_ids))]
 
 
 def _summary_line(started_at: datetime, zone: ZoneInfo, summary: str) -> str:

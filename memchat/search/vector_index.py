@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
 from memchat import disk
+from memchat.db import Tx
 from memchat.errors import StoreError
 from memchat.search import embeddings, passages
 from memchat.search.embeddings import OwnerVectors
@@ -115,7 +114,7 @@ class VectorIndex:
 
     def search(
         self,
-        tx: Connection,
+        tx: Tx,
         app_ids: Sequence[int],
         query: Vectors,
         limit: int,
@@ -142,7 +141,7 @@ class VectorIndex:
 
     def scores(
         self,
-        tx: Connection,
+        tx: Tx,
         app_ids: Sequence[int],
         query: Vectors,
         ids: Sequence[int],
@@ -164,7 +163,7 @@ class VectorIndex:
         return found
 
     def _exact(
-        self, tx: Connection, kind: Kind, app_id: int, query: Vectors, ids: Sequence[int]
+        self, tx: Tx, kind: Kind, app_id: int, query: Vectors, ids: Sequence[int]
     ) -> dict[int, float]:
         """The cosine of those of ``ids`` that have a vector, from the rows."""
         if not ids:
@@ -174,7 +173,7 @@ class VectorIndex:
 
     def waiting(
         self,
-        tx: Connection,
+        tx: Tx,
         app_ids: Sequence[int],
         kind: Kind = "fact",
         newest: Mapping[int, int] | None = None,
@@ -184,7 +183,7 @@ class VectorIndex:
             shards = [self._current(tx, kind, app_id, newest) for app_id in app_ids]
             return set[int]().union(*(shard.waiting for shard in shards))
 
-    def ids(self, tx: Connection, app_id: int, kind: Kind = "fact") -> set[int]:
+    def ids(self, tx: Tx, app_id: int, kind: Kind = "fact") -> set[int]:
         """The ids in the scope row's shard, after reading the latest changes."""
         with self._lock:
             return self._current(tx, kind, app_id).ids
@@ -198,7 +197,7 @@ class VectorIndex:
                 for which, shard in self._shards.items()
             )
 
-    def save(self, tx: Connection) -> None:
+    def save(self, tx: Tx) -> None:
         """Save the large shards that changed, so that the next start is quick.
 
         ``tx`` is a write transaction, so that nothing is purged while they are written. A shard
@@ -218,7 +217,7 @@ class VectorIndex:
                     why = disk.full(str(self._folder), error) if full else error.strerror
                     log.warning("the index was not saved: %s", why)
 
-    def differs(self, tx: Connection, app_id: int) -> bool:
+    def differs(self, tx: Tx, app_id: int) -> bool:
         """Whether a saved shard of a scope row differs from the rows; compares all vectors."""
         with self._lock:
             for kind in KINDS:
@@ -240,7 +239,7 @@ class VectorIndex:
             delete_files(self._folder.parent, self._store_id, [self.service_id], app_id)
 
     def _current(
-        self, tx: Connection, kind: Kind, app_id: int, asked: Mapping[int, int] | None = None
+        self, tx: Tx, kind: Kind, app_id: int, asked: Mapping[int, int] | None = None
     ) -> Shard:
         kept = self._shards.get((kind, app_id))
         shard = self._load(tx, kind, app_id) if kept is None else kept
@@ -275,9 +274,7 @@ class VectorIndex:
             self._keep(kind, app_id, shard)
         return shard
 
-    def _read(
-        self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None
-    ) -> OwnerVectors:
+    def _read(self, tx: Tx, kind: Kind, app_id: int, ids: Sequence[int] | None) -> OwnerVectors:
         """The vectors from the rows, all or those of ``ids``; of turns those of the conversations
         that these are in, as each is blended with its neighbours."""
         if kind != "turn":
@@ -291,7 +288,7 @@ class VectorIndex:
 
         return Shard(self._dimensions, largest=largest)
 
-    def _load(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
+    def _load(self, tx: Tx, kind: Kind, app_id: int) -> Shard:
         from memchat.search.shard import Shard
 
         path = self._path(kind, app_id)

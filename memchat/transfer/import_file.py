@@ -16,7 +16,6 @@ from typing import BinaryIO, TypeVar
 
 from memchat.assembly import Assembly
 from memchat.db import apps
-from memchat.db.apps import WHOLE_STORE, Context
 from memchat.errors import InputError, MemChatError
 from memchat.forget import purge
 from memchat.notes import rows
@@ -52,8 +51,7 @@ def import_file(
     embeds = assembly.embeds()
     try:
         with _opened(file) as (contains, records), assembly.database.write() as tx:
-            ctx = Context(tx, WHOLE_STORE, assembly.clock(), assembly.settings.zone)
-            run = ImportRun(ctx, scope.user, cuts.cut)
+            run = ImportRun(tx, scope.user, cuts.cut)
             expected = sum(contains.values())
             for line, record in _reported(records, progress, expected, "records", _EVERY):
                 run.take(line, record)
@@ -77,8 +75,7 @@ def _write_search_texts(assembly: Assembly) -> None:
         found = turns.unwritten(tx)
     for session_id in found:
         with assembly.database.write() as tx:
-            ctx = Context(tx, WHOLE_STORE, assembly.clock(), assembly.settings.zone)
-            turns.write(ctx, session_id)
+            turns.write(tx, session_id)
 
 
 class _NoteCuts:
@@ -111,7 +108,7 @@ class _NoteCuts:
             with self._assembly.database.read() as tx:
                 app_id = apps.find(tx, Scope(self._scope.user, values["app"])).own
                 key = values["type"], values["external_id"]
-                known = rows.by_external_id(tx, app_id, *key) if app_id is not None else None
+                known = rows.by_external_id(tx, app_id, *key)
         except MemChatError:
             return None  # the import will refuse it, and say why
         return values if known is None or known.text != values["content"] else None

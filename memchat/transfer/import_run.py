@@ -12,14 +12,10 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
-
-from memchat.db import apps, database, jobs, messages, sessions
-from memchat.db.apps import Context, ScopeIds
+from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import InputError, MemChatError
 from memchat.facts import changes, clients, history, inbox, memories
 from memchat.facts.history import Cause
@@ -66,14 +62,12 @@ class _Ids:
     that was used once, also by a deleted row, never comes to mean something else.
     """
 
-    def __init__(self, tx: Connection) -> None:
+    def __init__(self, tx: Tx) -> None:
         used = (
             "SELECT 1 FROM {0} UNION ALL SELECT 1 FROM sqlite_sequence WHERE name = '{0}' LIMIT 1"
         )
         tables = {kind.name: kind.table.name for kind in KINDS.values()}
-        self.kept = {
-            kind for kind, one in tables.items() if not database.rows(tx, used.format(one))
-        }
+        self.kept = {kind for kind, one in tables.items() if not tx.rows(used.format(one))}
         """The kinds whose tables take the ids of the file."""
         self._here: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
 
@@ -100,14 +94,14 @@ class _Ids:
 
 
 class ImportRun:
-    """One import into the scopes of one person. The scope of ``ctx`` is that of no one app; ``cut``
+    """One import into the scopes of one person. The scope of ``tx`` is that of no one app; ``cut``
     cuts a text for a profile of notes."""
 
-    def __init__(self, ctx: Context, user: str, cut: Callable[[str, str], CutText]) -> None:
-        self.ctx, self.tx, self.user, self.cut = ctx, ctx.tx, user, cut
+    def __init__(self, tx: Tx, user: str, cut: Callable[[str, str], CutText]) -> None:
+        self.tx, self.user, self.cut = tx, user, cut
         # This refuses a new name that cannot be seen.
         self._homes = apps.ids_of_user(self.tx, user)
-        self._shared = apps.shared_id(self.tx, user)
+        self._shared = apps.shared_id(self.tx, user) or 0
         self._ids = _Ids(self.tx)
         self._apps: dict[str, int] = {}
         self._open: tuple[Values, dict[int, Values]] | None = None
@@ -173,7 +167,7 @@ class ImportRun:
             if not field.derived and (name != "id" or kind.name in self._ids.kept):
                 columns[name] = value
         try:
-            row_id = database.insert(self.tx, kind.table.name, **columns)
+            row_id = self.tx.insert(kind.table.name, **columns)
         except sqlite3.IntegrityError:
             raise InputError(f"an earlier {kind.name} is the same, or has the same id") from None
         if "id" in values:
@@ -194,8 +188,8 @@ class ImportRun:
         name = values["name"]
         scope = None if name == EVERY_APP else Scope(self.user, name)
         found = self._shared if scope is None else apps.find(self.tx, scope).own
-        if name in self._apps or found is not None:
-            self._apps.setdefault(name, found or 0)
+        if name in self._apps or found:
+            self._apps.setdefault(name, found)
             self._known["app"] += 1
         else:
             here = EVERY_APP if scope is None else scope.app
@@ -344,7 +338,7 @@ class ImportRun:
         """Whether this fact was forgotten after it was said. Others that share words with a
         forgotten one are not."""
         # What holds in every app may have been moved into one before it was forgotten.
-        shared = [] if self._shared is None else [self._shared]
+        shared = [self._shared]
         app_ids = self._homes if values["app_id"] in shared else [values["app_id"], *shared]
         if not any(tombstones.any_in(self.tx, one) for one in app_ids):
             return False
@@ -412,7 +406,7 @@ class ImportRun:
             self._changed_notes += 1
         text = (values["title"], values["content"], values["pair_id"], values["parent_id"])
         note = NoteOf(note_id, app_id, values["type"], *text)
-        chunks.replace(self.tx, note, cut.parts, self.ctx.now)
+        chunks.replace(self.tx, note, cut.parts, self.tx.now)
         if known is None:
             chunks.set_counts(self.tx, note_id, values["counts"] or {})
         self._notes[note_id] = app_id
@@ -425,7 +419,7 @@ class ImportRun:
             replaced_by = self._ids.here("memory", in_file)
             changes.set_columns(self.tx, memory_id, replaced_by=replaced_by)
         if self._talks or self._new["memory"]:
-            apps.ensure_shared(self.tx, self.user, self.ctx.now)
+            apps.ensure_shared(self.tx, self.user, self.tx.now)
         if self._forgotten:
             self._forget()
         searched = self._write_search_texts()
@@ -434,7 +428,7 @@ class ImportRun:
         vectors = {"embed": searched, "index": described, "note": self._notes} if embeds else {}
         for kind, targets in {**vectors, "extract": unread}.items():
             for target_id, app_id in targets.items():
-                jobs.enqueue(self.tx, kind, app_id, target_id, self.ctx.now)
+                jobs.enqueue(self.tx, kind, app_id, target_id, self.tx.now)
         done = Imported(
             dict(+self._added),
             dict(+self._known),
@@ -459,14 +453,14 @@ class ImportRun:
             for turn in messages.of_session(self.tx, session_id)
             if turn.role == "assistant" and turn.created_at >= known_at
         }
-        self._stale |= purge.forget(self.ctx, gone, shown_in=shown_in)
+        self._stale |= purge.forget(self.tx, gone, shown_in=shown_in)
 
     def _write_search_texts(self) -> dict[int, int]:
         """Write the texts of the new memories; those that are searched, with their scope rows."""
         searched = {}
         for memory in self._present():
             app_id = self._new["memory"][memory.id]
-            words = redaction.present_search_text(self.ctx, memory, app_id)
+            words = redaction.present_search_text(self.tx, memory, app_id)
             found = memory.active or memory.inactive_reason == "superseded"
             passages.put_text(self.tx, "fact", memory.id, app_id, words, searched=found)
             if found:
@@ -479,11 +473,11 @@ class ImportRun:
         new = self._new["memory"]
         slots = {(new[memory.id], memory.key) for memory in self._present() if memory.active}
         for app_id, key in sorted(slots):
-            ctx = replace(self.ctx, scope=ScopeIds(app_id, None))
-            holding = sorted(values_of_key(ctx, app_id, key), key=said_order)
+            tx = self.tx.within(app_id)
+            holding = sorted(values_of_key(tx, app_id, key), key=said_order)
             if all(memory.id in new for memory in holding):
                 continue  # so it was where they come from
-            cause = Cause(self.ctx.now, "user", IMPORTED)
+            cause = Cause(self.tx.now, "user", IMPORTED)
             for memory in holding[:-1]:
                 changes.deactivate(self.tx, memory, "superseded", cause, replaced_by=holding[-1].id)
 

@@ -16,9 +16,9 @@ from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Date, Integer, Select, Table, bindparam, func, select
+from sqlalchemy import Date, Integer, Select, Table, bindparam, func, select
 
-from memchat.db import schema
+from memchat.db import Tx, schema
 from memchat.db.schema import UtcTime
 from memchat.errors import InputError
 from memchat.facts import manual
@@ -236,7 +236,7 @@ class PersonRecords:
     """The records of a person in the order of ``KINDS``. References to what is not exported are
     null."""
 
-    def __init__(self, tx: Connection, scope: Scope, *, all_apps: bool) -> None:
+    def __init__(self, tx: Tx, scope: Scope, *, all_apps: bool) -> None:
         apps = select(schema.apps.c.id, schema.apps.c.name).where(schema.apps.c.user == scope.user)
         self.tx = tx
         self.apps: dict[int, str] = {

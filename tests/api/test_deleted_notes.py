@@ -76,7 +76,7 @@ def test_deleting_the_note_deletes_its_rows_and_no_others(mc) -> None:
 def test_a_chunk_that_is_gone_leaves_its_note(mc) -> None:
     note = notes.add(mc, "The tide is high.")
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("DELETE FROM chunks")
+        tx.connection.exec_driver_sql("DELETE FROM chunks")
     assert mc.user("ana").notes.get(note.id).text == "The tide is high."
     assert mc.user("ana").notes.reindex().count == 1
     assert mc.user("ana").notes.search("tide").hits

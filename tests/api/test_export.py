@@ -49,7 +49,7 @@ def test_only_questions_that_wait_for_the_person_are_in_it(ana, mc) -> None:
     (item,) = ana.inbox.list()
     ana.inbox.reject(item.id)
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql(
             "INSERT INTO inbox (app_id, reason, key, value, unchecked) VALUES (1, '', 'a', 'b', 1)"
         )
     assert "inbox_item" not in {one["record"] for one in ana.export()}
@@ -137,8 +137,10 @@ def test_words_are_shown_as_they_are_on_the_page(mc, tmp_path) -> None:
 def test_the_progress_counts_records(mc, tmp_path) -> None:
     ana, told = mc.user("ana"), []
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')")
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql(
+            "INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')"
+        )
+        tx.connection.exec_driver_sql(
             "INSERT INTO clients (app_id, name, mode) WITH RECURSIVE n(i) AS"
             " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT 1, i, 'ask' FROM n"
         )

@@ -260,7 +260,7 @@ def test_an_incognito_chat_leaves_notes_alone(mc) -> None:
         chat.send("What about the marketing budget?").read()
     assert (notes.chunks(mc), notes.count(mc, "sources")) == before
     with private.database(mc).read() as tx:
-        counts = tx.exec_driver_sql("SELECT sum(match_count + read_count) FROM chunks")
+        counts = tx.connection.exec_driver_sql("SELECT sum(match_count + read_count) FROM chunks")
         assert counts.scalar_one() == 0
 
 
@@ -299,7 +299,7 @@ def test_indexing_anew_cuts_every_note_for_the_service_and_embeds_what_lacks(ope
     with_none = open_store(embedder=None, embed_model="")
     ids = [notes.add(with_none, notes.essay(2, 20 + n)).id for n in range(3)]
     with private.database(with_none).write() as tx:
-        tx.exec_driver_sql("DELETE FROM chunks WHERE source_id = ?", (ids[0],))
+        tx.connection.exec_driver_sql("DELETE FROM chunks WHERE source_id = ?", (ids[0],))
     mc = open_store(embedder=HashEmbedder())
     told = []
     assert mc.user("ana").notes.reindex(on_progress=told.append).count == 1

@@ -96,7 +96,7 @@ def test_any_text_comes_back_as_it_was_with_the_same_chunks(mc, tmp_path) -> Non
     columns = 's.external_id, c."offset", c.size, c.hash, c.tokens, c.position, c.masked'
     with private.database(mc).read() as tx:
         made = [
-            tx.exec_driver_sql(
+            tx.connection.exec_driver_sql(
                 f"SELECT {columns} FROM chunks c JOIN sources s ON s.id = c.source_id"
                 " JOIN apps a ON a.id = s.app_id WHERE a.user = ? ORDER BY c.id",
                 (user,),
@@ -117,7 +117,7 @@ def test_notes_come_in_while_the_embedding_model_cannot_be_used(elsewhere, tmp_p
         assert again.repair() == []
         assert again.user("ana").notes.search("marketing budget").hits[0].source_id == 7
         with private.database(again).read() as tx:
-            lacking = tx.exec_driver_sql(
+            lacking = tx.connection.exec_driver_sql(
                 "SELECT count(*) FROM chunks c LEFT JOIN embeddings e ON e.hash = c.hash"
                 " WHERE e.hash IS NULL"
             ).scalar_one()

@@ -24,7 +24,7 @@ def ana(mc):
 
 def held(mc, table: str) -> int:
     with private.database(mc).read() as tx:
-        return tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+        return tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
 
 
 def assert_gone(mc) -> None:

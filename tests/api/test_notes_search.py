@@ -56,7 +56,9 @@ def test_filters_alone_and_together_give_what_brute_force_gives(many) -> None:
     mc, kept, vectors = many
     draw = random.Random(7)
     with private.database(mc).read() as tx:
-        rows = tx.exec_driver_sql("SELECT source_id, pair_id, parent_id, id FROM chunks").all()
+        rows = tx.connection.exec_driver_sql(
+            "SELECT source_id, pair_id, parent_id, id FROM chunks"
+        ).all()
     linked = {row[0]: (row[1], row[2], row[3]) for row in rows}
     for _ in range(80):
         some = {
@@ -169,7 +171,7 @@ def test_another_service_is_never_asked_for_the_vectors_of_the_one_before(open_s
     note = notes.add(mc, "the tide")
     mc.services.migrate("hash/other-96")
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("DELETE FROM embeddings WHERE service_id = 2")
+        tx.connection.exec_driver_sql("DELETE FROM embeddings WHERE service_id = 2")
     mc = open_store(embedder=None, embed_model="")
     (hit,) = mc.user("ana").notes.search("tide").hits
     assert hit.note_id == note.id and hit.cosine is None, "found by its words alone"

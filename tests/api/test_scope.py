@@ -163,8 +163,13 @@ def test_incognito_remembers_within_itself(mc, chat_model) -> None:
 
 def tables(mc) -> dict[str, int]:
     with private.database(mc).read() as tx:
-        names = tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars()
-        return {n: tx.exec_driver_sql(f'SELECT count(*) FROM "{n}"').scalar() for n in names.all()}
+        names = tx.connection.exec_driver_sql(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).scalars()
+        return {
+            n: tx.connection.exec_driver_sql(f'SELECT count(*) FROM "{n}"').scalar()
+            for n in names.all()
+        }
 
 
 @pytest.mark.parametrize(
@@ -221,7 +226,7 @@ def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: st
         with pytest.raises(ScopeError, match="cannot be seen"):
             verb()
     with private.database(mc).read() as tx:
-        assert tx.exec_driver_sql("SELECT count(*) FROM apps").scalar() == 0
+        assert tx.connection.exec_driver_sql("SELECT count(*) FROM apps").scalar() == 0
 
 
 @pytest.mark.parametrize(
@@ -236,8 +241,8 @@ def test_what_an_older_store_holds_under_such_a_name_stays_within_reach(mc) -> N
     mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
     mc.user("ana", app="home").chat().send("I live in Lisbon.").read()
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE apps SET user = 'ana\u200b'")
-        tx.exec_driver_sql("UPDATE apps SET name = 'home\u200b' WHERE name = 'home'")
+        tx.connection.exec_driver_sql("UPDATE apps SET user = 'ana\u200b'")
+        tx.connection.exec_driver_sql("UPDATE apps SET name = 'home\u200b' WHERE name = 'home'")
     where = {"user": "ana\u200b", "app": "home\u200b"}
     assert values(mc, **where) == {"Lisbon"}
     assert [app.name for app in mc.user("ana\u200b").apps.list()] == ["home\u200b"]

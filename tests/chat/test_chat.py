@@ -189,7 +189,7 @@ def test_chat_once_retrieves_and_writes_nothing(mc, chat_model) -> None:
 
 def dump(mc) -> str:
     with private.database(mc).read() as tx:
-        return "\n".join(tx.connection.driver_connection.iterdump())
+        return "\n".join(tx.driver.iterdump())
 
 
 def test_ending_twice_reads_once(mc, extract_model) -> None:

@@ -23,7 +23,9 @@ from tests.support.store import Opener, given
 def counts(mc: MemChat) -> dict[str, tuple[int, int]]:
     """By value: how often found, how often read by a model."""
     with private.database(mc).read() as tx:
-        rows = tx.exec_driver_sql("SELECT value, match_count, read_count FROM memories").all()
+        rows = tx.connection.exec_driver_sql(
+            "SELECT value, match_count, read_count FROM memories"
+        ).all()
     return {value: (matched, read) for value, matched, read in rows}
 
 
@@ -120,7 +122,7 @@ def test_an_incognito_conversation_stores_none_of_it(mc) -> None:
     assert chat.send("Where do I live?").read()
     with private.database(mc).read() as tx:
         for table in ("receipts", "prompts", "usage", "messages", "muted"):
-            assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
+            assert tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
     assert counts(mc) == {"Lisbon": (0, 0)}
 
 
@@ -382,7 +384,7 @@ def test_deleting_a_conversation_takes_its_receipts_prompts_and_mutes(mc) -> Non
     mc.user("ana").sessions.delete(found.reply.session_id)
     with private.database(mc).read() as tx:
         for table in ("receipts", "prompts", "muted"):
-            assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
+            assert tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
 def test_a_command_s_tool_call_leaves_a_prompt_too(open_store: Opener) -> None:

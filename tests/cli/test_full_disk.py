@@ -381,7 +381,7 @@ def test_a_quota_that_is_used_up_is_named_like_a_full_disk(
         pytest.raises(StoreFull, match=r"your quota on the disk that holds .* is used up"),
         database.write() as tx,
     ):
-        tx.exec_driver_sql("INSERT INTO meta VALUES ('x', ?)", ("x" * 100_000,))
+        tx.connection.exec_driver_sql("INSERT INTO meta VALUES ('x', ?)", ("x" * 100_000,))
 
 
 def test_a_file_that_may_not_grow_on_a_disk_with_room_is_not_called_a_full_disk(
@@ -393,5 +393,5 @@ def test_a_file_that_may_not_grow_on_a_disk_with_room_is_not_called_a_full_disk(
         pytest.raises(StoreError, match="disk I/O error") as error,
         database.write() as tx,
     ):
-        tx.exec_driver_sql("INSERT INTO meta VALUES ('x', ?)", ("x" * 100_000,))
+        tx.connection.exec_driver_sql("INSERT INTO meta VALUES ('x', ?)", ("x" * 100_000,))
     assert not isinstance(error.value, StoreFull)

@@ -92,7 +92,7 @@ def test_what_only_repeats_is_counted_and_not_listed(hold: Hold, run: Run, home:
         MemChat(settings=Settings(home=home, embed_model="none")) as mc,
         private.database(mc).write() as tx,
     ):
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql(
             "UPDATE refusals SET reason = 'it only repeats what is known already' WHERE id > 1"
         )
     shown = run("sessions", "show", "1").out

@@ -32,7 +32,7 @@ def tx(shared_store: Database) -> Iterator:
     """A writer's transaction, undone at the end."""
     with shared_store.write() as connection:
         yield connection
-        connection.get_transaction().rollback()
+        connection.connection.get_transaction().rollback()
 
 
 # SQLite's own

@@ -38,7 +38,7 @@ def test_a_transaction_that_fails_leaves_nothing(store: Database) -> None:
         for table in schema.metadata.tables.values():
             assert tx.execute(select(table)).first() is None, table.name
         for table in ("passages", "passages_fts"):
-            assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
+            assert tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
 def test_what_was_committed_is_there_after_opening_again(store: Database) -> None:
@@ -313,7 +313,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
         assert {c.target_id for c in claimed} == of_user("memory")
         assert {t.model for t in usage.totals(tx, asked.user)} <= {asked.user}
         assert sum(len(inbox.listed(tx, i, "pending")) for i in ids) == len(mine("memory"))
-        tx.get_transaction().rollback()
+        tx.connection.get_transaction().rollback()
 
 
 # Conversations, proof, receipts

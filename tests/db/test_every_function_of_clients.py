@@ -72,7 +72,7 @@ def test_a_memory_is_traced_to_the_program_whose_words_prove_it(tx, own) -> None
     clients.set_session(tx, mine, session_id)
     for memory_id in (stored, entered):
         history.add_evidence(tx, memory_id, [(said, 0, "city")])
-    tx.exec_driver_sql("UPDATE memories SET created_by = 'mcp' WHERE id = ?", (stored,))
+    tx.connection.exec_driver_sql("UPDATE memories SET created_by = 'mcp' WHERE id = ?", (stored,))
     assert clients.of_memories(tx, [stored, entered]) == {stored: "Claude"}
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import Connection
-
-from memchat.db import apps, jobs, messages
+from memchat.db import Tx, apps, jobs, messages
 from memchat.notes import chunks, rows
 from memchat.notes.chunks import NewChunk, NoteOf
 from memchat.search import receipts
@@ -18,7 +16,7 @@ SCORE = {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
 PURGE_AT = NOON + timedelta(seconds=10)
 
 
-def put(tx: Connection, own: int) -> Note:
+def put(tx: Tx, own: int) -> Note:
     new = NewNote("The boat is blue.", "Boat", external_id=1, created_at=NOON)
     note_id, _ = rows.put(tx, own, new, NOON, sized_for="some/model 256")
     part = NewChunk(0, 17, 5, "The boat is [colour].")

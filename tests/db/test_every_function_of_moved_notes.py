@@ -88,7 +88,7 @@ def test_chunks_that_do_not_fit_their_note_are_found_and_strays_removed(tx, own)
     right, wrong = put(tx, own, 7), put(tx, own, 8, "fifty")
     assert rows.total(tx) == 2
     assert repair.notes_with_wrong_chunks(tx) == repair.chunks_without_note(tx) == []
-    tx.exec_driver_sql("UPDATE chunks SET size = 3 WHERE source_id = ?", (wrong,))
+    tx.connection.exec_driver_sql("UPDATE chunks SET size = 3 WHERE source_id = ?", (wrong,))
     assert repair.notes_with_wrong_chunks(tx) == [wrong]
     passages.drop(tx, "chunk", chunk_ids(tx, right)[:1])
     assert repair.notes_with_wrong_chunks(tx) == [right, wrong]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import Connection
-
-from memchat.db import apps
+from memchat.db import Tx, apps
 from memchat.db.database import Database
 from memchat.notes import chunks, rows
 from memchat.notes.chunks import NewChunk, NoteOf
@@ -21,7 +19,7 @@ TEXT = "The boat is blue. The key is under the mat."
 PARTS = [NewChunk(0, 17, 5), NewChunk(18, 25, 7, "The key is [place].")]
 
 
-def keep(tx: Connection, app_id: int, external_id: int | str = 1, text: str = TEXT) -> int:
+def keep(tx: Tx, app_id: int, external_id: int | str = 1, text: str = TEXT) -> int:
     new = NewNote(text, "Notes", external_id=external_id, created_at=NOON)
     note_id, reworded = rows.put(tx, app_id, new, NOON, sized_for="some/model 256")
     assert not reworded

@@ -68,7 +68,9 @@ def test_tags_are_counted_and_found_in_their_own_scopes_alone(tx, own) -> None:
     assert memories.ids_with_all_tags(tx, [own], ["home", "sun"]) == [city]
     assert lists.counted(tx, [own], Wanted(tags=("sun", "home")), STANDING) == 1
     changes.remove(tx, [city])
-    rows = tx.exec_driver_sql("SELECT count(*) FROM memory_tags WHERE memory_id = ?", (city,))
+    rows = tx.connection.exec_driver_sql(
+        "SELECT count(*) FROM memory_tags WHERE memory_id = ?", (city,)
+    )
     assert rows.scalar_one() == 0
 
 

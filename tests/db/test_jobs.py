@@ -35,7 +35,7 @@ def tx(store: Database) -> Iterator:
     """A writer's transaction, undone at the end."""
     with store.write() as connection:
         yield connection
-        connection.get_transaction().rollback()
+        connection.connection.get_transaction().rollback()
 
 
 def ask(tx, clock, target: int = 1, *, scope: Scope = ANA, kind: str = "extract") -> None:
@@ -317,7 +317,7 @@ class Queue(RuleBasedStateMachine):
         self.asked: dict[int, int] = {}
 
     def teardown(self) -> None:
-        self.tx.get_transaction().rollback()
+        self.tx.connection.get_transaction().rollback()
         self.context.__exit__(None, None, None)
 
     @rule(target_id=st.integers(1, 3))
@@ -488,4 +488,4 @@ def test_a_memory_deleted_while_its_vector_was_made_leaves_no_vector(open_store)
     service.embed_documents = slowly
     mc.jobs.run()
     with private.database(mc).read() as tx:
-        assert tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar() == 0
+        assert tx.connection.exec_driver_sql("SELECT count(*) FROM embeddings").scalar() == 0

@@ -30,7 +30,7 @@ def tx(database: Database) -> Iterator:
     """A writer's transaction, undone at the end."""
     with database.write() as connection:
         yield connection
-        connection.get_transaction().rollback()
+        connection.connection.get_transaction().rollback()
 
 
 def found(tx, question: str, app_ids=(1,), limit: int = 20) -> list[int]:
@@ -277,7 +277,7 @@ def test_scrubbed_words_are_in_no_segment(tx) -> None:
         write_words(tx, "turn", i, 1, f"pomegranate{i}")
     remove_words(tx, "turn", range(1, 30))
     keywords.scrub(tx)
-    blocks = tx.exec_driver_sql("SELECT block FROM passages_fts_data").scalars()
+    blocks = tx.connection.exec_driver_sql("SELECT block FROM passages_fts_data").scalars()
     assert not any(b"pomegranate" in bytes(block) for block in blocks)
 
 
@@ -304,7 +304,9 @@ def test_searching_between_the_writes_of_one_transaction_does_no_harm(tx) -> Non
         assert found(tx, "茶 tea") == []
         write_words(tx, "fact", 1, 1, text)
         assert found(tx, text) == [1]
-    tx.exec_driver_sql("INSERT INTO passages_fts (passages_fts) VALUES ('integrity-check')")
+    tx.connection.exec_driver_sql(
+        "INSERT INTO passages_fts (passages_fts) VALUES ('integrity-check')"
+    )
 
 
 @pytest.mark.parametrize("text", ["2qtea", "x 2qtea", "\U0001e9002qtea", "2q tea 2rtea", "2q2qtea"])

@@ -79,7 +79,7 @@ def test_a_fresh_store_is_what_the_tables_in_code_say(tmp_path: Path) -> None:
 
     with closing(Database(tmp_path)) as database, database.read() as tx:
         options = {"include_object": is_ours, "compare_type": True, "compare_server_default": True}
-        context = MigrationContext.configure(tx, opts=options)
+        context = MigrationContext.configure(tx.connection, opts=options)
         assert compare_metadata(context, schema.metadata) == []
 
 
@@ -264,10 +264,10 @@ def made_by_each() -> Iterator[tuple[str, str]]:
     config.set_main_option("script_location", str(migrate.SCRIPTS))
     for script in reversed([*scripts.walk_revisions()]):
         engine = create_engine("sqlite://")
-        with engine.begin() as tx:
-            config.attributes["connection"] = tx
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
             command.upgrade(config, script.revision)
-            tables = tx.exec_driver_sql(
+            tables = connection.exec_driver_sql(
                 "SELECT sql FROM sqlite_master WHERE name NOT LIKE '%~_fts~_%' ESCAPE '~'"
                 " AND sql IS NOT NULL ORDER BY type, name"
             ).scalars()

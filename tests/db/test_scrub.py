@@ -41,7 +41,9 @@ def test_the_keyword_index_outlives_thousands_of_deletions_and_keeps_none_of_the
             remove_words(tx, "turn", [1_000])
             keywords.scrub(tx)
             if number % 100 == 0:
-                blocks = tx.exec_driver_sql("SELECT block FROM passages_fts_data").scalars()
+                blocks = tx.connection.exec_driver_sql(
+                    "SELECT block FROM passages_fts_data"
+                ).scalars()
                 assert b"zanzibar" not in b"".join(blocks)
     with closing(Database(database.home)) as again, again.read() as tx:
         assert len(keywords.matches(tx, "turn", [7], ["kept"]).best(1_000)) == 150

@@ -89,7 +89,9 @@ def test_every_connection_is_durable_checked_and_scrubbing(sqlite: Database) -> 
     def look() -> None:
         with sqlite.read() as tx:
             ready.wait(timeout=10)  # all at once, so that each has a connection of its own
-            seen.append({name: tx.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted})
+            seen.append(
+                {name: tx.connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted}
+            )
 
     ready = threading.Barrier(6)
     threads = [threading.Thread(target=look) for _ in range(6)]
@@ -258,8 +260,10 @@ def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Da
         )
         assert memory.value == "Lisbon"
         assert tx.execute(select(schema.messages)).first() is None
-        assert tx.exec_driver_sql("SELECT count(*) FROM passages_fts").scalar() == 1, "the fact"
-        assert tx.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+        assert tx.connection.exec_driver_sql("SELECT count(*) FROM passages_fts").scalar() == 1, (
+            "the fact"
+        )
+        assert tx.connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut"])
@@ -277,8 +281,8 @@ def test_a_damaged_file_is_said_in_one_line_and_left_alone(sqlite: Database, dam
     ):
         talk(tx, ANA, "more")
         keep(tx, ANA, "Lisbon")
-        tx.exec_driver_sql("SELECT count(*), max(content) FROM messages").all()
-        tx.exec_driver_sql("SELECT * FROM passages_fts_data").all()
+        tx.connection.exec_driver_sql("SELECT count(*), max(content) FROM messages").all()
+        tx.connection.exec_driver_sql("SELECT * FROM passages_fts_data").all()
     assert "damaged" in one_line(error)
     assert sqlite.path.read_bytes() == broken
 

@@ -83,7 +83,7 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
     assert len(asked) >= 2  # a search reads texts without a vector from the passages
     with private.database(mc).read() as tx:
         for query, parameters in asked:
-            plan = tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", parameters).all()
+            plan = tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", parameters).all()
             steps = [row[3] for row in plan]
             assert not any(step.startswith("SCAN memories ") for step in steps), (query, steps)
             assert not any(step == "SCAN memories" for step in steps), (query, steps)
@@ -100,7 +100,7 @@ def test_an_incognito_conversation_is_in_no_table_file_title_or_log(
             ana.chat(incognito=True, resume=1)
     mc.jobs.run()
     with private.database(mc).read() as tx:
-        dump = "\n".join(tx.connection.driver_connection.iterdump())
+        dump = "\n".join(tx.driver.iterdump())
     assert "zanzibar" not in (dump + caplog.text).lower() and "quiet" not in dump
     assert ana.usage() == [] and mc.user("ana", app="quiet").sessions.list() == []
 
@@ -153,7 +153,7 @@ def test_what_each_call_took_is_kept_with_its_session_tokens_and_seconds(mc, ext
     extract_model.replies.append(answer())
     chat = talk(mc, "I moved to Lisbon.")
     with private.database(mc).read() as tx:
-        rows = tx.exec_driver_sql(
+        rows = tx.connection.exec_driver_sql(
             "SELECT purpose, session_id, prompt_tokens > 0, completion_tokens > 0, seconds >= 0"
             " FROM usage ORDER BY id"
         ).all()
@@ -174,7 +174,7 @@ def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
     mc.jobs.embed()
     without_vector = ana.memories.add("fact", "canoe", "the red kayak leaks").id
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("DELETE FROM jobs")  # its vector never comes
+        tx.connection.exec_driver_sql("DELETE FROM jobs")  # its vector never comes
     hits = ana.search("the red kayak leaks").hits
     assert {hit.id for hit in hits} == {with_vector, without_vector}
     assert all(hit.cosine is not None for hit in hits)

@@ -225,7 +225,7 @@ def a_memory_s_whole_life(open_store: Opener, chat_model: ScriptedModel, **chang
         facts, strays = "rowid & 3 = 0", "rowid NOT IN (SELECT id FROM passages)"
         words = (f"passages_fts WHERE {facts}", f"passages_fts WHERE {strays}")
         for table in ("memories", *words, "embeddings"):
-            kept_rows = tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+            kept_rows = tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
             assert kept_rows == 0, table
 
 

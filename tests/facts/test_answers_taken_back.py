@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import event
 
 from memchat import MemChat
-from memchat.db import database
 from memchat.errors import InputError
 from memchat.facts.inbox import NewInboxItem
 from memchat.types import InboxItem
@@ -50,7 +49,7 @@ def rows(mc: MemChat) -> object:
 
 def tombstones(mc: MemChat) -> list[object]:
     with private.database(mc).read() as tx:
-        return database.rows(tx, "SELECT kind, hash, created_at FROM tombstones ORDER BY 1, 2")
+        return tx.rows("SELECT kind, hash, created_at FROM tombstones ORDER BY 1, 2")
 
 
 @pytest.mark.parametrize("relation", ["new", "updates", "ends", "same"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from sqlalchemy import Connection
 
 from memchat import MemChat
+from memchat.db import Tx
 from memchat.types import Finding, to_json
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -24,7 +24,7 @@ def found(mc: MemChat, kind: str | None = None) -> list[Finding]:
 def direct(mc: MemChat, statement: str, *values: object) -> None:
     """As if an older version, or another program, had written to the file."""
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(statement, values)
+        tx.connection.exec_driver_sql(statement, values)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_a_clean_store_has_no_findings(clean) -> None:
 
 
 def test_looking_changes_nothing(clean) -> None:
-    def dump(tx: Connection) -> list[str]:
-        return list(tx.connection.driver_connection.iterdump())
+    def dump(tx: Tx) -> list[str]:
+        return list(tx.driver.iterdump())
 
     with private.database(clean).read() as tx:
         before = dump(tx)
@@ -181,7 +181,7 @@ def test_a_secret_is_told_without_its_words_and_forgotten_for_good(clean) -> Non
     assert ana.mend([one]).count == 1
     assert active(clean) == {value for _, value in CLEAN}
     with private.database(clean).read() as tx:
-        assert not any("Tr0ub4dor" in x for x in tx.connection.driver_connection.iterdump())
+        assert not any("Tr0ub4dor" in x for x in tx.driver.iterdump())
 
 
 def test_a_learnt_fact_without_its_words_lacks_evidence(clean, extract_model) -> None:

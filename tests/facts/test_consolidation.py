@@ -221,7 +221,7 @@ def test_a_near_pair_whose_guards_differ_stays_and_is_held_for_judging(
     )
     assert all(active for active, _ in state(mc).values()) and len(state(mc)) == 2
     with private.database(mc).read() as tx:
-        pairs = tx.exec_driver_sql("SELECT memory_id, related_id FROM inbox").all()
+        pairs = tx.connection.exec_driver_sql("SELECT memory_id, related_id FROM inbox").all()
     assert [tuple(p) for p in pairs] == [(2, 1)]
 
 
@@ -327,7 +327,7 @@ def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_mode
     private.stop_renewing(old)
     lease = "UPDATE sessions SET lease_until = '%s-01-01T00:00:00.000000Z' WHERE ended_at IS NULL"
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(lease % 2099)
+        tx.connection.exec_driver_sql(lease % 2099)
     clock.advance(days=1)
     line = "I am learning Dutch."
     said(mc, extract_model, line, fact(line[:-1], "learning", "Dutch", memory_type="fact"))
@@ -344,7 +344,7 @@ def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_mode
         answer(fact("I am learning Dutch", "learning", "Dutch", memory_type="fact"))
     )
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(lease % 2000)
+        tx.connection.exec_driver_sql(lease % 2000)
     assert [c.kind for c in mc.jobs.run().learned[0].changes] == ["repeated"]
     assert state(mc) == {"Dutch": (False, "ended")}
 

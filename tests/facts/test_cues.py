@@ -15,7 +15,7 @@ from tests.support.store import Opener
 def searched(mc, memory_id: int) -> str:
     with private.database(mc).read() as tx:
         sql = "SELECT text FROM passages WHERE kind = 'fact' AND owner_id = ?"
-        return str(tx.exec_driver_sql(sql, (memory_id,)).scalar_one())
+        return str(tx.connection.exec_driver_sql(sql, (memory_id,)).scalar_one())
 
 
 def test_a_fact_is_found_by_a_cue_that_stands_in_none_of_its_words(mc, extract_model) -> None:

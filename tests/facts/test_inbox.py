@@ -264,10 +264,10 @@ def test_a_change_of_what_the_same_conversation_taught_finds_it_by_its_key(mc) -
     ana = mc.user("ana")
     item = asked(mc, key="editor", value="emacs", relation="updates")
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE inbox SET many = 0")
+        tx.connection.exec_driver_sql("UPDATE inbox SET many = 0")
     old = mc.user("ana").memories.add("preference", "editor", "vim")
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE memories SET many = 0 WHERE id = ?", (old.id,))
+        tx.connection.exec_driver_sql("UPDATE memories SET many = 0 WHERE id = ?", (old.id,))
     ana.inbox.accept(item.id)
     assert in_force(mc, "editor") == ["emacs"]
 
@@ -276,7 +276,7 @@ def test_an_item_from_before_the_migration_reads_as_new(mc) -> None:
     ana = mc.user("ana")
     item = asked(mc)
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql(
             "INSERT INTO inbox (app_id, reason, memory_type, key, value, created_at)"
             " SELECT app_id, 'old', 'fact', 'tea', 'oolong', created_at FROM inbox"
         )

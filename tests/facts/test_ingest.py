@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from memchat import MemChat
 from memchat.db import apps, messages, sessions
-from memchat.db.apps import Context, ScopeIds
 from memchat.facts import history, memories
 from memchat.facts.consolidation import MANUAL, Ingested, Source, ingest, session_end
 from memchat.facts.fact import BLANKED, Fact, search_text
@@ -17,10 +16,8 @@ WORDS = "I live in Porto now."
 
 
 def put(mc: MemChat, source: Source, *facts: Fact, blanked: tuple[int, ...] = ()) -> Ingested:
-    now, zone = mc.now, mc.settings.zone
-    with private.database(mc).write() as tx:
-        ctx = Context(tx, ScopeIds(*apps.ensure(tx, ANA, now)), now, zone)
-        return ingest(ctx, source, facts, merge_threshold=0.95, blanked=blanked)
+    with private.database(mc).write(ANA, ensure=True) as tx:
+        return ingest(tx, source, facts, merge_threshold=0.95, blanked=blanked)
 
 
 def city(mc: MemChat, value: str, *, by_hand: bool = False, message_id: int | None = None) -> Fact:

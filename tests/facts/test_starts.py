@@ -324,7 +324,7 @@ def test_forgetting_what_is_to_come_leaves_no_word_of_it(mc, clock) -> None:
     clock.advance(days=6)
     assert in_force(mc) == ["Leeds"]
     with private.database(mc).read() as tx:
-        assert not any("Porto" in line for line in tx.connection.driver_connection.iterdump())
+        assert not any("Porto" in line for line in tx.driver.iterdump())
 
 
 def test_what_is_to_come_hides_nothing_that_is_kept_for_every_app(mc, clock) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event
 
-from memchat.db.apps import WHOLE_STORE, Context
 from memchat.errors import NotFound, StoreError
 from memchat.forget import purge
 from memchat.search import repair
@@ -175,7 +174,7 @@ def test_what_is_forgotten_while_another_cleans_up_is_cleaned_up_too(mc, monkeyp
     def meanwhile() -> bool:
         done = truncate()
         with private.database(mc).write() as tx:
-            purge.forget(Context(tx, WHOLE_STORE, mc.now, mc.settings.zone), [second])
+            purge.forget(tx, [second])
         return done
 
     with monkeypatch.context() as now:
@@ -240,7 +239,7 @@ def test_a_deletion_that_fails_says_so_and_changes_nothing(mc) -> None:
     kept = ana.memories.add("fact", "note", "Zanzibar")
     never = "CREATE TRIGGER never BEFORE DELETE ON memories BEGIN SELECT raise(abort, 'no'); END"
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(never)
+        tx.connection.exec_driver_sql(never)
     with pytest.raises(StoreError, match="failed: no"):
         ana.memories.delete(kept.id)
     assert ana.memories.list() == [kept] and ana.search("Zanzibar").hits[0].id == kept.id
@@ -252,12 +251,12 @@ def test_one_memory_that_cannot_be_purged_keeps_no_other_from_being_forgotten(mc
     ana.memories.delete_many(ids, hold=10)
     with private.database(mc).write() as tx:  # its past cannot be read
         sql = "UPDATE memory_events SET new = '{' WHERE new IS NOT NULL AND memory_id = ?"
-        tx.exec_driver_sql(sql, (ids[4],))
+        tx.connection.exec_driver_sql(sql, (ids[4],))
     clock.advance(seconds=11)
     done = mc.jobs.run(kinds=["forget"])
     assert done.done == 9 and [job.target_id for job in done.failed] == [ids[4]]
     with private.database(mc).read() as tx:
-        assert tx.exec_driver_sql("SELECT id FROM memories").scalars().all() == [ids[4]]
+        assert tx.connection.exec_driver_sql("SELECT id FROM memories").scalars().all() == [ids[4]]
 
 
 def test_one_fact_is_purged_while_another_of_its_message_is_held(mc, extract_model, clock) -> None:

@@ -64,12 +64,14 @@ def test_the_same_chat_read_again_does_not_bring_it_back(mc, extract_model, chat
     (proof,) = mc.user("ana").memories.evidence(memory_id)
     mc.user("ana").memories.delete(memory_id)
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.connection.exec_driver_sql(
             "UPDATE messages SET content = 'I moved to Zanzibar and I keep bees.' WHERE id = ?",
             (proof.message_id,),
         )
-        tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
+        tx.connection.exec_driver_sql(
+            "UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'"
+        )
     extract_model.replies.append(
         answer(
             fact("I moved to Zanzibar", "city", "Zanzibar"),
@@ -95,7 +97,7 @@ def test_a_delete_leaves_an_event_without_words(mc) -> None:
     memory = ana.memories.add("profile", "city", "Lisbon")
     ana.memories.delete(memory.id)
     with private.database(mc).read() as tx:
-        kept = tx.exec_driver_sql("SELECT kind, old, new FROM memory_events").all()
+        kept = tx.connection.exec_driver_sql("SELECT kind, old, new FROM memory_events").all()
     assert [tuple(row) for row in kept] == [
         ("add", None, None),
         ("forget", None, None),
@@ -107,7 +109,7 @@ def test_what_was_merged_into_a_memory_goes_with_it(open_store, clock) -> None:
     first = mc.user("ana").memories.add("fact", "bike", "a red bike")
     second = mc.user("ana").memories.add("fact", "bike", "the red bike")
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql(
             "UPDATE memories SET active = 0, inactive_reason = 'merged', replaced_by = ?"
             " WHERE id = ?",
             (second.id, first.id),
@@ -140,7 +142,9 @@ def test_a_deleted_app_leaves_nothing_of_its_memories_or_talk(
     assert files_with(mc, "Zanzibar") == []
     with private.database(mc).read() as tx:
         for table in ("memories", "embeddings", "sessions", "messages", "passages_fts", "jobs"):
-            assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
+            assert tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, (
+                table
+            )
 
 
 def test_a_deleted_app_leaves_the_words_of_its_facts_in_no_list_of_another_app(
@@ -201,7 +205,7 @@ def test_a_deleted_conversation_takes_its_words_and_leaves_what_was_learnt(
 def test_a_reader_holds_the_bytes_back_and_the_next_job_finishes_it(mc) -> None:
     memory = mc.user("ana").memories.add("profile", "city", "Zanzibar")
     with private.database(mc).read() as tx:
-        tx.exec_driver_sql("SELECT count(*) FROM memories").scalar()
+        tx.connection.exec_driver_sql("SELECT count(*) FROM memories").scalar()
         mc.user("ana").memories.delete(memory.id)
         assert files_with(mc, "Zanzibar"), "the open snapshot still needs them"
     assert any(check.name == "forgetting" for check in mc.doctor())
@@ -308,9 +312,13 @@ def test_an_edited_memory_is_forgotten_in_all_the_words_it_ever_had(
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
     extract_model.replies.append(answer(fact("I moved to Zanzibar", "city", "Zanzibar")))
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
-        tx.exec_driver_sql("UPDATE messages SET content = 'I moved to Zanzibar' WHERE id = 1")
-        tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
+        tx.connection.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.connection.exec_driver_sql(
+            "UPDATE messages SET content = 'I moved to Zanzibar' WHERE id = 1"
+        )
+        tx.connection.exec_driver_sql(
+            "UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'"
+        )
     mc.jobs.run()
     assert [m.value for m in ana.memories.list()] == ["keep bees"]
 
@@ -406,13 +414,15 @@ def test_the_vector_that_a_message_was_searched_with_goes_with_its_words(
 ) -> None:
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
     with private.database(mc).read() as tx:
-        said = tx.exec_driver_sql("SELECT content FROM messages WHERE role = 'user'").scalar_one()
+        said = tx.connection.exec_driver_sql(
+            "SELECT content FROM messages WHERE role = 'user'"
+        ).scalar_one()
     held = "SELECT count(*) FROM embeddings WHERE hash = ?"
     counts = []
     for forgets in (lambda: None, lambda: mc.user("ana").memories.delete(memory_id)):
         forgets()
         with private.database(mc).read() as tx:
-            counts.append(tx.exec_driver_sql(held, (query_hash(said),)).scalar_one())
+            counts.append(tx.connection.exec_driver_sql(held, (query_hash(said),)).scalar_one())
     assert counts == [1, 0]
 
 

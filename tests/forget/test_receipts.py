@@ -31,7 +31,7 @@ def tell(mc: MemChat, extract_model, *, title: str = "") -> int:
     assert session_id is not None
     # Out of the list of all facts, so that what the moment says is told by it alone.
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE memories SET sensitive = 1")
+        tx.connection.exec_driver_sql("UPDATE memories SET sensitive = 1")
     return session_id
 
 

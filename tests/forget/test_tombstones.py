@@ -38,7 +38,7 @@ def test_what_was_forgotten_and_is_said_again_waits_for_a_yes(mc, extract_model,
     clock.advance(days=1)
     ana.memories.delete(again.id)
     with private.database(mc).read() as tx:
-        (forgotten_at,) = tx.exec_driver_sql(
+        (forgotten_at,) = tx.connection.exec_driver_sql(
             "SELECT created_at FROM tombstones WHERE kind = 'value'"
         ).scalars()
     assert datetime.fromisoformat(forgotten_at) == clock(), "the last forgetting counts"
@@ -60,8 +60,10 @@ def test_a_no_to_learning_it_again_forgets_it_again(mc, extract_model, clock) ->
     ana.inbox.reject(item.id)
     assert ana.inbox.list(status="rejected") == [], "its words do not stay behind there"
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
-        tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
+        tx.connection.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.connection.exec_driver_sql(
+            "UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'"
+        )
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
     (learned,) = mc.jobs.run().learned
     assert [change.kind for change in learned.changes] == ["refused"]
@@ -92,7 +94,7 @@ def test_no_wording_of_the_same_messages_brings_it_back(
         assert mc.jobs.run().learned == []
     if given_back:
         with private.database(mc).write() as tx:
-            tx.exec_driver_sql("UPDATE messages SET memory = 1")
+            tx.connection.exec_driver_sql("UPDATE messages SET memory = 1")
     if kept and not given_back:
         return
     learned = read_again(mc, extract_model, *PARAPHRASES, undo_blanks=said if given_back else None)
@@ -155,7 +157,7 @@ def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
     ana.memories.delete(memory_id, keep_transcript=True)
     with private.database(mc).read() as tx:
         found = keywords.matches(tx, "turn", [1, 2], ["zanzibar"]).best(10)
-        sessions_say = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
+        sessions_say = tx.connection.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert found == []
     assert [tuple(row) for row in sessions_say] == [(None, None)]
     assert ana.search("Zanzibar").confident == ()

@@ -170,10 +170,10 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(mc, extract_model, clock) 
     second = says(mc, extract_model, clock, city("Porto"), BEES)
     mc.jobs.run()
     with private.database(mc).read() as tx:
-        before = list(tx.connection.driver_connection.iterdump())
+        before = list(tx.driver.iterdump())
     foreseen = mc.user("ana").sessions.delete(second, dry_run=True)
     with private.database(mc).read() as tx:
-        assert list(tx.connection.driver_connection.iterdump()) == before
+        assert list(tx.driver.iterdump()) == before
     done = ana.sessions.delete(second)
     assert tuple([m.id for m in part] for part in (done.gone, done.back, done.kept)) == tuple(
         [m.id for m in part] for part in (foreseen.gone, foreseen.back, foreseen.kept)

@@ -85,7 +85,7 @@ def test_conversations_get_theirs(open_store: Opener, extract_model: Any) -> Non
         with mc.user("ana").chat() as chat:
             assert chat.send(f"The fence number {number} needs paint.").read()
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("DELETE FROM embeddings")
+        tx.connection.exec_driver_sql("DELETE FROM embeddings")
     service = Service()
     mc = open_store(embedder=service)
     result = mc.jobs.backfill()

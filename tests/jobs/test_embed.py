@@ -154,4 +154,4 @@ def test_a_status_that_is_none_cannot_be_stored(open_store: Opener) -> None:
     add(mc, "tea")
     for wrong in ("-2", "'done'", "1.5"):
         with pytest.raises(StoreError), private.database(mc).write() as tx:
-            tx.exec_driver_sql(f"UPDATE jobs SET status = {wrong}")
+            tx.connection.exec_driver_sql(f"UPDATE jobs SET status = {wrong}")

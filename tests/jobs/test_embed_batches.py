@@ -248,7 +248,7 @@ def test_two_workers_at_the_same_queue_do_nothing_twice(open_store: Opener) -> N
     assert len(statuses(stores[0], "completed")) == 400
     with private.database(stores[0]).read() as tx:
         # One change when a fact is written, and one when it gets its vector.
-        done = tx.exec_driver_sql("SELECT count(*) / 2 FROM changes")
+        done = tx.connection.exec_driver_sql("SELECT count(*) / 2 FROM changes")
         assert done.scalar_one() == 400
 
 
@@ -437,6 +437,6 @@ def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_stor
     mc = open_store(embedder=service)
     many(mc, 60)
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE jobs SET attempts = 3")
+        tx.connection.exec_driver_sql("UPDATE jobs SET attempts = 3")
     assert mc.jobs.run().done == 60
     assert service.most == 1 and max(map(len, service.asked)) == 6

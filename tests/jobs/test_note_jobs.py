@@ -251,7 +251,9 @@ def test_a_secret_reaches_no_model_even_where_a_chunk_ends_within_it(open_store)
     (hit, *_) = mc.user("ana").notes.search("recovery phrase", include_text=True).hits
     assert "recovery" in (hit.text or ""), "the person still reads their own words"
     with private.database(mc).read() as tx:
-        assert tx.exec_driver_sql("SELECT count(*) FROM chunks WHERE masked != ''").scalar_one()
+        assert tx.connection.exec_driver_sql(
+            "SELECT count(*) FROM chunks WHERE masked != ''"
+        ).scalar_one()
 
 
 def test_an_outage_is_logged_once_however_many_notes_wait_and_again_after_its_end(

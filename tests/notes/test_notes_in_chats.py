@@ -38,7 +38,7 @@ def noted(mc: MemChat) -> MemChat:
 
 def counts(mc: MemChat) -> list[tuple[int, int]]:
     with private.database(mc).read() as tx:
-        rows = tx.exec_driver_sql("SELECT match_count, read_count FROM chunks").all()
+        rows = tx.connection.exec_driver_sql("SELECT match_count, read_count FROM chunks").all()
     return [(row[0], row[1]) for row in rows]
 
 

@@ -34,12 +34,12 @@ def mc(mc: MemChat) -> MemChat:
 def run(mc: MemChat, *statements: str) -> None:
     with private.database(mc).write() as tx:
         for statement in statements:
-            tx.exec_driver_sql(statement)
+            tx.connection.exec_driver_sql(statement)
 
 
 def count(mc: MemChat, table: str) -> int:
     with private.database(mc).read() as tx:
-        return tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+        return tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
 
 
 def state(mc: MemChat, name: str) -> str:

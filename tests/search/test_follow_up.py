@@ -69,6 +69,6 @@ def test_a_chat_finds_for_a_short_message_what_the_one_before_it_speaks_of(
         _ = reply.read()
     assert kayak.id in {hit.id for hit in reply.shown.hits}
     with private.database(mc).read() as tx:
-        hashes = set(tx.exec_driver_sql("SELECT hash FROM embeddings").scalars())
+        hashes = set(tx.connection.exec_driver_sql("SELECT hash FROM embeddings").scalars())
     assert query_hash("Which kayak suits me?") in hashes
     assert query_hash("Which kayak suits me?\nAnd why?") not in hashes, "with what would it go?"

@@ -80,7 +80,7 @@ def held_by(mc: MemChat, owner: str, kind: str = "embed", count: int = 100) -> N
 
 def stored(mc: MemChat) -> int:
     with private.database(mc).read() as tx:
-        return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
+        return tx.connection.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_a_search_beside_a_writer_waits_for_nothing(mc: MemChat, open_store: Ope
 def test_on_a_full_disk_a_search_finds_what_was_written_last(mc: MemChat) -> None:
     add(mc, "a red kayak")
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql(
             "CREATE TRIGGER full BEFORE INSERT ON embeddings"
             " BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
         )
@@ -295,8 +295,8 @@ def test_a_fact_without_its_vector_is_looked_at_however_many_hold_the_same_words
         mc.user("ana").memories.add("fact", f"note {n}", "the red kayak")
     assert mc.jobs.embed(remote=True).count == 40
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("DELETE FROM embeddings WHERE hash = (SELECT hash FROM passages"
-                           f" WHERE kind = 'fact' AND owner_id = {waits})")  # fmt: skip
+        of_fact = f"SELECT hash FROM passages WHERE kind = 'fact' AND owner_id = {waits}"
+        tx.rows(f"DELETE FROM embeddings WHERE hash = ({of_fact})")
     assert waits in {hit.id for hit in ask(mc, "red kayak").hits}
 
 

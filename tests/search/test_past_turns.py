@@ -37,7 +37,7 @@ def found(mc: MemChat, question: str, user="ana", **where) -> list[str]:
 
 def vectors(mc: MemChat) -> int:
     with private.database(mc).read() as tx:
-        return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
+        return tx.connection.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
 
 
 def test_what_was_said_before_is_found_with_its_day_and_conversation(mc, extract_model) -> None:
@@ -78,7 +78,11 @@ def test_what_was_said_off_the_record_is_not_found(mc, extract_model) -> None:
     assert len(found(mc, "baker")) == 1
     assert not found(mc, "mends the boiler") and not found(mc, "mends the roof")
     with private.database(mc).read() as tx:
-        texts = tx.exec_driver_sql("SELECT text FROM passages WHERE kind = 'turn'").scalars().all()
+        texts = (
+            tx.connection.exec_driver_sql("SELECT text FROM passages WHERE kind = 'turn'")
+            .scalars()
+            .all()
+        )
     assert not any("roof" in text for text in texts if text)
 
 
@@ -196,7 +200,11 @@ def test_a_moment_lifts_the_best_of_its_facts_and_no_other(mc, extract_model) ->
 def test_a_turn_that_names_its_speaker_is_given_no_second_one(mc, extract_model, said, who) -> None:
     talk(mc, extract_model, said)
     with private.database(mc).read() as tx:
-        texts = tx.exec_driver_sql("SELECT text FROM passages WHERE kind = 'turn'").scalars().all()
+        texts = (
+            tx.connection.exec_driver_sql("SELECT text FROM passages WHERE kind = 'turn'")
+            .scalars()
+            .all()
+        )
     assert f"[1 May 2026] {who}" in texts
 
 
@@ -266,7 +274,7 @@ def test_secrets_are_masked_in_a_moment_and_not_embedded(mc, extract_model) -> N
     (line,) = found(mc, "plumber portal")
     assert "hunter2" not in line
     with private.database(mc).read() as tx:
-        assert not tx.exec_driver_sql(
+        assert not tx.connection.exec_driver_sql(
             "SELECT count(*) FROM passages WHERE text LIKE '%hunter2%'"
         ).scalar()
 
@@ -290,7 +298,11 @@ def test_after_forgetting_the_turn_is_found_by_its_other_words_only(mc, extract_
     (line,) = [text for text in found(mc, "the old harbour") if "harbour" in text]
     assert "Lisbon" not in line and redaction.FILLER in line
     with private.database(mc).read() as tx:
-        texts = tx.exec_driver_sql("SELECT text FROM passages WHERE kind = 'turn'").scalars().all()
+        texts = (
+            tx.connection.exec_driver_sql("SELECT text FROM passages WHERE kind = 'turn'")
+            .scalars()
+            .all()
+        )
     assert not any("Lisbon" in text for text in texts if text)
 
 
@@ -317,7 +329,9 @@ def test_a_deleted_conversation_leaves_neither_moment_nor_vector(mc, extract_mod
     assert found(mc, "old harbour parrots") == []
     with private.database(mc).write() as tx:  # the question just asked is nobody's words
         for table in ("passages", "passages_fts", "embeddings"):
-            assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
+            assert tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, (
+                table
+            )
 
 
 def test_a_deleted_turn_leaves_its_neighbours_context(mc, extract_model, chat_model) -> None:

@@ -16,7 +16,7 @@ from memchat.search import render
 from memchat.search.prompt_block import PAST_TOKENS
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
-from memchat.types import Why
+from memchat.types import Scope, Why
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
@@ -160,7 +160,7 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
         kept = person.memories.add("preference", "likes", words, **more)
         with private.database(mc).write() as tx:
             if how == "over":
-                tx.exec_driver_sql(
+                tx.connection.exec_driver_sql(
                     "UPDATE memories SET expires_at = '2026-04-30' WHERE id = ?", (kept.id,)
                 )
         if how == "sensitive":
@@ -339,11 +339,10 @@ def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
 
     monkeypatch.setattr(records, "from_text", counted_text)
     monkeypatch.setattr(records, "from_row", counted_row)
-    with private.database(full).read() as tx:
+    with private.database(full).read(Scope("ana")) as tx:
         from memchat.search.facts import FactSearch
-        from memchat.types import Scope
 
-        facts = FactSearch(private.assembly(full).recall().context(tx, Scope("ana")))
+        facts = FactSearch(tx)
         assert private.parts(full).block._every(facts, ()) is None
     assert len(read) < 30
 
@@ -387,7 +386,7 @@ def test_words_alone_are_told_only_where_they_chose_among_more_facts_than_fit(
 
 def rows(mc: MemChat, table: str) -> int:
     with private.database(mc).read() as tx:
-        return int(tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
+        return int(tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
 
 
 def test_a_list_is_kept_once_for_all_replies_that_were_sent_it(

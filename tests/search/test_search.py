@@ -143,7 +143,7 @@ def test_cosine_is_what_numpy_says(mc) -> None:
     (hit,) = mc.user("ana").search("red bike").hits
     embedder = HashEmbedder()
     with private.database(mc).read() as tx:
-        text = tx.exec_driver_sql("SELECT text FROM passages").scalar_one()
+        text = tx.connection.exec_driver_sql("SELECT text FROM passages").scalar_one()
     expected = np.dot(embedder.embed_query("red bike")[0], embedder.embed_documents([text])[0][0])
     assert hit.cosine == pytest.approx(float(expected), abs=1e-6)
 
@@ -298,7 +298,7 @@ def test_a_question_is_embedded_once(open_store, chat_model) -> None:
     chat.send("Where is my bike?").read()
     assert asked == ["Where is my bike?"]
     with private.database(mc).read() as tx:
-        keys = tx.exec_driver_sql("SELECT hash FROM embeddings").scalars().all()
+        keys = tx.connection.exec_driver_sql("SELECT hash FROM embeddings").scalars().all()
     assert keys == [query_hash("Where is my bike?")]
 
 
@@ -444,8 +444,8 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
     made, read = private.assembly(mc)._build_space, private.database(mc).read
 
     @contextmanager
-    def counted():
-        with read() as tx:
+    def counted(*scope):
+        with read(*scope) as tx:
             open_reads.append(tx)
             yield tx
             open_reads.remove(tx)

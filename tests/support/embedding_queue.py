@@ -55,4 +55,4 @@ def statuses(mc: MemChat, status: str) -> list[int]:
 
 def vectors(mc: MemChat) -> int:
     with private.database(mc).read() as tx:
-        return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
+        return tx.connection.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()

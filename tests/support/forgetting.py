@@ -25,10 +25,12 @@ def learn_zanzibar(mc, extract_model, chat_model) -> int:
 def read_again(mc, extract_model, *facts, undo_blanks: dict[int, str] | None = None) -> Learned:
     """Every session is read again, by a model that proposes these facts."""
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
-        tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
+        tx.connection.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.connection.exec_driver_sql(
+            "UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'"
+        )
         for message_id, content in (undo_blanks or {}).items():
-            tx.exec_driver_sql(
+            tx.connection.exec_driver_sql(
                 "UPDATE messages SET content = ? WHERE id = ?", (content, message_id)
             )
     extract_model.replies.append(answer(*facts))

@@ -25,5 +25,5 @@ def files_with(mc: MemChat, word: str) -> list[str]:
 
 def rows_with(mc: MemChat, word: str) -> list[str]:
     with private.database(mc).read() as tx:
-        lines = [line.lower() for line in tx.connection.driver_connection.iterdump()]
+        lines = [line.lower() for line in tx.driver.iterdump()]
         return [line[:200] for line in lines if any(form in line for form in forms(word))]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from memchat import MemChat
+from memchat.db import Tx
 from memchat.types import Note
 from tests.support import private
 
@@ -33,13 +32,13 @@ def add(mc: MemChat, text: str, user: str = "ana", app: str = "default", **more)
 
 def count(mc: MemChat, table: str) -> int:
     with private.database(mc).read() as tx:
-        return tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+        return tx.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
 
 
-def chunk_ids(tx: Connection, note_id: int) -> list[int]:
+def chunk_ids(tx: Tx, note_id: int) -> list[int]:
     """The chunks of one note, in their order."""
     sql = "SELECT id FROM chunks WHERE source_id = ? ORDER BY position"
-    return list(tx.exec_driver_sql(sql, (note_id,)).scalars())
+    return list(tx.connection.exec_driver_sql(sql, (note_id,)).scalars())
 
 
 def chunks(mc: MemChat) -> list[tuple[str, int, int, str, str | None]]:
@@ -49,4 +48,4 @@ def chunks(mc: MemChat) -> list[tuple[str, int, int, str, str | None]]:
         " FROM chunks c JOIN sources s ON s.id = c.source_id ORDER BY c.source_id, c.position"
     )
     with private.database(mc).read() as tx:
-        return [tuple(row) for row in tx.exec_driver_sql(sql)]
+        return [tuple(row) for row in tx.connection.exec_driver_sql(sql)]

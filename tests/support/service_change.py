@@ -28,7 +28,9 @@ def cosine_in(model: str, question: str, text: str) -> float:
 def spaces(mc: MemChat, question: str, hits: Sequence[Hit]) -> set[str]:
     """The services in whose space every one of these facts has the cosine it was found with."""
     with private.database(mc).read() as tx:
-        rows = tx.exec_driver_sql("SELECT owner_id, text FROM passages WHERE kind = 'fact'").all()
+        rows = tx.connection.exec_driver_sql(
+            "SELECT owner_id, text FROM passages WHERE kind = 'fact'"
+        ).all()
     texts = {row[0]: row[1] for row in rows}
     return {
         model

@@ -9,8 +9,6 @@ from typing import Any
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.db import apps
-from memchat.db.apps import Context, ScopeIds
 from memchat.facts.consolidation import Source, ingest
 from memchat.facts.fact import Fact, search_text
 from memchat.providers.embedders import HashEmbedder
@@ -33,13 +31,12 @@ def tell(
 ) -> Change:
     """Put in a fact as a conversation does; ``where`` is its session and message."""
     zone, now = mc.settings.zone, mc.now
-    with private.database(mc).write() as tx:
-        ctx = Context(tx, ScopeIds(*apps.ensure(tx, ANA, now)), now, zone)
+    with private.database(mc).write(ANA, ensure=True) as tx:
         made: dict[str, Any] = {"memory_type": "profile", "created_by": "auto", "said_at": now}
         made |= {"many": False, "search_text": search_text(key, value, now, zone)}
         fact = Fact(key=key, value=value, **{**made, **more})
         source = Source("model", "extracted", *where)
-        return ingest(ctx, source, [fact], merge_threshold=0.95).changes[0]
+        return ingest(tx, source, [fact], merge_threshold=0.95).changes[0]
 
 
 def known(change: Change) -> Memory:

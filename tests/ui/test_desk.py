@@ -107,7 +107,9 @@ def test_a_conversation_that_was_open_at_a_restart_is_ended_and_read_once(
     first.close()
     again = open_store()
     with private.database(again).write() as tx:  # what a killed process leaves behind
-        tx.exec_driver_sql("UPDATE sessions SET lease_owner = 'elsewhere:1:x', lease_until = NULL")
+        tx.connection.exec_driver_sql(
+            "UPDATE sessions SET lease_owner = 'elsewhere:1:x', lease_until = NULL"
+        )
     second = Desk(again, "ana")
     until(lambda: again.user(**ANA).memories.list())
     second.close()
@@ -256,8 +258,8 @@ def test_what_is_taken_back_is_not_learnt_from_the_same_words_again(
     assert [m.value for m in mc.user(**ANA).sessions.unlearn(message_id).gone] == ["Lisbon"]
     assert mc.user(**ANA).sessions.learned(session_id) == {}
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
-        tx.exec_driver_sql("UPDATE jobs SET status = -1 WHERE kind = 'extract'")
+        tx.connection.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.connection.exec_driver_sql("UPDATE jobs SET status = -1 WHERE kind = 'extract'")
     mc.jobs.run(user="ana")
     assert ana.memories.list() == []
 

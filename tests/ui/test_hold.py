@@ -30,7 +30,7 @@ def test_a_forgetting_that_fails_leaves_nothing_to_undo(
     kept = desk.mc.user(**ANA).memories.add("profile", "city", "Lisbon")
     at = app("memories")
     with private.database(desk.mc).write() as tx:
-        tx.exec_driver_sql(
+        tx.connection.exec_driver_sql(
             "CREATE TRIGGER refuse BEFORE INSERT ON tombstones"
             " BEGIN SELECT RAISE(ABORT, 'database is locked'); END"
         )

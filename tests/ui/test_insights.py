@@ -23,12 +23,16 @@ def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:
     at = app("insights")
     shown = {m.label: m.value for m in at.metric}
     with private.database(mc).read() as tx:
-        active = tx.exec_driver_sql("SELECT count(*) FROM memories WHERE active").scalar()
-        unread = tx.exec_driver_sql(
+        active = tx.connection.exec_driver_sql(
+            "SELECT count(*) FROM memories WHERE active"
+        ).scalar()
+        unread = tx.connection.exec_driver_sql(
             "SELECT count(*) FROM memories WHERE active AND read_count = 0"
         ).scalar()
-        said = tx.exec_driver_sql("SELECT count(*) FROM messages WHERE role = 'user'").scalar()
-        done = tx.exec_driver_sql("SELECT count(*) FROM jobs WHERE status = 0").scalar()
+        said = tx.connection.exec_driver_sql(
+            "SELECT count(*) FROM messages WHERE role = 'user'"
+        ).scalar()
+        done = tx.connection.exec_driver_sql("SELECT count(*) FROM jobs WHERE status = 0").scalar()
     assert shown["In use"] == str(active) == "4"
     assert shown["Never used"] == str(unread)
     assert shown["Messages this week"] == str(said)
@@ -89,6 +93,6 @@ def test_after_some_days_the_charts_are_drawn(mc: MemChat) -> None:
             talk.send("Good morning!").read()
     before = f"{mc.now - timedelta(days=2):%Y-%m-%dT%H:%M:%S.%fZ}"
     with private.database(mc).write() as tx:
-        tx.exec_driver_sql("UPDATE memories SET created_at = ?", (before,))
-        tx.exec_driver_sql("UPDATE messages SET created_at = ? WHERE id < 3", (before,))
+        tx.connection.exec_driver_sql("UPDATE memories SET created_at = ?", (before,))
+        tx.connection.exec_driver_sql("UPDATE messages SET created_at = ? WHERE id < 3", (before,))
     assert charts(app("insights")) == 2

@@ -245,7 +245,9 @@ def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: Mem
     with private.database(mc).write() as tx:  # as a service that refuses its key leaves it
         own = memories.app_id_of(tx, kept.id)
         jobs.enqueue(tx, "embed", own, kept.id, mc.now)
-        tx.exec_driver_sql("UPDATE jobs SET status = 1, error_message = 'the key was refused'")
+        tx.connection.exec_driver_sql(
+            "UPDATE jobs SET status = 1, error_message = 'the key was refused'"
+        )
     at = app("memories")
     at.selectbox(key="status").set_value("not embedded").run()
     assert "Not embedded (failed): the key was refused" in text(at)

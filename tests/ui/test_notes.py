@@ -101,7 +101,9 @@ class TestIndexing:
         press(at, f"note-{note.id}")
         assert "Waits to be embedded; found by its words meanwhile." in text(at)
         with private.database(mc).write() as tx:
-            tx.exec_driver_sql("UPDATE jobs SET status = 1, error_message = 'the key was refused'")
+            tx.connection.exec_driver_sql(
+                "UPDATE jobs SET status = 1, error_message = 'the key was refused'"
+            )
         at.run()
         assert "not indexed" in text(at) and "Not embedded (failed): the key was refused" in text(
             at

@@ -11,8 +11,6 @@ from typing import Literal
 from benchmarks.recall.everyday.lives import Life, Stated
 from benchmarks.recall.stores import store
 from memchat import MemChat
-from memchat.db import apps
-from memchat.db.apps import Context, ScopeIds
 from memchat.facts import keys
 from memchat.facts.consolidation import Source, ingest
 from memchat.facts.fact import Fact, search_text
@@ -100,9 +98,9 @@ def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
         many=keys.cardinality(key) != "one",
         cues=given,
     )
-    with mc._assembly.database.write() as tx:
-        ctx = Context(tx, ScopeIds(*apps.ensure(tx, Scope(user), NOON)), NOON, zone)
-        done = ingest(ctx, Source("model", "extracted"), [fact], mc.settings.merge_threshold)
+    with mc._assembly.database.write(Scope(user), ensure=True) as tx:
+        tx.now = NOON
+        done = ingest(tx, Source("model", "extracted"), [fact], mc.settings.merge_threshold)
         memory = done.changes[0].memory
     assert memory is not None
     return memory

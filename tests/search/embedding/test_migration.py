@@ -271,7 +271,7 @@ def test_a_process_that_slept_through_a_change_saves_no_index_of_before(
 def text_of(mc: MemChat, memory_id: int) -> str:
     with private.database(mc).read() as tx:
         query = "SELECT text FROM passages WHERE kind = 'fact' AND owner_id = ?"
-        return str(tx.exec_driver_sql(query, (memory_id,)).scalar_one())
+        return str(tx.connection.exec_driver_sql(query, (memory_id,)).scalar_one())
 
 
 def test_conversations_their_summaries_and_what_is_unread_are_taken_along(

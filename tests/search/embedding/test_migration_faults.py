@@ -132,7 +132,9 @@ def test_a_vector_that_cannot_be_kept_is_refused_and_the_old_service_goes_on(
     done = migrate(rivers, Broken("other-96"))
     assert list(done.refused) == ["memory 5"] and not done.switched
     with private.database(rivers).read() as tx:
-        rows = tx.exec_driver_sql("SELECT service_id, length(embedding) FROM embeddings").all()
+        rows = tx.connection.exec_driver_sql(
+            "SELECT service_id, length(embedding) FROM embeddings"
+        ).all()
     assert sorted(rows) == [(1, 4 * 64)] * 7 + [(2, 4 * 96)] * 6
     found(rivers, "Sado")
 

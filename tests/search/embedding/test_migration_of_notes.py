@@ -158,10 +158,10 @@ def test_both_services_have_their_vectors_until_the_old_one_is_removed(mc) -> No
 def test_a_chunk_is_lean_and_goes_with_its_note(mc) -> None:
     notes.add(mc, "A parcel for the shelf in the hall.", title="Hall")
     with private.database(mc).write() as tx:
-        columns = {row[1] for row in tx.exec_driver_sql("PRAGMA table_info(chunks)")}
+        columns = {row[1] for row in tx.connection.exec_driver_sql("PRAGMA table_info(chunks)")}
         assert {"hash", "source_type", "source_id", "pair_id", "parent_id", "offset"} <= columns
         assert not columns & {"title", "content", "metadata"}, "title and date are the note's"
-        vector = tx.exec_driver_sql("SELECT embedding FROM embeddings").scalar_one()
+        vector = tx.connection.exec_driver_sql("SELECT embedding FROM embeddings").scalar_one()
         assert len(vector) == 4 * 64, "float32"
-        tx.exec_driver_sql("DELETE FROM sources")
-        assert tx.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one() == 0
+        tx.connection.exec_driver_sql("DELETE FROM sources")
+        assert tx.connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one() == 0

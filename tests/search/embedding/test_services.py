@@ -174,7 +174,9 @@ def test_what_is_kept_is_float32_little_endian_under_the_sha256_of_the_text(
     with private.database(mc).read() as tx:
         hashed = passages.hashes(tx, "fact", [memory.id])[memory.id]
         text = passages.text_of(tx, memory.id)
-        blob = tx.exec_driver_sql("SELECT embedding FROM embeddings WHERE hash = ?", (hashed,))
+        blob = tx.connection.exec_driver_sql(
+            "SELECT embedding FROM embeddings WHERE hash = ?", (hashed,)
+        )
         expected, _ = HashEmbedder().embed_documents([text])
         assert blob.scalar_one() == expected[0].astype("<f4").tobytes()
         assert hashed == passages.text_hash(text)
@@ -325,8 +327,8 @@ def test_the_service_in_use_is_removed_with_force_only(
     assert listed(capsys) == {}
     with Database(cli_home).read() as tx:
         assert services.in_use(tx) is None
-        assert tx.exec_driver_sql("PRAGMA foreign_key_check").all() == []
-        assert tx.exec_driver_sql("SELECT count(*) FROM memories").scalar_one() == 3
+        assert tx.connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
+        assert tx.connection.exec_driver_sql("SELECT count(*) FROM memories").scalar_one() == 3
 
 
 def test_a_service_that_lacks_vectors_is_used_with_force_only_and_the_queue_makes_them(

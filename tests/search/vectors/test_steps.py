@@ -87,7 +87,7 @@ class InStep(RuleBasedStateMachine):
     def merge(self, app: str, n: int) -> None:
         with self.rows.write() as tx:
             own = apps.find(tx, Scope("ana", app)).own
-            if own is None:
+            if not own:
                 return
             active = lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))
             if len(active) > 1:
@@ -161,7 +161,9 @@ class InStep(RuleBasedStateMachine):
                 }
         assert embedded <= {*hashes.values()}
         with self.rows.read() as tx:
-            words = dict(tx.exec_driver_sql("SELECT rowid >> 2, text FROM passages_fts").all())
+            words = dict(
+                tx.connection.exec_driver_sql("SELECT rowid >> 2, text FROM passages_fts").all()
+            )
         assert {i: words[i].partition("q")[0] for i in words} == {
             row.id: str(row.app_id) for row in searched
         }
