@@ -22,10 +22,10 @@ from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.facts import lists
 from memchat.notes import rows as notes_rows
 from memchat.providers import ChatModel, Embedder, factory
+from memchat.providers.embedders import LiteLLMEmbedder
 from memchat.providers.factory import ModelChoice
+from memchat.providers.litellm_calls import how_to_set_key, litellm, redact
 from memchat.providers.litellm_chat import LiteLLMChat
-from memchat.providers.litellm_embedder import LiteLLMEmbedder
-from memchat.providers.litellm_setup import how_to_set_key, litellm, redact
 from memchat.providers.local import FETCH
 from memchat.search import embeddings, passages, repair, services
 from memchat.search.embed import EmbeddingSpace

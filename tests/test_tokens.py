@@ -8,7 +8,7 @@ from importlib import resources
 import pytest
 from tokenizers import Tokenizer
 
-from memchat.providers.litellm_setup import litellm
+from memchat.providers.litellm_calls import litellm
 from memchat.tokens import estimate_tokens
 from tests.support.paths import DATA
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from memchat.config.keys import ADDRESS_NAMES, KEYS
 from memchat.providers import ChatModel, Embedder
-from memchat.providers.gemini import GeminiEmbedder
+from memchat.providers.embedders import GeminiEmbedder, LiteLLMEmbedder
 from memchat.providers.litellm_chat import LiteLLMChat
-from memchat.providers.litellm_embedder import LiteLLMEmbedder
 
 CHAT = (
     "gemini/gemini-2.5-flash",
@@ -71,7 +70,7 @@ def chat_model(name: str, root: str, timeout: float) -> ChatModel:
 def embedder(name: str, root: str, timeout: float) -> Embedder:
     """An embedding model whose provider is at ``root``."""
     if name.startswith("gemini/"):
-        return GeminiEmbedder(name, timeout=timeout, base_url=root)
+        return GeminiEmbedder(name, timeout=timeout, api_base=root)
     path = {"cohere": "/v2/embed", "ollama": ""}.get(name.partition("/")[0], "/v1")
     sizes = {"dimensions": EMBED[name], "max_tokens": 512}
     return LiteLLMEmbedder(name, timeout=timeout, api_base=root + path, **sizes)

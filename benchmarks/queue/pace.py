@@ -201,7 +201,7 @@ def _answer(count: int) -> bytes:
 
 
 def _remote(address: str) -> Embedder:
-    from memchat.providers.litellm_embedder import LiteLLMEmbedder
+    from memchat.providers.embedders import LiteLLMEmbedder
 
     model = "openai/text-embedding-3-small"
     return LiteLLMEmbedder(model, timeout=60, api_base=address, per_minute=1_000_000)

@@ -153,9 +153,9 @@ class MemChat:
     def warm(self) -> None:
         """Load the models of this machine before the first question; it takes some seconds."""
         if not self._assembly.chat_model_known:
-            from memchat.providers import litellm_setup
+            from memchat.providers import factory
 
-            litellm_setup.preload()
+            factory.preload(self._assembly.settings)
         self._assembly.warm()
 
     @property

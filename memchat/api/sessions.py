@@ -25,7 +25,7 @@ from memchat.learn.candidate import MAX_FACTS
 from memchat.notes import rows
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.providers.litellm_setup import cost_usd
+from memchat.providers.litellm_calls import cost_usd
 from memchat.search import receipts
 from memchat.tokens import estimate_tokens
 from memchat.types import (

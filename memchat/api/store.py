@@ -258,7 +258,7 @@ class Services:
         """The embedding providers that other packages bring: ``memchat.providers.embedders``."""
         from memchat.providers import embedders
 
-        return embedders.listed()
+        return embedders.plugins()
 
     def use(self, name: str, *, force: bool = False) -> Changed:
         """Search the vectors of this service from now on; how many texts were queued, as they have

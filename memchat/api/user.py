@@ -213,9 +213,9 @@ class User(Room):
         from memchat.chat import Chat
 
         if not self._assembly.chat_model_known:
-            from memchat.providers import litellm_setup
+            from memchat.providers import factory
 
-            litellm_setup.preload()  # while the person types their first words
+            factory.preload(self._assembly.settings)  # while the person types their first words
         parts = self._assembly.parts()
         chat = Chat(parts, self._scope, incognito=incognito, resume=resume, turns=turns)
         if not incognito:

@@ -29,8 +29,7 @@ from memchat.facts import lists
 from memchat.forget import purge
 from memchat.forget.undo import ConversationUndo, delete_turns
 from memchat.notes import chunks, rows
-from memchat.providers import ChatStream, ToolCall
-from memchat.providers.litellm_chat import ReplyText
+from memchat.providers import ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
 from memchat.search.prompt_block import echoed
 from memchat.search.receipts import SentPrompt

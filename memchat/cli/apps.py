@@ -56,15 +56,12 @@ def off(call: Call, name: Name = None, all_apps: AllApps = False, yes: Yes = Fal
 
 
 @command(app, without="app")
-def delete(
-    call: Call,
-    name: Name = None,
-    app: str | None = Option(None, help="The app to delete."),
-    yes: Yes = False,
-) -> None:
+def delete(call: Call, name: Name = None, app: str | None = None, yes: Yes = False) -> None:
     """Delete an app with its conversations, notes and memories.
 
     Prints how many memories went, and which memories for every app speak of them.
+
+    :param app: The app to delete.
     """
     chosen = name or app
     if chosen is None:

@@ -36,18 +36,13 @@ app = group("Copy the whole store, list the copies, delete them; memchat restore
 
 
 @command(app, without="user app as_json")
-def create(
-    _: Call,
-    file: Path | None = Argument(
-        None,
-        metavar="FILE",
-        help="The new file, - for standard output; without it one in the data folder, named "
-        "after the time.",
-    ),
-) -> None:
+def create(_: Call, file: Path | None = Argument(None)) -> None:
     """Copy the whole store to a new file, check the copy, and print its path.
 
     Chats, the app and workers may go on meanwhile.
+
+    :param file: The new file, - for standard output; without it one in the data folder, named after
+        the time.
     """
     with ProgressLine() as line:
         if str(file) == PIPED:
@@ -90,17 +85,16 @@ def list_backups(call: Call) -> None:
 @command(app, without="user app as_json")
 def prune(
     _: Call,
-    names: list[Path] | None = Argument(
-        None, metavar="NAME", help="Delete these, by their names in the list."
-    ),
-    keep: int | None = Option(
-        None, min=0, help="Delete all but so many of the newest that can be restored."
-    ),
+    names: list[Path] | None = Argument(None, metavar="NAME"),
+    keep: int | None = Option(None, min=0),
     yes: Yes = False,
 ) -> None:
     """Delete backups in the data folder, after showing which they are.
 
     Nothing else deletes a backup, except memchat wipe.
+
+    :param names: Delete these, by their names in the list.
+    :param keep: Delete all but so many of the newest that can be restored.
     """
     if (keep is None) == (not names):
         raise BadParameter(
@@ -118,17 +112,13 @@ def prune(
 
 
 @command(without="user app as_json")
-def restore(
-    _: Call,
-    file: Path = Argument(metavar="FILE", help="A backup, by path or by its name in the list."),
-    no_backup: bool = Option(
-        False, "--no-backup", help="Do not keep the present store as a backup."
-    ),
-    yes: Yes = False,
-) -> None:
+def restore(_: Call, file: Path, no_backup: bool = False, yes: Yes = False) -> None:
     """Replace the whole store by a backup, after showing what is lost.
 
     No chat, app or worker may have the store open. The present store is kept as a backup.
+
+    :param file: A backup, by path or by its name in the list.
+    :param no_backup: Do not keep the present store as a backup.
     """
     backups = _backups()
     plan = backups.plan_restore(file)
@@ -148,19 +138,15 @@ def restore(
 
 
 @command(without="user app as_json")
-def wipe(
-    _: Call,
-    with_settings: bool = Option(
-        False, "--with-settings", help="Also delete settings.toml, keys.toml and your own prompts."
-    ),
-    yes: Yes = False,
-) -> None:
+def wipe(_: Call, with_settings: bool = False, yes: Yes = False) -> None:
     """Delete what memchat keeps of all users; settings, keys and MiniLM stay.
 
     What goes: the store, its backups and index, the logs, and models fetched into the data folder.
     What stays: settings, keys and your own prompts, unless --with-settings is given; MiniLM in
     your cache folder and models in a folder that MEMCHAT_MODELS names; any other file. Shows the
     files first and asks for the word “wipe”.
+
+    :param with_settings: Also delete settings.toml, keys.toml and your own prompts.
     """
     from memchat.api.store import wipe, wipe_files
 
@@ -231,18 +217,18 @@ class Format(StrEnum):
 @command(without="app")
 def export(
     call: Call,
-    file: Path = Argument(
-        metavar="FILE", help="A file that is not there yet, - for standard output."
-    ),
-    app: str | None = Option(None, help="Only what is kept in this app.", show_default="every app"),
-    format: Format = Option(
-        Format.JSONL, help="jsonl, which import reads; markdown, a page for people."
-    ),
+    file: Path,
+    app: str | None = Option(None, show_default="every app"),
+    format: Format = Format.JSONL,
 ) -> None:
     """Write what is kept of a person into a file, for another store or to read.
 
     Memories with their history, notes, conversations, and what waits in the inbox; no keys and no
     settings. A backup has the rest. Only your account may read the file; nothing is encrypted.
+
+    :param file: A file that is not there yet, - for standard output.
+    :param app: Only what is kept in this app.
+    :param format: jsonl, which import reads; markdown, a page for people.
     """
     is_piped = str(file) == PIPED
     if is_piped and call.as_json:
@@ -262,16 +248,15 @@ def export(
 
 
 @command(without="app")
-def import_(
-    call: Call,
-    file: Path = Argument(metavar="FILE", help="What memchat export wrote."),
-    dry_run: bool = Option(False, "--dry-run", help="Store nothing; say what would be done."),
-) -> None:
+def import_(call: Call, file: Path, dry_run: bool = False) -> None:
     """Read an export back, as this user's own.
 
     What is here already stays as it is, but a note that was changed elsewhere later than here is
     taken from there. What was forgotten or deleted here stays away. All of it is imported or, where
     the file is broken, nothing.
+
+    :param file: What memchat export wrote.
+    :param dry_run: Store nothing; say what would be done.
     """
     person = call.person
     with ProgressLine() as line:

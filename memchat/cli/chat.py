@@ -78,19 +78,11 @@ GOODBYES = ("exit", "quit", "bye")
 @command(without="as_json")
 def chat(
     call: Call,
-    question: str | None = Argument(
-        None,
-        metavar="QUESTION",
-        help="With --once: what to ask; without it standard input is read.",
-    ),
-    incognito: bool = Option(False, "--incognito", help="Use no memory and leave nothing behind."),
-    resume: int | None = Option(None, metavar="ID", help="Go on with this session."),
-    latest: bool = Option(
-        False, "--continue", "-c", help="Go on with the latest session of the app."
-    ),
-    once: bool = Option(
-        False, "--once", help="Answer one question with what is remembered; learn nothing."
-    ),
+    question: str | None = Argument(None),
+    incognito: bool = False,
+    resume: int | None = Option(None, metavar="ID"),
+    latest: bool = Option(False, "--continue", "-c"),
+    once: bool = False,
 ) -> None:
     """Talk; when the conversation ends, what matters is remembered.
 
@@ -103,6 +95,12 @@ def chat(
     What is pasted is one message, however many lines it has. A message of several lines is typed
     between two lines of \"\"\", or with a backslash at the end of each line but the last.
     Without a terminal each line of standard input is one turn.
+
+    :param question: With --once: what to ask; without it standard input is read.
+    :param incognito: Use no memory and leave nothing behind.
+    :param resume: Go on with this session.
+    :param latest: Go on with the latest session of the app.
+    :param once: Answer one question with what is remembered; learn nothing.
     """
     if sum((incognito, resume is not None, latest, once)) > 1:
         raise BadParameter("give one of --incognito, --resume, --continue and --once")
@@ -135,13 +133,11 @@ def chat(
 @command()
 def recall(
     call: Call,
-    query: str = Argument(metavar="QUERY", help="What to look for."),
+    query: str,
     tags: WithTags = None,
     limit: Limit = 10,
-    confident: bool = Option(False, "--confident", help="Only what surely has to do with it."),
-    min_score: float | None = Option(
-        None, metavar="X", help="Only hits with this score or a higher one."
-    ),
+    confident: bool = False,
+    min_score: float | None = Option(None, metavar="X"),
     everything: All = False,
 ) -> None:
     """Search memories and past conversations.
@@ -149,6 +145,10 @@ def recall(
     By meaning and words, best first. Behind what surely has to do with the question come the
     best of the rest, under "Less sure:"; where nothing surely has, three of them are printed. With
     --tag only memories are searched.
+
+    :param query: What to look for.
+    :param confident: Only what surely has to do with it.
+    :param min_score: Only hits with this score or a higher one.
     """
     found = call.known.search(query, tags=tags or (), limit=limit)
     if found.degraded:

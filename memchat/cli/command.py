@@ -26,10 +26,11 @@ from zoneinfo import ZoneInfo
 import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
+from typer.models import ArgumentInfo, ParameterInfo
 
 from memchat.cli import output
 from memchat.errors import InputError, MemChatError, NotFound, ScopeError
-from memchat.types import MEMORY_TYPES, counted, to_json
+from memchat.types import MEMORY_TYPES, counted, documented, to_json
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
@@ -396,7 +397,11 @@ def command(
     group: typer.Typer | None = None, name: str | None = None, *, without: str = "", **more: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command of the group. It gets a ``Call``, and the command takes --user,
-    --app and --json for it, but for the parameters of a ``Call`` that are ``without``."""
+    --app and --json for it, but for the parameters of a ``Call`` that are ``without``.
+
+    Its other parameters are the command's own: an argument where there is no default, else an
+    option, and the docstring has their help as ``:param NAME: …``.
+    """
     given = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=option, default=default)
         for name, (option, default) in _OF_A_CALL.items()
@@ -412,18 +417,34 @@ def command(
             if call.failed:
                 raise typer.Exit(1)
 
+        run.__name__, (run.__doc__, helps) = work.__name__, documented(work)
         options = [
             *(one for one in given if one.name != "as_json"),
-            *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in own),
+            *(_declared(one, helps.get(one.name)) for one in own),
             *(one for one in given if one.name == "as_json"),
         ]
-        run.__name__, run.__doc__ = work.__name__, work.__doc__
         vars(run)["__signature__"] = inspect.Signature(options)
         if group is not None:
             group.command(name, **more)(run)
         return run
 
     return register
+
+
+def _declared(one: Parameter, help: str | None) -> Parameter:
+    """A parameter as Typer takes it. A flag has no ``--no-`` form, unless it says so."""
+    info: Any = one.default
+    if help is not None:
+        if info is Parameter.empty:
+            info = Argument()
+        elif not isinstance(info, ParameterInfo):
+            info = Option(info)
+        info.help = help
+        if isinstance(info, ArgumentInfo):
+            info.metavar = info.metavar or one.name.upper()
+        elif one.annotation is bool and not info.param_decls:
+            info.param_decls = (f"--{one.name.replace('_', '-')}",)
+    return one.replace(kind=Parameter.KEYWORD_ONLY, default=info)
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

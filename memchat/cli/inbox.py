@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from typer import BadParameter, Option
+from typer import BadParameter
 
 from memchat.cli import output
 from memchat.cli.command import Call, Ids, Query, Yes, agree, command, group, listed
@@ -49,12 +49,14 @@ def accept(
     call: Call,
     item_ids: Ids = None,
     query: Query = None,
-    value: str | None = Option(None, help="Remember these words instead."),
+    value: str | None = None,
     yes: Yes = False,
 ) -> None:
     """Say yes: it counts as your own word, and does what is asked. Prints the memory's id.
 
     A yes to forgetting deletes the memory for good. What --query finds is shown first.
+
+    :param value: Remember these words instead.
     """
     inbox = call.person.inbox
     numbers = _chosen(call, inbox, item_ids, query, "Say yes to {}?", yes=yes)

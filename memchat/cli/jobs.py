@@ -28,11 +28,15 @@ AnyApp = Annotated[
 @command(app, without="app")
 def status(
     call: Call,
-    app: str | None = Option(None, help="Only this app's work."),
-    state: JobStatus | None = Option(None, "--status", help="Only work that stands so."),
+    app: str | None = None,
+    state: JobStatus | None = Option(None, "--status"),
     limit: Limit = 100,
 ) -> None:
-    """List a user's work, newest first: queued, running, completed and failed."""
+    """List a user's work, newest first: queued, running, completed and failed.
+
+    :param app: Only this app's work.
+    :param state: Only work that stands so.
+    """
     jobs, user = call.mc.jobs, call.user
     found = [
         job for job in jobs.list(user=user, status=state, limit=limit) if app in (None, job.app)
@@ -87,15 +91,16 @@ def run(call: Call, app: AnyApp = None) -> None:
 @command(app, without="app")
 def retry(
     call: Call,
-    job_id: int | None = Argument(None, metavar="ID", help="Only this job."),
-    failed: bool = Option(
-        False, "--failed", help="Only what was given up, not what waits for a retry."
-    ),
+    job_id: int | None = Argument(None, metavar="ID"),
+    failed: bool = False,
     app: AnyApp = None,
 ) -> None:
     """Give failed work all its tries anew, the first of them at once.
 
     Prints how many jobs that were; `memchat jobs run` or `memchat worker` does them.
+
+    :param job_id: Only this job.
+    :param failed: Only what was given up, not what waits for a retry.
     """
     count = call.mc.jobs.retry(user=call.user, job_id=job_id, failed_only=failed).count
     if job_id is not None and count == 0:
@@ -115,15 +120,14 @@ MOST_FAILURES = 20
 
 
 @command(without="user app as_json")
-def worker(
-    call: Call,
-    once: bool = Option(False, "--once", help="Do what is due now, and end; 1 if anything failed."),
-) -> None:
+def worker(call: Call, once: bool = False) -> None:
     """Do queued work of everybody as it becomes due.
 
     It goes on until Ctrl-C or a signal to end. Each piece of work is a line on standard error,
     with numbers and no words of yours. What is in hand is ended first; a second Ctrl-C gives it
     back to the queue.
+
+    :param once: Do what is due now, and end; 1 if anything failed.
     """
     from memchat.cli import log
 
@@ -141,14 +145,13 @@ def worker(
 
 
 @command(without="user app as_json")
-def backfill(
-    call: Call,
-    batch: int = Option(100, min=1, max=MOST_BATCH, help="Texts that are sent together."),
-) -> None:
+def backfill(call: Call, batch: int = Option(100, min=1, max=MOST_BATCH)) -> None:
     """Make the vectors that are missing.
 
     Those of memories, past messages, summaries and notes. What has one is skipped, so it can be
     broken off and run again at any time. The exit code is 1 if anything failed or is left.
+
+    :param batch: Texts that are sent together.
     """
     jobs = call.mc.jobs
     with stopping(jobs.stop) as told, ProgressLine() as line:
@@ -194,14 +197,12 @@ def list_services(call: Call) -> None:
 
 
 @command(services, without="user app")
-def use(
-    call: Call,
-    name: Name,
-    force: bool = Option(False, "--force", help="Also if texts have no vector of it yet."),
-) -> None:
+def use(call: Call, name: Name, force: bool = False) -> None:
     """Search a service's vectors from now on.
 
     It has them all, or the command says what to do. `memchat services migrate` makes them.
+
+    :param force: Also if texts have no vector of it yet.
     """
     lacking = call.mc.services.use(name, force=force).count
     call.result({"service": name, "queued": lacking}, f"{name} is in use")
@@ -215,20 +216,20 @@ def use(
 @command(services, without="user app")
 def migrate(
     call: Call,
-    name: str | None = Argument(
-        None,
-        metavar="NAME",
-        help="The model to change to, e.g. minilm or openai/text-embedding-3-small "
-        "(default: the change begun before, else the model of the settings).",
-    ),
-    dimensions: int | None = Option(None, min=1, help="Of a model that memchat does not know."),
-    max_tokens: int | None = Option(None, min=1, help="That such a model reads."),
+    name: str | None = Argument(None),
+    dimensions: int | None = Option(None, min=1),
+    max_tokens: int | None = Option(None, min=1),
 ) -> None:
     """Embed everything with another model, then change to it.
 
     Search goes on in the old vectors meanwhile, in every process, and the change is one step. It
     may be stopped at any time; run again, it goes on where it was. The old vectors stay until
     `memchat services rm`.
+
+    :param name: The model to change to, e.g. minilm or openai/text-embedding-3-small (default: the
+        change begun before, else the model of the settings).
+    :param dimensions: Of a model that memchat does not know.
+    :param max_tokens: That such a model reads.
     """
     services = call.mc.services
     with ProgressLine() as line:
@@ -245,13 +246,7 @@ def migrate(
 
 
 @command(services, without="user app")
-def fetch(
-    call: Call,
-    name: str = Argument(
-        metavar="NAME", help="minilm, or as fastembed knows it: BAAI/bge-small-en-v1.5."
-    ),
-    yes: Yes = False,
-) -> None:
+def fetch(call: Call, name: str, yes: Yes = False) -> None:
     """Download a model to run on this machine. Chat, ui and demo offer minilm once.
 
     minilm, the default without a key, is downloaded after a question. It is for all
@@ -260,6 +255,8 @@ def fetch(
     The files of other models come to the folder MEMCHAT_MODELS, below the model's name, where files
     from another machine may be put as well. An interrupted download is continued. `memchat services
     migrate` changes to the model.
+
+    :param name: minilm, or as fastembed knows it: BAAI/bge-small-en-v1.5.
     """
     from memchat.config.keys import MINILM, embedding_name
 
@@ -277,14 +274,12 @@ def fetch(
 
 
 @command(services, "rm", without="user app")
-def remove(
-    call: Call,
-    name: Name,
-    force: bool = Option(False, "--force", help="Also the one in use, or the one that is coming."),
-) -> None:
+def remove(call: Call, name: Name, force: bool = False) -> None:
     """Delete a service with its vectors. What they were made of stays.
 
     The room they took in the file is used again; the file itself does not shrink.
+
+    :param force: Also the one in use, or the one that is coming.
     """
     removed = call.mc.services.remove(name, force=force).count
     said = f"{name} is removed, with {counted(removed, 'vector')}"

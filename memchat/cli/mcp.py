@@ -40,16 +40,20 @@ Mode = Annotated[
 def serve(
     call: Call,
     ctx: typer.Context,
-    client: str = Option(STDIO_CLIENT, help="What you call the program that uses your memory."),
+    client: str = STDIO_CLIENT,
     mode: Mode = "trust",
-    http: bool = Option(False, "--http", help="Listen on 127.0.0.1 for programs with a token."),
-    port: int = Option(HTTP_PORT, min=1, max=65535, help="Where it listens with --http."),
+    http: bool = False,
+    port: int = Option(HTTP_PORT, min=1, max=65535),
 ) -> None:
     """Serve the memory of one person in one app to another assistant, over MCP.
 
     Without --http it speaks over standard input and output: put `memchat mcp` into the
     configuration of an assistant, which then starts it. With --http it listens on this machine for
     programs that you gave a token (memchat mcp token). Ctrl-C ends it.
+
+    :param client: What you call the program that uses your memory.
+    :param http: Listen on 127.0.0.1 for programs with a token.
+    :param port: Where it listens with --http.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -83,15 +87,12 @@ app.callback(invoke_without_command=True)(serve)
 
 
 @command(app, without="as_json")
-def config(
-    call: Call,
-    client: Literal["claude-desktop", "vscode", "cursor"] = Argument(
-        metavar="CLIENT", help="claude-desktop, vscode or cursor."
-    ),
-) -> None:
+def config(call: Call, client: Literal["claude-desktop", "vscode", "cursor"]) -> None:
     """Print what another assistant needs in its configuration to use your memory.
 
     Where that file has servers already, put the entry memchat beside them.
+
+    :param client: claude-desktop, vscode or cursor.
     """
     from memchat.api.clients import configs
 
@@ -103,11 +104,14 @@ def config(
 @command(app, without="user app as_json")
 def token(
     _: Call,
-    name: str = Argument(help="What you call the program."),
+    name: Annotated[str, Argument(metavar="name", help="What you call the program.")],
     mode: Mode = "ask",
-    remove: bool = Option(False, "--remove", help="Delete its token."),
+    remove: bool = False,
 ) -> None:
-    """Make the token with which a program calls over HTTP; it is shown this once."""
+    """Make the token with which a program calls over HTTP; it is shown this once.
+
+    :param remove: Delete its token.
+    """
     from memchat.config import keys
 
     home = settings().home
@@ -134,12 +138,11 @@ def tokens(call: Call) -> None:
 
 
 @command(app)
-def clients(
-    call: Call,
-    undo: str | None = Option(None, metavar="NAME", help="Undo all that it wrote."),
-    yes: Yes = False,
-) -> None:
-    """Show which programs called, and what they wrote."""
+def clients(call: Call, undo: str | None = Option(None, metavar="NAME"), yes: Yes = False) -> None:
+    """Show which programs called, and what they wrote.
+
+    :param undo: Undo all that it wrote.
+    """
     person = call.known
     found = person.clients.list()
     if undo is not None:
@@ -171,11 +174,15 @@ def clients(
 @command(app, "call", without="user app")
 def call_tool(
     call: Call,
-    name: str = Argument(help="A server named in settings.toml."),
-    tool: str | None = Argument(None, help="The tool; without it they are listed."),
-    args: str = Option("{}", metavar="JSON", help="Its arguments."),
+    name: Annotated[str, Argument(metavar="name", help="A server named in settings.toml.")],
+    tool: str | None = Argument(None, metavar="tool"),
+    args: str = Option("{}", metavar="JSON"),
 ) -> None:
-    """Call a tool of another MCP server."""
+    """Call a tool of another MCP server.
+
+    :param tool: The tool; without it they are listed.
+    :param args: Its arguments.
+    """
     from memchat.mcp.client import MCPClient, find
 
     _require_sdk()

@@ -208,15 +208,9 @@ NewTags = Annotated[
 @command(app, "list")
 def list_memories(
     call: Call,
-    days: int | None = Argument(
-        None, metavar="DAYS", min=0, help="With --expiring: within how many days (default 30)."
-    ),
-    status: MemoryStatus = Option(
-        "active", help="Which ones; the last three by how their vector stands."
-    ),
-    expiring: bool = Option(
-        False, "--expiring", help="Only those that soon end, the soonest first."
-    ),
+    days: int | None = Argument(None, min=0),
+    status: MemoryStatus = "active",
+    expiring: bool = False,
     memory_type: str | None = Option(None, "--type", help=f"Only one of {TYPES}.", **TYPE),
     tags: WithTags = None,
     limit: Limit = 100,
@@ -225,6 +219,10 @@ def list_memories(
     """List memories, newest first.
 
     The app's own, and those that the user has in every app.
+
+    :param days: With --expiring: within how many days (default 30).
+    :param status: Which ones; the last three by how their vector stands.
+    :param expiring: Only those that soon end, the soonest first.
     """
     status = "expiring" if expiring else status
     if days is not None and status != "expiring":
@@ -269,12 +267,12 @@ def show_memory(call: Call, memory_id: Id) -> None:
 @command(app)
 def add(
     call: Call,
-    memory_type: str = Argument(help=f"One of {TYPES}.", **TYPE),
-    key: str = Argument(metavar="KEY", help="Its name, such as city."),
-    value: str = Argument(metavar="VALUE", help="What is to be remembered."),
+    memory_type: Annotated[str, Argument(help=f"One of {TYPES}.", **TYPE)],
+    key: str,
+    value: str,
     expires: Expires = None,
     starts: Starts = None,
-    all_apps: bool = Option(False, "--all-apps", help="Keep it for every app."),
+    all_apps: bool = False,
     tags: NewTags = None,
     yes: Yes = False,
 ) -> None:
@@ -283,6 +281,10 @@ def add(
     What it replaces is told. Where it looks like a secret, you are asked first.
 
     Example: memchat memories add profile city Lisbon
+
+    :param key: Its name, such as city.
+    :param value: What is to be remembered.
+    :param all_apps: Keep it for every app.
     """
 
     def save(memories: Memories, keep_secret: bool) -> Memory:
@@ -310,21 +312,15 @@ def add(
 def edit(
     call: Call,
     memory_id: Id,
-    value: str | None = Option(None, help="The new value."),
-    key: str | None = Option(None, help="The new key."),
+    value: str | None = None,
+    key: str | None = None,
     memory_type: str | None = Option(None, "--type", help=f"The new type: one of {TYPES}.", **TYPE),
     expires: Expires = None,
-    no_expiry: bool = Option(False, "--no-expiry", help="It holds for good."),
-    all_apps: bool | None = Option(
-        None, "--all-apps/--one-app", help="Keep it for every app, or for this one only."
-    ),
-    sensitive: bool | None = Option(
-        None,
-        "--sensitive/--not-sensitive",
-        help="Whether a chat model gets it only where it fits the message.",
-    ),
+    no_expiry: bool = False,
+    all_apps: bool | None = Option(None, "--all-apps/--one-app"),
+    sensitive: bool | None = Option(None, "--sensitive/--not-sensitive"),
     tags: NewTags = None,
-    untag: list[str] | None = Option(None, metavar="TAG", help="Take this tag away."),
+    untag: list[str] | None = Option(None, metavar="TAG"),
     yes: Yes = False,
 ) -> None:
     """Correct a memory, and print its id.
@@ -332,6 +328,13 @@ def edit(
     Where it looks like a secret now, you are asked first.
 
     Example: memchat memories edit 7 --value Porto
+
+    :param value: The new value.
+    :param key: The new key.
+    :param no_expiry: It holds for good.
+    :param all_apps: Keep it for every app, or for this one only.
+    :param sensitive: Whether a chat model gets it only where it fits the message.
+    :param untag: Take this tag away.
     """
     if expires is not None and no_expiry:
         raise BadParameter("give either --expires or --no-expiry")
@@ -359,19 +362,11 @@ def edit(
 def delete(
     call: Call,
     memory_ids: Ids = None,
-    id_option: list[int] | None = Option(None, "--id", metavar="ID", help="The same as an option."),
+    id_option: list[int] | None = Option(None, "--id", metavar="ID"),
     query: Query = None,
     tags: WithTags = None,
-    keep_transcript: bool = Option(
-        False,
-        "--keep-transcript",
-        help="Leave its words in your conversations; nothing is found in them or learnt again.",
-    ),
-    everywhere: bool = Option(
-        False,
-        "--everywhere",
-        help="Blank all else that speaks of it, too; other memories that do are forgotten.",
-    ),
+    keep_transcript: bool = False,
+    everywhere: bool = False,
     yes: Yes = False,
 ) -> None:
     """Forget memories for good, with the words that proved them.
@@ -380,6 +375,11 @@ def delete(
     and can be blanked as well.
 
     Example: memchat memories delete 3 5 8
+
+    :param id_option: The same as an option.
+    :param keep_transcript: Leave its words in your conversations; nothing is found in them or
+        learnt again.
+    :param everywhere: Blank all else that speaks of it, too; other memories that do are forgotten.
     """
     if keep_transcript and everywhere:
         raise BadParameter("give either --keep-transcript or --everywhere")
@@ -408,12 +408,11 @@ def restore(call: Call, memory_id: Id) -> None:
 
 
 @command(app)
-def pin(
-    call: Call,
-    memory_id: Id,
-    off: bool = Option(False, "--off", help="Take it out of there again."),
-) -> None:
-    """Have a memory at hand in every chat, whatever it is about."""
+def pin(call: Call, memory_id: Id, off: bool = False) -> None:
+    """Have a memory at hand in every chat, whatever it is about.
+
+    :param off: Take it out of there again.
+    """
     output.print_written(call.person.memories.pin(memory_id, on=not off), call.as_json)
 
 

@@ -87,29 +87,12 @@ def moment(text: str) -> datetime:
 @command(app)
 def add(
     call: Call,
-    files: list[Path] | None = Argument(
-        None,
-        metavar="FILE",
-        help="Files, or folders with all files in them; - for a text on standard input.",
-    ),
-    text: str | None = Option(None, help="The text of a memo."),
+    files: list[Path] | None = Argument(None, metavar="FILE"),
+    text: str | None = None,
     title: Title = None,
-    said_at: datetime | None = Option(
-        None,
-        "--date",
-        parser=moment,
-        metavar="YYYY-MM-DD",
-        help="When it was said or written; with a time as 'YYYY-MM-DD HH:MM' (default: now).",
-    ),
-    external_id: str | None = Option(
-        None, "--id", help="An id of your own: the same type and id again replace the note."
-    ),
-    note_type: str | None = Option(
-        None,
-        "--type",
-        metavar="TYPE",
-        help="What it is, in a word of yours: memo (the default), document, letter …",
-    ),
+    said_at: datetime | None = Option(None, "--date", parser=moment, metavar="YYYY-MM-DD"),
+    external_id: str | None = Option(None, "--id"),
+    note_type: str | None = Option(None, "--type", metavar="TYPE"),
 ) -> None:
     """Keep files, or one text, as notes. Prints their ids.
 
@@ -117,6 +100,12 @@ def add(
     note. What cannot be read is named with the reason, and the exit code is then 1.
 
     Example: memchat notes add talks/ letter.pdf
+
+    :param files: Files, or folders with all files in them; - for a text on standard input.
+    :param text: The text of a memo.
+    :param said_at: When it was said or written; with a time as 'YYYY-MM-DD HH:MM' (default: now).
+    :param external_id: An id of your own: the same type and id again replace the note.
+    :param note_type: What it is, in a word of yours: memo (the default), document, letter …
     """
     given = {"title": title, "created_at": said_at, "external_id": external_id, "type": note_type}
     of_text: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -178,11 +167,13 @@ def _counts(done: FilesAdded) -> str:
 
 
 @command(app)
-def watch(call: Call, folder: Path = Argument(metavar="DIR", help="The folder to watch.")) -> None:
+def watch(call: Call, folder: Path = Argument(metavar="DIR")) -> None:
     """Keep the files of a folder as notes, and go on as they change, until Ctrl-C.
 
     A line tells what became of each file. The note of a file that is gone stays, and is marked.
     What cannot be read is named with the reason, and read again when it changes.
+
+    :param folder: The folder to watch.
     """
     stop, notes = Event(), call.person.notes
     if folder.is_dir():
@@ -243,18 +234,21 @@ def show_note(call: Call, note_id: Id) -> None:
 @command(app)
 def search(
     call: Call,
-    query: str = Argument(metavar="QUERY", help="What to look for."),
+    query: str,
     limit: Limit = 10,
     note_type: OfType = None,
     since: Since = None,
     until: Until = None,
-    scores: bool = Option(False, "--scores", help="Show how well each passage fits."),
+    scores: bool = False,
     everything: All = False,
 ) -> None:
     """Search notes for passages.
 
     By meaning and words, best first. Behind what surely has to do with the question come the
     best of the rest, under "Less sure:"; where nothing surely has, three of them are printed.
+
+    :param query: What to look for.
+    :param scores: Show how well each passage fits.
     """
     period = _period(since, until, call.zone)
     found = call.known.notes.search(query, limit=limit, type=note_type, **period, include_text=True)
@@ -272,8 +266,8 @@ def search(
 @command(app)
 def ask(
     call: Call,
-    question: str = Argument(metavar="QUESTION", help="What to ask."),
-    summary: bool = Option(False, "--summary", help="Sum up all that the notes say on a subject."),
+    question: str,
+    summary: bool = False,
     note_type: OfType = None,
     since: Since = None,
     until: Until = None,
@@ -284,6 +278,9 @@ def ask(
     Without a chat model the passages that fit best are quoted.
 
     Example: memchat notes ask "What did I say about the budget last week?"
+
+    :param question: What to ask.
+    :param summary: Sum up all that the notes say on a subject.
     """
     line = ProgressLine()
     answer = call.known.notes.ask(
@@ -315,15 +312,12 @@ def ask(
 
 
 @command(app)
-def edit(
-    call: Call,
-    note_id: Id,
-    text: str | None = Option(None, help="The new text; - for standard input."),
-    title: Title = None,
-) -> None:
+def edit(call: Call, note_id: Id, text: str | None = None, title: Title = None) -> None:
     """Change the text or title of a note, and print its id.
 
     Without --text and --title your editor (VISUAL or EDITOR) opens its text.
+
+    :param text: The new text; - for standard input.
     """
     notes = call.person.notes
     if text == PIPED:
@@ -367,12 +361,12 @@ def reindex(call: Call) -> None:
 
 
 @command(app)
-def report(
-    call: Call, limit: int = Option(20, min=1, help="How many notes that nobody read to list.")
-) -> None:
+def report(call: Call, limit: int = Option(20, min=1)) -> None:
     """Show how many notes there are, how they are used, and what waits to be done.
 
     A note that searches often find and nobody reads may only be in the way.
+
+    :param limit: How many notes that nobody read to list.
     """
     found = call.known.notes.report(top=limit)
     if call.as_json:

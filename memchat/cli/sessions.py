@@ -89,16 +89,13 @@ def show_session(call: Call, session_id: Id) -> None:
 
 
 @command(app)
-def keep(
-    call: Call,
-    refusal_id: int = Argument(
-        metavar="REFUSAL_ID", help="What was not kept, as `sessions show` numbers it."
-    ),
-) -> None:
+def keep(call: Call, refusal_id: int) -> None:
     """Keep anyway what was not kept. Prints the memory's id.
 
     It counts as your own word: it is stored, or replaces or ends what it speaks of, with your
     message as proof.
+
+    :param refusal_id: What was not kept, as `sessions show` numbers it.
     """
     output.print_written(call.person.inbox.keep_refused(refusal_id), call.as_json)
     call.embed_now()
@@ -115,16 +112,13 @@ def end(call: Call, session_id: Id) -> None:
 
 
 @command(app)
-def read_all(
-    call: Call,
-    message_id: int = Argument(
-        metavar="MESSAGE_ID", help="The message's number, as `sessions show` gives it."
-    ),
-) -> None:
+def read_all(call: Call, message_id: int) -> None:
     """Have all of a very long message read for memories, not only its beginning and end.
 
     It is read when its conversation ends. Where that was read already, this message and those
     after it are read again.
+
+    :param message_id: The message's number, as `sessions show` gives it.
     """
     sessions = call.person.sessions
     session = sessions.of_message(message_id)
@@ -147,14 +141,14 @@ def read_all(
 
 @command(app)
 def read_again(
-    call: Call,
-    session_id: Id,
-    model: str | None = Option(None, metavar="MODEL", help="The model that reads it, this once."),
+    call: Call, session_id: Id, model: str | None = Option(None, metavar="MODEL")
 ) -> None:
     """Read a conversation for memories once more, from its beginning.
 
     Nothing is stored twice, and what was forgotten stays forgotten. Where the reading fails it
     waits in the queue and is tried again.
+
+    :param model: The model that reads it, this once.
     """
     sessions = call.person.sessions
     output.notice("Reading the conversation …")
@@ -170,27 +164,23 @@ def read_again(
 
 
 @command(app)
-def rename(
-    call: Call, session_id: Id, title: str = Argument(metavar="TITLE", help="Its new title.")
-) -> None:
-    """Give a conversation a title of your own, which stays when it is read again."""
+def rename(call: Call, session_id: Id, title: str) -> None:
+    """Give a conversation a title of your own, which stays when it is read again.
+
+    :param title: Its new title.
+    """
     session = call.person.sessions.rename(session_id, title)
     call.result(to_json(session), f"session {session.id} is now called “{session.title}”")
 
 
 @command(app)
-def copy(
-    call: Call,
-    session_id: Id,
-    before: int = Option(
-        metavar="MESSAGE",
-        help="The message that the copy ends before, as `sessions show` numbers it.",
-    ),
-) -> None:
+def copy(call: Call, session_id: Id, before: int = Option(metavar="MESSAGE")) -> None:
     """Copy a conversation up to a message, to go on from there in another way.
 
     Prints the copy's id for `chat --resume`. The conversation itself stays as it is; what was
     copied is not learned a second time.
+
+    :param before: The message that the copy ends before, as `sessions show` numbers it.
     """
     session = call.person.sessions.copy(session_id, before=before)
     call.result(to_json(session), session.id)
@@ -201,15 +191,19 @@ def delete(
     call: Call,
     session_ids: Ids = None,
     query: Query = None,
-    message: int | None = Option(None, metavar="ID", help="Delete only this message of one."),
-    keep_memories: bool = Option(False, "--keep-memories", help="Leave what was learnt from it."),
-    dry_run: bool = Option(False, "--dry-run", help="Only show what would become of the memories."),
+    message: int | None = Option(None, metavar="ID"),
+    keep_memories: bool = False,
+    dry_run: bool = False,
     yes: Yes = False,
 ) -> None:
     """Delete conversations for good, and what only they taught.
 
     What they had replaced comes back; what was also said elsewhere stays. --query finds words in
     their titles and messages.
+
+    :param message: Delete only this message of one.
+    :param keep_memories: Leave what was learnt from it.
+    :param dry_run: Only show what would become of the memories.
     """
     sessions = call.person.sessions
     found = call.chosen(session_ids, sessions.get, query, partial(sessions.list, limit=ALL))
@@ -266,23 +260,22 @@ CHOSEN = {
 @command()
 def why(
     call: Call,
-    message: int | None = Argument(
-        None,
-        metavar="MESSAGE",
-        help="A message's number, as `memchat sessions show` gives it (default: the latest reply).",
-    ),
-    prompt: bool = Option(False, "--prompt", help="Print all that the model was sent."),
-    not_relevant: int | None = Option(
-        None, metavar="ID", help="Keep this memory out of that conversation."
-    ),
-    relevant: int | None = Option(None, metavar="ID", help="Let it take part there again."),
-    everything: bool = Option(
-        False, "--all", help="List also the facts that were sent beside those found."
-    ),
+    message: int | None = Argument(None),
+    prompt: bool = False,
+    not_relevant: int | None = Option(None, metavar="ID"),
+    relevant: int | None = Option(None, metavar="ID"),
+    everything: bool = Option(False, "--all"),
 ) -> None:
     """Explain a reply: which memories it was given, and why.
 
     For each memory how it was found, when it was said, and what became of it since.
+
+    :param message: A message's number, as `memchat sessions show` gives it (default: the latest
+        reply).
+    :param prompt: Print all that the model was sent.
+    :param not_relevant: Keep this memory out of that conversation.
+    :param relevant: Let it take part there again.
+    :param everything: List also the facts that were sent beside those found.
     """
     sessions = call.person.sessions
     found = sessions.why(message)

@@ -106,20 +106,13 @@ def demo(_: Call) -> None:
 
 
 @command(without="user app")
-def doctor(
-    call: Call,
-    repair: bool = Option(
-        False, "--repair", help="First put keyword rows, vectors and index in step with the rows."
-    ),
-    probe: bool = Option(
-        False,
-        "--probe",
-        help="Also ask each model one word, and show its answer and how long it took.",
-    ),
-) -> None:
+def doctor(call: Call, repair: bool = False, probe: bool = False) -> None:
     """Check version, keys, models, database and folder.
 
     Nothing is sent to a provider without --probe. The exit code is 1 if something is wrong.
+
+    :param repair: First put keyword rows, vectors and index in step with the rows.
+    :param probe: Also ask each model one word, and show its answer and how long it took.
     """
     from memchat.doctor import Check
 
@@ -206,11 +199,13 @@ def _printable(value: object) -> object:
 
 
 @command(without="app as_json")
-def ui(call: Call, port: int = Option(8501, min=1, max=65535, help="Where it listens.")) -> None:
+def ui(call: Call, port: int = Option(8501, min=1, max=65535)) -> None:
     """Open the app in the browser.
 
     Chat, memories, inbox, insights and settings. It is for one person, and listens on this
     machine alone (127.0.0.1). Ctrl-C ends it.
+
+    :param port: Where it listens.
     """
     from memchat.cli import log
 
@@ -252,13 +247,9 @@ def _kind(text: str) -> str:
 @command()
 def audit(
     call: Call,
-    fix: bool = Option(False, "--fix", help="Show what mending would do, and do it with --yes."),
+    fix: bool = False,
     kind: list[str] | None = Option(
-        None,
-        parser=_kind,
-        autocompletion=_one_word_kinds,
-        metavar="KIND",
-        help="Only findings of this kind; may be repeated.",
+        None, parser=_kind, autocompletion=_one_word_kinds, metavar="KIND"
     ),
     yes: Yes = False,
 ) -> None:
@@ -266,6 +257,9 @@ def audit(
 
     Secrets, contradictions, duplicates, stale and expiring facts, missing evidence, suspected junk,
     what was never recalled, and an index that differs from the rows.
+
+    :param fix: Show what mending would do, and do it with --yes.
+    :param kind: Only findings of this kind; may be repeated.
     """
     seen = call.known.audit()
     found = [f for f in seen.findings if not kind or f.kind in kind]

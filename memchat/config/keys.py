@@ -248,6 +248,8 @@ def _checked(name: str, value: str) -> str:
     return key
 
 
+DEFAULT_WINDOW = 8192
+"""Tokens of a chat model whose window is not known."""
 OFFLINE_CHAT = "offline/chat"
 OFFLINE_EXTRACT = "offline/extract"
 MINILM = "minilm/all-MiniLM-L6-v2"

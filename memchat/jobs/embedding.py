@@ -24,8 +24,7 @@ from memchat.db.jobs import Claim
 from memchat.errors import MemChatError, ProviderError, origin
 from memchat.notes import rows
 from memchat.notes.index import Cutter, fit
-from memchat.providers.errors import plugin_errors
-from memchat.providers.litellm_setup import PauseRequested
+from memchat.providers.litellm_calls import PauseRequested, plugin_errors
 from memchat.search import passages, services, turns
 from memchat.search.batches import (
     BatchSplitter,

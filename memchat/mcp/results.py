@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from memchat.errors import NotFound
 from memchat.language.secrets import mask, mask_part
@@ -33,7 +33,20 @@ SIMILAR_CHARS = 300
 """What is shown of a similar memory."""
 
 
-class Result(BaseModel):
+class Shown(BaseModel):
+    """What a tool shows of records of the store. The schema describes a field by the text below
+    it."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    @classmethod
+    def shown(cls, record: object, **more: Any) -> Self:
+        """A record, each of whose fields is shown under its name, with ``more``."""
+        names = [one for one in cls.model_fields if one not in more and hasattr(record, one)]
+        return cls(**{name: getattr(record, name) for name in names}, **more)
+
+
+class Result(Shown):
     """A result without the fields that say nothing, so that a model has less to read."""
 
     @model_serializer(mode="wrap")
@@ -59,37 +72,25 @@ class MemoryResult(Result):
     expires_at: date | None = None
     every_app: bool
     pinned: bool
-    created_by: Annotated[
-        str, Field(description="manual, auto (a conversation), import or mcp (a program)")
-    ]
+    created_by: str
+    """manual, auto (a conversation), import or mcp (a program)"""
     in_use: bool = True
-    session_id: Annotated[
-        int | None, Field(description="The conversation in which the person said it")
-    ] = None
-    promoted_from: Annotated[
-        str | None, Field(description="The app it was kept in, before it was kept for every app")
-    ] = None
+    session_id: int | None = None
+    """The conversation in which the person said it"""
+    promoted_from: str | None = None
+    """The app it was kept in, before it was kept for every app"""
     tags: list[str] = []
 
     @classmethod
     def of(cls, memory: Memory, origin: MemoryOrigin | None = None) -> MemoryResult:
         """A memory of the store."""
-        came = origin or MemoryOrigin()
-        return cls(
-            id=memory.id,
+        return cls.shown(
+            memory,
             type=memory.memory_type,
-            key=memory.key,
-            value=memory.value,
             said_at=to_json(memory)["said_at"],
-            starts_at=memory.starts_at,
-            expires_at=memory.expires_at,
             every_app=not memory.app,
-            pinned=memory.pinned,
-            created_by=memory.created_by,
             in_use=memory.active,
-            session_id=came.session_id,
-            promoted_from=came.promoted_from,
-            tags=list(memory.tags),
+            **to_json(origin or MemoryOrigin()),
         )
 
 
@@ -104,14 +105,13 @@ class WrittenResult(Result):
     """What came of a request to remember, change or forget."""
 
     status: Literal["stored", "known", "waiting", "hidden", "refused"]
-    message: Annotated[str, Field(description="Tell the person this in your own words")]
+    message: str
+    """Tell the person this in your own words"""
     memory: MemoryResult | None = None
-    replaced: Annotated[
-        str | None, Field(description="The value before, which is in the history now")
-    ] = None
-    similar: Annotated[
-        list[Similar], Field(description="Other memories in use that may be about the same")
-    ] = []
+    replaced: str | None = None
+    """The value before, which is in the history now"""
+    similar: list[Similar] = []
+    """Other memories in use that may be about the same"""
     hint: str | None = None
 
     @classmethod
@@ -140,7 +140,8 @@ class Found(Result):
     kind: Literal["memory", "message"]
     id: int
     text: str
-    score: Annotated[float | None, Field(description="Null where nothing was asked")]
+    score: float | None
+    """Null where nothing was asked"""
     confident: Confident
     said_at: str | None = None
     tags: list[str] = []
@@ -148,7 +149,8 @@ class Found(Result):
     session_title: str | None = None
     since_changed: list[str] = []
     promoted_from: str | None = None
-    cut: Annotated[bool, Field(description="Whether the text is longer than max_chars")] = False
+    cut: bool = False
+    """Whether the text is longer than max_chars"""
 
     @classmethod
     def of(cls, hit: Hit, room: int, origins: Origins) -> Found:
@@ -156,38 +158,28 @@ class Found(Result):
         came = MemoryOrigin(hit.session_id)
         if hit.kind == "memory":
             came = origins.get(hit.id, came)
-        said = None if hit.said_at is None else hit.said_at.isoformat()
-        return cls(
-            kind=hit.kind,
-            id=hit.id,
+        return cls.shown(
+            hit,
             text=hit.text[:room],
-            score=hit.score,
-            confident=hit.confident,
-            said_at=said,
-            session_id=came.session_id,
-            promoted_from=came.promoted_from,
-            session_title=hit.session_title,
-            since_changed=list(hit.since_changed),
             cut=len(hit.text) > room,
-            tags=[] if hit.memory is None else list(hit.memory.tags),
+            said_at=None if hit.said_at is None else hit.said_at.isoformat(),
+            tags=() if hit.memory is None else hit.memory.tags,
+            **to_json(came),
         )
 
     @classmethod
     def of_list(cls, memory: Memory, room: int, origins: Origins) -> Found:
         """A memory of a list that no question was asked for."""
-        came = origins.get(memory.id, MemoryOrigin())
         text = f"{memory.key.replace('_', ' ')}: {memory.value}"
-        return cls(
+        return cls.shown(
+            memory,
             kind="memory",
-            id=memory.id,
             text=text[:room],
+            cut=len(text) > room,
             score=None,
             confident=True,
             said_at=memory.said_at.isoformat(),
-            session_id=came.session_id,
-            promoted_from=came.promoted_from,
-            tags=list(memory.tags),
-            cut=len(text) > room,
+            **to_json(origins.get(memory.id, MemoryOrigin())),
         )
 
 
@@ -196,9 +188,8 @@ class RecallResult(Result):
 
     note: str = DATA
     found: list[Found]
-    degraded: Annotated[
-        str | None, Field(description="Why only words were searched, where that is so")
-    ] = None
+    degraded: str | None = None
+    """Why only words were searched, where that is so"""
 
 
 class MemoryPage(Result):
@@ -217,11 +208,12 @@ class ContextResult(Result):
     memory_off: str | None = None
 
 
-class Passage(BaseModel):
+class Passage(Shown):
     """A part of a note."""
 
     memoId: str
-    chunkId: Annotated[str, Field(description="memoId and the place of the passage, from 0")]
+    chunkId: str
+    """memoId and the place of the passage, from 0"""
     title: str | None
     content: str
     date: str
@@ -234,7 +226,8 @@ class Passage(BaseModel):
     def of(cls, hit: NoteHit, memo_id: str, chunk_id: str, room: int) -> Passage:
         """A hit of a search in notes, its text no longer than ``room``."""
         said = hit.text or ""
-        return cls(
+        return cls.shown(
+            hit,
             memoId=memo_id,
             chunkId=chunk_id,
             title=None if hit.title is None else mask(hit.title),
@@ -242,12 +235,10 @@ class Passage(BaseModel):
             resource=_address(hit.note_id, hit.offset // PART + 1),
             cut=len(said) > room,
             date=hit.created_at.isoformat(),
-            score=hit.score,
-            confident=hit.confident,
         )
 
 
-class NotePart(BaseModel):
+class NotePart(Shown):
     """A note, or a part of a long one: to find the secrets of a text takes seconds for each million
     characters, and no model reads so much at once."""
 
@@ -258,7 +249,8 @@ class NotePart(BaseModel):
     date: str
     part: int
     parts: int
-    next: Annotated[str | None, Field(description="The address of the next part")] = None
+    next: str | None = None
+    """The address of the next part"""
 
     @classmethod
     def of(cls, note: Note, number: int) -> NotePart:

@@ -15,7 +15,7 @@ import socket
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memchat.config.keys import ClientToken, find_token
-from memchat.errors import ConfigError, InputError, NotFound, misfits
+from memchat.errors import ConfigError, InputError, MemChatError, NotFound, misfits
 from memchat.mcp.results import MemoryResult, NotePart
-from memchat.mcp.tools import MEMORY_TOOLS, Call, Tools, WhoAsks, resource_errors
+from memchat.mcp.tools import MEMORY_TOOLS, Call, Tools, WhoAsks
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
@@ -148,12 +148,16 @@ class Server(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """The result of a tool. Arguments that do not fit its schema are an error in one line."""
+        """The result of a tool. What goes wrong in it, or arguments that do not fit its schema, are
+        an error in one line."""
         try:
             return _on_one_line(await super().call_tool(name, arguments, context))
         except ToolError as error:
-            if isinstance(error.__cause__, ValidationError):
-                raise ToolError(_misfits(name, error.__cause__)) from error
+            cause = error.__cause__
+            if isinstance(cause, ValidationError):
+                raise ToolError(_misfits(name, cause)) from error
+            if isinstance(cause, MemChatError):
+                raise ToolError(f"{error}: {_line(cause)}") from cause
             raise
 
     def _offer_resources(self) -> None:
@@ -170,7 +174,7 @@ class Server(MCPServer[Any]):
             switch = user.memory_switch()
             if not switch.on:
                 raise ResourceNotFoundError(switch.reason)
-            with resource_errors():
+            with _resource_errors():
                 found = user.memories.get(_number(memory_id))
             origin = user.memories.origins([found.id]).get(found.id)
             return MemoryResult.of(found, origin).model_dump_json(indent=2)
@@ -202,9 +206,23 @@ def _profile(user: User) -> str:
 
 
 def _note_part(user: User, note_id: str, part: str) -> str:
-    with resource_errors():
+    with _resource_errors():
         found = NotePart.of(user.notes.get(_number(note_id)), _number(part))
     return found.model_dump_json(indent=2)
+
+
+@contextmanager
+def _resource_errors() -> Iterator[None]:
+    """What is not there as the error of a resource."""
+    try:
+        yield
+    except NotFound as error:
+        raise ResourceNotFoundError(_line(error)) from error
+
+
+def _line(error: MemChatError) -> str:
+    """What an error says, without the commands of a terminal."""
+    return str(error).partition("; see memchat ")[0]
 
 
 def _on_one_line(

@@ -21,9 +21,8 @@ from memchat.notes.chunking import SMALLEST, Profile
 from memchat.notes.chunking import chunks as cut
 from memchat.notes.search import Relevant, speaks
 from memchat.prompts import Prompts
-from memchat.providers import ChatModel
-from memchat.providers.litellm_chat import ReplyText
-from memchat.providers.litellm_setup import cost_usd
+from memchat.providers import ChatModel, ReplyText
+from memchat.providers.litellm_calls import cost_usd
 from memchat.search import render
 from memchat.search.question_dates import DateRange
 from memchat.tokens import estimate_tokens

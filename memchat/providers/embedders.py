@@ -1,4 +1,5 @@
-"""Base of the embedders: batches and checks, the providers of other packages, and one for tests.
+"""Embedders: what is common to all of them, those of providers and of other packages, and a simple
+one for tests.
 
 Texts longer than a model reads are embedded in windows, and requests are split into batches. Every
 vector that comes back is checked and brought to length one.
@@ -6,9 +7,11 @@ vector that comes back is checked and brought to length one.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,8 +20,19 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memchat.errors import ConfigError, InputError, ProviderError
-from memchat.providers.errors import plugin_errors
+from memchat.config.keys import provider_of
+from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
+from memchat.providers.litellm_calls import (
+    LOCAL,
+    PER_MINUTE,
+    RemoteModel,
+    cost_usd,
+    limited,
+    litellm,
+    plugin_errors,
+    shared_limiter,
+    unusable_answer,
+)
 from memchat.tokens import estimate_tokens
 from memchat.types import PluginInfo, Service, Usage, clean_text
 
@@ -54,13 +68,13 @@ class Provider(Protocol):
         ...
 
 
-def listed() -> list[PluginInfo]:
+def plugins() -> list[PluginInfo]:
     """The installed providers, sorted by name. Imports none of them."""
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     return [package_of(point) for point in points]
 
 
-def find(provider: str) -> EntryPoint | None:
+def find_plugin(provider: str) -> EntryPoint | None:
     """The entry point of a provider. Raises ConfigError where two packages bring one."""
     found = list(entry_points(group=GROUP, name=provider))
     if len(found) > 1:
@@ -177,8 +191,7 @@ def _batches(pieces: list[str], batch: int, batch_tokens: int | None) -> Iterato
 
 
 class BatchEmbedder(ABC):
-    """An ``Embedder`` and ``QueryBatchEmbedder`` that embeds questions as documents, unless it says
-    how they differ."""
+    """An ``Embedder`` and ``QueryBatchEmbedder``: what it embeds is timed and counted."""
 
     _service: Service
 
@@ -187,12 +200,12 @@ class BatchEmbedder(ABC):
         """The service whose vectors it makes."""
         return self._service
 
-    @abstractmethod
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
         Raises ProviderError, ConfigError for a missing key or file, InputError for an empty text.
         """
+        return self._measured(texts, question=False)
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
@@ -201,7 +214,206 @@ class BatchEmbedder(ABC):
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """``embed_query`` for many questions, shape (n, dimensions)."""
-        return self.embed_documents(texts)
+        return self._measured(texts, question=True)
+
+    def _measured(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, Usage]:
+        started = time.perf_counter()
+        vectors, tokens, cost = self._embed(texts, question=question)
+        spent = time.perf_counter() - started
+        return vectors, Usage("embed", self.service.name, tokens, 0, cost, spent)
+
+    @abstractmethod
+    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float | None]:
+        """The vectors, the tokens of the texts, and what they cost in US dollars."""
+
+    def _in_batches(
+        self, texts: Sequence[str], call: Callable[[list[str]], Rows], batch: int, **limits: int
+    ) -> Vectors:
+        """The vectors that ``call`` makes in several requests."""
+        mine = self.service
+        given = {"max_tokens": mine.max_tokens, "dimensions": mine.dimensions, **limits}
+        return embed_in_batches(texts, call, model=mine.name, batch=batch, **given)
+
+
+KNOWN: dict[str, tuple[int, int]] = {
+    "text-embedding-3-small": (1536, 8191),
+    "text-embedding-3-large": (3072, 8191),
+    "text-embedding-ada-002": (1536, 8191),
+    "mistral-embed": (1024, 8192),
+    "nomic-embed-text": (768, 2048),
+    "mxbai-embed-large": (1024, 512),
+    "bge-m3": (1024, 8192),
+    "all-minilm": (384, 256),
+}
+"""Dimensions and tokens read, by the name after the last slash. The other embedders know the sizes
+of Gemini's and of local models."""
+
+
+def model_sizes(model: str, dimensions: int | None, max_tokens: int | None) -> tuple[int, int]:
+    """Dimensions and tokens of a model: as known, else as given.
+
+    Raises ServiceError for an unknown model whose sizes were not given, and for given dimensions
+    that a known model does not have: vectors of a wrong length would be refused one by one.
+    """
+    known = KNOWN.get(model.rpartition("/")[2].removesuffix(":latest"))
+    if known is None and (dimensions is None or max_tokens is None):
+        raise ServiceError(
+            f"memchat does not know {model}: say how long its vectors are and how many tokens it "
+            "reads, with MEMCHAT_EMBED_DIMENSIONS and MEMCHAT_EMBED_MAX_TOKENS (or, changing to "
+            "it, with --dimensions and --max-tokens)"
+        )
+    if known is not None and dimensions not in (None, known[0]):
+        raise ServiceError(
+            f"the vectors of {model} have {known[0]} numbers, not {dimensions}; unset "
+            "MEMCHAT_EMBED_DIMENSIONS"
+        )
+    length = known[0] if known else dimensions
+    reads = max_tokens or (known[1] if known else None)
+    assert length is not None and reads is not None
+    return length, reads
+
+
+REMEDY = "set MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
+BATCH_TOKENS = 300_000
+_BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
+"""Texts a request, where a provider takes fewer than OpenAI."""
+_USUAL_BATCH = 2048
+
+
+class LiteLLMEmbedder(RemoteModel, BatchEmbedder):
+    """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
+
+    ``per_minute`` is the provider's limit of requests; a model on this machine has none.
+    ``dimensions`` and ``max_tokens`` are for a model that is not among the known ones. Raises
+    ServiceError where they are missing, or are not what a known model has.
+    """
+
+    REMEDY = REMEDY
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        per_minute: int = PER_MINUTE,
+        dimensions: int | None = None,
+        max_tokens: int | None = None,
+        **remote: Any,
+    ) -> None:
+        super().__init__(model, **remote)
+        provider, local = provider_of(model), model.startswith(LOCAL)
+        self._limiter = None if local else shared_limiter(provider, self.api_base, per_minute)
+        length, reads = model_sizes(model, dimensions, max_tokens)
+        name = model.removeprefix(f"{provider}/")
+        self._service = Service(provider, name, length, reads, local=local)
+
+    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float | None]:
+        counts: list[int] = []
+        batch = _BATCHES.get(provider_of(self.model), _USUAL_BATCH)
+        vectors = self._in_batches(
+            texts, lambda some: self._call(some, counts), batch, batch_tokens=BATCH_TOKENS
+        )
+        tokens = sum(counts) or sum(map(estimate_tokens, texts))
+        return vectors, tokens, cost_usd(self.model, tokens, 0)
+
+    def _call(self, texts: list[str], counts: list[int]) -> list[list[float]]:
+        from memchat.providers.bounded_call import embedding_call
+
+        options, module = self.options(), litellm()
+        rules = embedding_call(self.model, self.timeout, texts, self._service.dimensions)
+        with limited(self._limiter), self.request(rules):
+            answer = module.embedding(input=texts, **options)
+        if answer.usage:
+            counts.append(int(answer.usage.prompt_tokens or 0))
+        rows = sorted(answer.data or (), key=lambda row: int(row["index"]))
+        if [row["index"] for row in rows] != list(range(len(texts))):
+            raise unusable_answer(
+                self.model,
+                f"sent {len(rows)} vectors for {len(texts)} texts; name another embedding model",
+                retryable=False,
+            )
+        return [list(row["embedding"]) for row in rows]
+
+
+GEMINI_BATCH = 100
+GEMINI_DIMENSIONS = 768
+"""Of the 3,072 that a model may give: a quarter of the space at nearly the same quality."""
+_API_VERSION = "v1beta"
+_PREFIX_TOKENS = 16
+_GEMINI: dict[str, tuple[int, float | None]] = {
+    "gemini-embedding-001": (2048, 0.15),
+    "gemini-embedding-2": (8192, 0.20),
+}
+"""Tokens a model reads, and US dollars a million of them."""
+
+
+class GeminiEmbedder(RemoteModel, BatchEmbedder):
+    """An ``Embedder`` over Gemini's API, by google-genai: litellm takes a text such as "files/a"
+    for a file to be fetched. Safe to use from several threads.
+
+    ``api_base`` is Gemini's address without a version; ``per_minute`` the limit of requests.
+    """
+
+    REMEDY = REMEDY
+
+    def __init__(self, model: str, *, per_minute: int = PER_MINUTE, **remote: Any) -> None:
+        name = model.removeprefix("gemini/")
+        super().__init__(f"gemini/{name}", **remote)
+        self._limiter = shared_limiter("gemini", self.api_base, per_minute)
+        self._by_task = name.endswith("-001")
+        reads, self._price = _GEMINI.get(name, (2048, None))
+        # The version says how questions differ from documents.
+        version = f"{'task-type' if self._by_task else 'prefix-1'},{GEMINI_DIMENSIONS}"
+        self._service = Service("gemini", name, GEMINI_DIMENSIONS, reads, version)
+
+    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float | None]:
+        reads = self._service.max_tokens - _PREFIX_TOKENS
+        vectors = self._in_batches(
+            texts, lambda some: self._call(some, question), GEMINI_BATCH, max_tokens=reads
+        )
+        tokens = sum(map(estimate_tokens, texts))  # the API sends no count
+        return vectors, tokens, None if self._price is None else tokens * self._price / 1e6
+
+    def _call(self, texts: list[str], question: bool) -> list[list[float]]:
+        """One request; a list of ``Content``, since -2 merges a list of strings into one vector."""
+        client = self._client
+        import httpx
+        from google.genai import errors, types
+
+        from memchat.providers.bounded_call import embedding_call
+
+        task, lead = ("RETRIEVAL_QUERY" if question else "RETRIEVAL_DOCUMENT"), ""
+        if not self._by_task:
+            lead = "task: search result | query: " if question else "title: none | text: "
+        contents: list[Any] = [types.Content(parts=[types.Part(text=lead + t)]) for t in texts]
+        config = types.EmbedContentConfig(
+            output_dimensionality=GEMINI_DIMENSIONS, task_type=task if self._by_task else None
+        )
+        rules = embedding_call(self.model, self.timeout, texts, GEMINI_DIMENSIONS)
+        expected = (errors.APIError, httpx.HTTPError, ValueError)
+        with limited(self._limiter), self.request(rules, expected):
+            answer = client.models.embed_content(
+                model=self._service.model, contents=contents, config=config
+            )
+        return [list(found.values or ()) for found in answer.embeddings or ()]
+
+    @functools.cached_property
+    def _client(self) -> Any:
+        """Kept as long as this object, as a collected client closes its connection."""
+        key = self.find_key()
+        import httpx
+        from google import genai
+        from google.genai import types
+
+        http = httpx.Client(follow_redirects=True)  # google-genai's own would be of httpx2
+        weakref.finalize(self, http.close)
+        options = types.HttpOptions(
+            base_url=self.api_base,
+            api_version=_API_VERSION,
+            timeout=round(self.timeout * 1000),
+            httpx_client=http,
+            retry_options=types.HttpRetryOptions(attempts=1),
+        )
+        return genai.Client(api_key=key, vertexai=False, http_options=options)
 
 
 BATCH = 100
@@ -228,21 +440,7 @@ class PluginEmbedder(BatchEmbedder):
                 local=bool(getattr(made, "local", False)),
             )
 
-    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector for each text, in the order given, shape (n, dimensions).
-
-        Raises ProviderError, naming the package, InputError for an empty text.
-        """
-        return self._embed(texts, question=False)
-
-    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """``embed_query`` for many questions, shape (n, dimensions)."""
-        return self._embed(texts, question=True)
-
-    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, Usage]:
-        started = time.perf_counter()
-        service = self._service
-
+    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float | None]:
         def call(some: list[str]) -> list[list[float]]:
             with plugin_errors(
                 lambda kind: ProviderError(self._failed("failed", kind), retryable=True)
@@ -250,17 +448,8 @@ class PluginEmbedder(BatchEmbedder):
                 rows = self._embed_texts(some, question=question)
                 return [[float(number) for number in row] for row in rows]
 
-        vectors = embed_in_batches(
-            texts,
-            call,
-            model=service.name,
-            max_tokens=service.max_tokens,
-            batch=self._batch,
-            dimensions=service.dimensions,
-        )
-        tokens = sum(map(estimate_tokens, texts))
-        spent = time.perf_counter() - started
-        return vectors, Usage("embed", service.name, tokens, 0, None, spent)
+        vectors = self._in_batches(texts, call, self._batch)
+        return vectors, sum(map(estimate_tokens, texts)), None
 
     def _failed(self, what: str, kind: str) -> str:
         return (
@@ -299,24 +488,25 @@ class HashEmbedder(BatchEmbedder):
         self._service = replace(SERVICE, model=model, dimensions=dimensions)
         self._salt = blake2b(model.encode()).digest()[:16]
 
-    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector for each text, in order. Raises InputError for an empty text."""
+    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float | None]:
         import numpy as np
 
-        started = time.perf_counter()
         words = [_words(text) for text in texts]
         vectors = np.zeros((len(texts), self.service.dimensions), np.float32)
         for vector, found in zip(vectors, words, strict=True):
             for word in found:
                 vector[self._place(word)] += 1
             vector /= np.linalg.norm(vector)
-        spent = time.perf_counter() - started
-        return vectors, Usage("embed", self.service.name, sum(map(len, words)), 0, 0.0, spent)
+        return vectors, sum(map(len, words)), 0.0
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector; one that inherits from this may treat many otherwise."""
         vectors, usage = self.embed_documents([text])
         return vectors[0], usage
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """``embed_query`` for many questions."""
+        return self.embed_documents(texts)
 
     def _place(self, word: str) -> int:
         digest = blake2b(word.encode(), digest_size=8, salt=self._salt).digest()

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from memchat.config import Settings
 from memchat.config.keys import (
     ADDRESSES,
+    DEFAULT_WINDOW,
     KEYS,
     MINILM,
     OFFLINE_CHAT,
@@ -20,7 +22,14 @@ from memchat.config.keys import (
 )
 from memchat.config.settings import address
 from memchat.errors import ConfigError, InputError, ServiceError
-from memchat.providers.litellm_setup import how_to_set_key, key_name, key_names
+from memchat.providers.embedders import (
+    GeminiEmbedder,
+    HashEmbedder,
+    LiteLLMEmbedder,
+    PluginEmbedder,
+    find_plugin,
+)
+from memchat.providers.litellm_calls import how_to_set_key, key_name, key_names, litellm
 from memchat.types import OnProgress, Service
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
 
 FASTEMBED = "fastembed"
 HASH = "hash"
+OFFLINE = "offline"
 OFFLINE_NOTE = "a stand-in that works by patterns, no real model"
 WORDS_NOTE = "memories are searched by words only, not by meaning"
 
@@ -175,45 +185,24 @@ def embedder(settings: Settings) -> Embedder | None:
 
         return MiniLMEmbedder(settings.home) if available() else None
     provider = provider_of(model)
+    name = model.removeprefix(f"{provider}/")
     if provider == HASH:
-        from memchat.providers.embedders import HashEmbedder
-
-        return HashEmbedder(model.removeprefix(f"{HASH}/"))
-    if provider == "gemini":
-        from memchat.providers.gemini import GeminiEmbedder
-
-        return GeminiEmbedder(
-            model,
-            timeout=settings.timeout,
-            base_url=_address(settings, provider),
-            per_minute=settings.embed_per_minute,
-            keys=settings.keys,
-        )
+        return HashEmbedder(name)
     if provider == FASTEMBED:
         from memchat.providers.fastembed import FastembedEmbedder
 
         folder = model_folder(settings, model)
-        return FastembedEmbedder(bare_name(model), folder, dimensions=settings.embed_dimensions)
-    if not provider:
-        raise ConfigError(no_provider_message("MEMCHAT_EMBED_MODEL", model))
-    if provider not in KEYS:  # no plug-in can replace a known provider
-        from memchat.providers import embedders
-        from memchat.providers.embedders import PluginEmbedder
-
-        point = embedders.find(provider)
-        if point is not None:
-            return PluginEmbedder(point, model.removeprefix(f"{provider}/"))
-    from memchat.providers.litellm_embedder import LiteLLMEmbedder
-
-    return LiteLLMEmbedder(
-        model,
-        timeout=settings.timeout,
-        api_base=_address(settings, provider),
-        per_minute=settings.embed_per_minute,
-        keys=settings.keys,
-        dimensions=settings.embed_dimensions,
-        max_tokens=settings.embed_max_tokens,
-    )
+        return FastembedEmbedder(name, folder, dimensions=settings.embed_dimensions)
+    remote = _remote(settings, model, "MEMCHAT_EMBED_MODEL")
+    remote |= {"per_minute": settings.embed_per_minute}
+    if provider == "gemini":
+        return GeminiEmbedder(model, **remote)
+    # No plug-in can replace a known provider.
+    point = None if provider in KEYS else find_plugin(provider)
+    if point is not None:
+        return PluginEmbedder(point, name)
+    remote |= {"dimensions": settings.embed_dimensions, "max_tokens": settings.embed_max_tokens}
+    return LiteLLMEmbedder(model, **remote)
 
 
 def transcriber(settings: Settings) -> Transcriber | None:
@@ -222,29 +211,40 @@ def transcriber(settings: Settings) -> Transcriber | None:
     model = settings.transcribe_model
     if model is None:
         return None
-    provider = provider_of(model)
-    if not provider:
-        raise ConfigError(no_provider_message("MEMCHAT_TRANSCRIBE_MODEL", model))
     from memchat.providers.litellm_chat import LiteLLMTranscriber
 
-    base = _address(settings, provider)
-    return LiteLLMTranscriber(model, timeout=settings.timeout, api_base=base, keys=settings.keys)
+    return LiteLLMTranscriber(model, **_remote(settings, model, "MEMCHAT_TRANSCRIBE_MODEL"))
 
 
 def _chat(model: str, settings: Settings) -> ChatModel:
+    provider = provider_of(model)
+    if provider == OFFLINE:
+        from memchat.providers.offline import OfflineChat
+
+        return OfflineChat(model, settings.context_tokens or DEFAULT_WINDOW)
     from memchat.providers.litellm_chat import LiteLLMChat
 
+    remote = _remote(settings, model)
+    if provider == "gemini" and remote["api_base"]:
+        remote["api_base"] += GEMINI_VERSION  # litellm wants it, google-genai does not
+    return LiteLLMChat(model, context_tokens=settings.context_tokens, **remote)
+
+
+def _remote(settings: Settings, model: str, variable: str = "") -> dict[str, Any]:
+    """How a model is reached. Raises ConfigError where its name, that the ``variable`` sets, has no
+    provider."""
     provider = provider_of(model)
+    if variable and not provider:
+        raise ConfigError(no_provider_message(variable, model))
     base = _address(settings, provider)
-    if base and provider == "gemini":
-        base += GEMINI_VERSION  # litellm wants it, google-genai does not
-    return LiteLLMChat(
-        model,
-        timeout=settings.timeout,
-        api_base=base,
-        context_tokens=settings.context_tokens,
-        keys=settings.keys,
-    )
+    return {"timeout": settings.timeout, "api_base": base, "keys": settings.keys}
+
+
+def preload(settings: Settings) -> None:
+    """Import what the chat model needs in a daemon thread, so that the first reply need not wait
+    for it."""
+    if provider_of(settings.chat_model) != OFFLINE:
+        Thread(target=litellm, name="memchat-warm", daemon=True).start()
 
 
 def _address(settings: Settings, provider: str) -> str | None:

@@ -13,7 +13,6 @@ import importlib.util
 import json
 import os
 import threading
-import time
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
 from memchat.providers.embedders import BatchEmbedder, unit_vectors
-from memchat.providers.errors import plugin_errors
-from memchat.types import Service, Usage, clean_text
+from memchat.providers.litellm_calls import plugin_errors
+from memchat.types import Service, clean_text
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -108,45 +107,31 @@ class FastembedEmbedder(BatchEmbedder):
         self._service = Service(PACKAGE, model, length, most, version, local=True)
         self._lock = threading.Lock()
 
-    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector for each text, in the order given, shape (n, dimensions).
-
-        Raises InputError for an empty text, ConfigError or ProviderError where the model cannot be
-        loaded or run.
-        """
-        return self._embed(texts, self._before_text, "passage_embed")
-
-    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """``embed_query`` for many questions, shape (n, dimensions)."""
-        return self._embed(texts, self._before_question, "query_embed")
-
-    def _embed(self, texts: Sequence[str], before: str, verb: str) -> tuple[Vectors, Usage]:
+    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float]:
         import numpy as np
 
-        started = time.perf_counter()
-        service = self._service
         if not texts:
-            return np.zeros((0, service.dimensions), np.float32), self._usage(0, started)
+            return np.zeros((0, self._service.dimensions), np.float32), 0, 0.0
+        before = self._before_question if question else self._before_text
         with self._lock:
             model, tokenizer = self._loaded
         tokens, cut = 0, []
         for text in texts:
-            windows, length = _windows(tokenizer, text, before, service.max_tokens)
+            windows, length = _windows(tokenizer, text, before, self._service.max_tokens)
             cut.append(windows)
             tokens += length
         pieces = [before + piece for windows in cut for piece in windows]
-        rows = self._checked(self._run(model, verb, pieces), len(pieces))
+        run = model.query_embed if question else model.passage_embed
+        with plugin_errors(lambda kind: ProviderError(self._unusable("run", kind))):
+            made = list(run(pieces, batch_size=BATCH))
+        rows = self._checked(made, len(pieces))
         starts = np.cumsum([0, *map(len, cut)])
         means = [rows[a:b].mean(axis=0) for a, b in pairwise(starts)]
-        return self._checked(means, len(texts)), self._usage(tokens, started)
+        return self._checked(means, len(texts)), tokens, 0.0
 
     def _checked(self, rows: list[Any], count: int) -> Vectors:
         service = self._service
         return unit_vectors(rows, model=service.name, count=count, dimensions=service.dimensions)
-
-    def _run(self, model: Any, verb: str, pieces: list[str]) -> list[Any]:
-        with plugin_errors(lambda kind: ProviderError(self._unusable("run", kind))):
-            return list(getattr(model, verb)(pieces, batch_size=BATCH))
 
     @functools.cached_property
     def _loaded(self) -> tuple[Any, Tokenizer]:
@@ -164,10 +149,6 @@ class FastembedEmbedder(BatchEmbedder):
             f"{self._model} cannot be {done} from {self._folder} ({kind}); remove that folder and "
             f"run memchat services fetch {self._model}, or name another model"
         )
-
-    def _usage(self, tokens: int, started: float) -> Usage:
-        spent = time.perf_counter() - started
-        return Usage("embed", self._service.name, tokens, 0, 0.0, spent)
 
 
 NOT_INSTALLED = (

@@ -17,19 +17,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from memchat.config.keys import Keys, provider_of
-from memchat.errors import ProviderError
-from memchat.providers import ChatStream, Completion, ToolCall
-from memchat.providers.errors import CallContext, empty_answer, translate, unusable_answer
-from memchat.providers.litellm_setup import (
+from memchat.config.keys import DEFAULT_WINDOW, provider_of
+from memchat.providers import Completion, ToolCall
+from memchat.providers.litellm_calls import (
     LOCAL,
+    RemoteModel,
     call_errors,
     chat_usage,
-    find_key,
+    empty_answer,
     gemini_client,
     litellm,
-    register_stand_in,
-    request_options,
+    translate,
+    unusable_answer,
 )
 from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 
@@ -102,16 +101,14 @@ class LiteLLMStream:
 
     def __init__(
         self,
-        model: str,
+        remote: RemoteModel,
         options: dict[str, Any],
         messages: Sequence[ChatMessage],
-        call: CallContext,
         tools_refused: Callable[[], None],
     ) -> None:
-        self._model = model
+        self._remote, self._model = remote, remote.model
         self._options = options
         self._messages = messages
-        self._call = call
         self._tools_refused = tools_refused
         self._tool_calls = ToolCallBuilder()
         self._whole = False
@@ -183,7 +180,7 @@ class LiteLLMStream:
             yield from self._with_or_without_tools()
         except call_errors() as error:
             if not self._closed.is_set():  # reading from a closed stream is not a failure
-                raise translate(error, self._call) from error
+                raise translate(error, self._remote) from error
 
     def _with_or_without_tools(self) -> Iterator[Any]:
         """The chunks of the reply; if the tools are refused, of a second request without them."""
@@ -205,7 +202,7 @@ class LiteLLMStream:
         module = litellm()
         from memchat.providers.bounded_call import ANSWER_BYTES, STREAM_BYTES, BoundedCall
 
-        call = BoundedCall(self._model, self._call.timeout, most=STREAM_BYTES, line=ANSWER_BYTES)
+        call = BoundedCall(self._model, self._remote.timeout, most=STREAM_BYTES, line=ANSWER_BYTES)
         with call:
             self._wrapper = module.completion(**self._options)
         self._finish = FinishDetector(self._wrapper)
@@ -240,54 +237,36 @@ def _refuses_tools(error: Exception) -> bool:
 
 log = logging.getLogger(__name__)
 
-DEFAULT_WINDOW = 8192
-REMEDY = "name a model that needs none, such as ollama/llama3.2"
 
-
-class LiteLLMChat:
+class LiteLLMChat(RemoteModel):
     """A ``ChatModel`` over litellm. Safe to use from several threads.
 
     ``timeout`` is in seconds: for a whole answer, and in a stream for each wait for words.
-    ``api_base`` is the provider's address where it is not the usual one (Gemini's with its
-    version), ``keys`` the keys of files, ``context_tokens`` the window of a model that litellm does
-    not know.
+    ``context_tokens`` is the window of a model that litellm does not know.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        timeout: float,
-        api_base: str | None = None,
-        context_tokens: int | None = None,
-        keys: Keys | None = None,
-    ) -> None:
-        self._model = model
-        self._timeout = timeout
-        self._api_base = api_base
+    REMEDY = "name a model that needs none, such as ollama/llama3.2"
+    stand_in = False
+
+    def __init__(self, model: str, *, context_tokens: int | None = None, **remote: Any) -> None:
+        super().__init__(model, **remote)
         self._context_tokens = context_tokens
-        self._keys = keys or Keys()
         self._tools_refused = False
 
     @property
     def name(self) -> str:
         """The litellm model name."""
-        return self._model
-
-    @property
-    def stand_in(self) -> bool:
-        """Whether this is the offline stand-in and no real model."""
-        return self._model.startswith("offline/")
+        return self.model
 
     @functools.cached_property
     def window(self) -> int:
         """The model's context window in tokens."""
-        if not self._model.startswith(LOCAL):
+        if not self.model.startswith(LOCAL):
             module = litellm()
             with contextlib.suppress(
                 module.exceptions.ModelNotMappedError, ValueError, *call_errors()
             ):
-                known = module.get_model_info(self._model).get("max_input_tokens")
+                known = module.get_model_info(self.model).get("max_input_tokens")
                 if known:
                     return int(known)
         return self._context_tokens or DEFAULT_WINDOW
@@ -295,9 +274,9 @@ class LiteLLMChat:
     @functools.cached_property
     def schema_mode(self) -> bool:
         """Whether the provider enforces a schema, so that it need not stand in the prompt."""
-        if self._model.startswith(LOCAL):
+        if self.model.startswith(LOCAL):
             return False
-        return bool(litellm().supports_response_schema(self._model))
+        return bool(litellm().supports_response_schema(self.model))
 
     @property
     def tools(self) -> bool:
@@ -306,9 +285,9 @@ class LiteLLMChat:
 
     @functools.cached_property
     def _takes_tools(self) -> bool:
-        if self._model.startswith(LOCAL):
+        if self.model.startswith(LOCAL):
             return False
-        return bool(litellm().supports_function_calling(self._model))
+        return bool(litellm().supports_function_calling(self.model))
 
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
@@ -324,8 +303,7 @@ class LiteLLMChat:
             options["tools"] = list(tools)
             # Else each call with tools looks for its MCP gateway, which needs another package.
             options["_skip_mcp_handler"] = True
-        call = CallContext(self._model, self._timeout, self._keys)
-        return LiteLLMStream(self._model, options, messages, call, self._refuse_tools)
+        return LiteLLMStream(self, options, messages, self._refuse_tools)
 
     def _refuse_tools(self) -> None:
         self._tools_refused = True
@@ -342,106 +320,37 @@ class LiteLLMChat:
             named = {"name": "answer", "schema": schema, "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": named}
         module = litellm()
-        from memchat.providers.bounded_call import BoundedCall
-
         started = time.perf_counter()
-        try:
-            with BoundedCall(self._model, self._timeout):
-                response = module.completion(**options)
-        except call_errors() as error:
-            raise translate(error, CallContext(self._model, self._timeout, self._keys)) from error
+        with self.request():
+            response = module.completion(**options)
         if not response.choices:
-            raise unusable_answer(self._model, "sent an empty answer; try again")
+            raise unusable_answer(self.model, "sent an empty answer; try again")
         choice = response.choices[0]
         text = clean_text((choice.message.content or "")[:REPLY_LIMIT])
         if not text:
-            raise empty_answer(self._model, choice.finish_reason)
+            raise empty_answer(self.model, choice.finish_reason)
         seen = getattr(response, "usage", None)
         seconds = time.perf_counter() - started
-        usage = chat_usage(purpose, self._model, messages, text, seen, seconds)
+        usage = chat_usage(purpose, self.model, messages, text, seen, seconds)
         return Completion(text, usage)
 
     def _options(self, messages: Sequence[ChatMessage]) -> dict[str, Any]:
-        if self.stand_in:
-            register_stand_in()
-        key = find_key(self._model, self._keys, REMEDY)
-        options = request_options(self._model, self._timeout, key, self._api_base)
+        options = self.options()
         options["messages"] = [{"role": m.role, "content": m.content} for m in messages]
-        provider = provider_of(self._model)
+        provider = provider_of(self.model)
         if provider == "gemini":
-            options["client"] = gemini_client(self._timeout)
+            options["client"] = gemini_client(self.timeout)
         elif provider.startswith("ollama"):
             options["num_ctx"] = self.window  # without it Ollama silently drops the beginning
         return options
 
 
-TOO_LONG = f"The reply was ended at {REPLY_LIMIT:,} characters."
-BROKEN_OFF = "The reply was cut off: the provider ended it without saying that it was complete."
+class LiteLLMTranscriber(RemoteModel):
+    """A ``Transcriber`` over ``litellm.transcription``. Safe to use from several threads."""
 
-
-class ReplyText:
-    """The pieces of a stream as clean text, none of them empty.
-
-    A character that arrives in two halves is joined again. ``cut`` says in one line why the reply
-    ended early, or is None; at the limit the stream is closed.
-    """
-
-    def __init__(self, stream: ChatStream) -> None:
-        self.cut: str | None = None
-        self._stream = stream
-        self._room = REPLY_LIMIT
-        self._half = ""
-
-    def __iter__(self) -> Iterator[str]:
-        try:
-            for piece in self._stream:
-                clean = self._clean(piece)
-                if fits := clean[: self._room]:
-                    yield fits
-                self._room -= len(clean)
-                if self._room < 0:
-                    self.cut = TOO_LONG
-                    self._stream.close()
-                    return
-        except ProviderError:
-            yield from self._left()
-            raise
-        yield from self._left()
-        if not self._stream.whole:
-            self.cut = BROKEN_OFF
-
-    def _clean(self, piece: str) -> str:
-        """A piece with the half character that was left before it, without the one it ends in."""
-        piece, self._half = self._half + piece, ""
-        if "\ud800" <= piece[-1:] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        return clean_text(piece)
-
-    def _left(self) -> Iterator[str]:
-        """The half character at the end, if its other half never came."""
-        if self._half and self._room:
-            yield clean_text(self._half)
-
-
-TRANSCRIBE_REMEDY = "unset MEMCHAT_TRANSCRIBE_MODEL to leave audio out"
-_PATIENCE = 10
-"""An hour of speech takes minutes: so many times the usual timeout is waited."""
-
-
-class LiteLLMTranscriber:
-    """A ``Transcriber`` over ``litellm.transcription``. Safe to use from several threads.
-
-    ``timeout`` is that of other models in seconds, ``api_base`` the provider's address where it is
-    not the usual one, ``keys`` those of files.
-    """
-
-    def __init__(
-        self, model: str, *, timeout: float, api_base: str | None = None, keys: Keys | None = None
-    ) -> None:
-        self._model = model
-        self._timeout = timeout * _PATIENCE
-        self._api_base = api_base
-        self._keys = keys or Keys()
+    REMEDY = "unset MEMCHAT_TRANSCRIBE_MODEL to leave audio out"
+    PATIENCE = 10
+    """An hour of speech takes minutes."""
 
     def transcribe(self, name: str, data: bytes) -> Completion:
         """The words of an audio file; ``name`` tells the provider its format by the ending. The
@@ -449,17 +358,10 @@ class LiteLLMTranscriber:
 
         Makes one request. Raises ProviderError, ConfigError for a missing key.
         """
-        key = find_key(self._model, self._keys, TRANSCRIBE_REMEDY)
-        options = request_options(self._model, self._timeout, key, self._api_base)
-        module = litellm()
-        from memchat.providers.bounded_call import BoundedCall
-
+        options, module = self.options(), litellm()
         started = time.perf_counter()
-        try:
-            with BoundedCall(self._model, self._timeout):
-                answer = module.transcription(file=(name, data), **options)
-        except call_errors() as error:
-            raise translate(error, CallContext(self._model, self._timeout, self._keys)) from error
+        with self.request():
+            answer = module.transcription(file=(name, data), **options)
         spent = time.perf_counter() - started
         return Completion(clean_text(answer.text or "").strip(), self._usage(answer, spent))
 
@@ -468,15 +370,15 @@ class LiteLLMTranscriber:
         sent, came = (
             int(getattr(seen, name, 0) or 0) for name in ("input_tokens", "output_tokens")
         )
-        return Usage("transcribe", self._model, sent, came, self._cost(answer), seconds)
+        return Usage("transcribe", self.model, sent, came, self._cost(answer), seconds)
 
     def _cost(self, answer: Any) -> float | None:
         """What it cost in US dollars; None where neither its length nor its tokens are told."""
-        if self._model.startswith(LOCAL):
+        if self.model.startswith(LOCAL):
             return 0.0
         module = litellm()
         with suppress(module.exceptions.ModelNotMappedError, ValueError, *call_errors()):
             return (
-                module.completion_cost(answer, model=self._model, call_type="transcription") or None
+                module.completion_cost(answer, model=self.model, call_type="transcription") or None
             )
         return None

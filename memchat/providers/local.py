@@ -20,7 +20,6 @@ import mmap
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,7 @@ from memchat import disk
 from memchat.config.files import cache_folder
 from memchat.errors import ConfigError, InputError
 from memchat.providers.embedders import BatchEmbedder
-from memchat.types import Service, Usage, clean_text
+from memchat.types import Service, clean_text
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -103,14 +102,7 @@ class MiniLMEmbedder(BatchEmbedder):
         self._tokenizer: Tokenizer | None = None
         self._encoder: BertEncoder | None = None
 
-    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector for each text, in the order given, shape (n, 384).
-
-        Raises InputError for a text without a single word, ConfigError for damaged weights.
-        """
-        import numpy as np
-
-        started = time.perf_counter()
+    def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float]:
         tokenizer, encoder = self._load()
         windows: list[list[int]] = []
         owners: list[int] = []
@@ -121,9 +113,7 @@ class MiniLMEmbedder(BatchEmbedder):
         vectors = np.zeros((len(texts), SERVICE.dimensions), np.float32)
         np.add.at(vectors, np.array(owners, np.intp), encoder.encode(windows))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        tokens = sum(map(len, windows))
-        spent = time.perf_counter() - started
-        return vectors, Usage("embed", SERVICE.name, tokens, 0, 0.0, spent)
+        return vectors, sum(map(len, windows)), 0.0
 
     def count_tokens(self, text: str) -> int:
         """The tokens of a text as the model reads it, its two special ones included. Reads no

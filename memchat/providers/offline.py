@@ -1,4 +1,4 @@
-"""The offline stand-in: a litellm provider that works by patterns, without a network or a key.
+"""The offline stand-in: a chat model that works by patterns, without a network or a key.
 
 It lets people try, test and demonstrate memchat; it is not a language model and says so.
 ``offline/extract`` proposes facts from plain first-person sentences. ``offline/chat`` repeats only
@@ -11,12 +11,14 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from memchat.config.keys import DEFAULT_WINDOW
 from memchat.language.secrets import find_secrets
 from memchat.language.statements import (
     Statement,
@@ -26,78 +28,73 @@ from memchat.language.statements import (
     stem,
     without_filler,
 )
+from memchat.providers import Completion
+from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 
-PROVIDER = "offline"
+
+class OfflineChat:
+    """The stand-in as a ``ChatModel``; ``chat`` and ``extract`` are its two models."""
+
+    stand_in = True
+    tools = False
+    schema_mode = False
+
+    def __init__(self, name: str = "offline/chat", window: int = DEFAULT_WINDOW) -> None:
+        self.name = name
+        self.window = window
+
+    def stream(
+        self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
+    ) -> OfflineStream:
+        """The answer, word by word."""
+        return OfflineStream(self.name, messages)
+
+    def complete(
+        self, messages: Sequence[ChatMessage], *, purpose: str, schema: dict[str, Any] | None = None
+    ) -> Completion:
+        """The answer, whole."""
+        stream = OfflineStream(self.name, messages, purpose)
+        return Completion(clean_text("".join(stream))[:REPLY_LIMIT], stream.usage)
 
 
-def register(litellm: Any) -> None:
-    """Make ``offline/chat`` and ``offline/extract`` callable through this litellm, once."""
-    others = [item for item in litellm.custom_provider_map if item["provider"] != PROVIDER]
-    stand_in = {"provider": PROVIDER, "custom_handler": _provider(litellm)}
-    litellm.custom_provider_map = [*others, stand_in]
+class OfflineStream:
+    """An answer of the stand-in as a ``ChatStream``."""
+
+    calls = ()
+
+    def __init__(self, name: str, messages: Sequence[ChatMessage], purpose: str = "chat") -> None:
+        self._name, self._messages, self._purpose = name, messages, purpose
+        self._came: list[str] = []
+        self._closed = self.whole = False
+        self._started = time.perf_counter()
+
+    def __iter__(self) -> Iterator[str]:
+        text = answer(self._name, [{"role": m.role, "content": m.content} for m in self._messages])
+        for word in re.findall(r"\s*\S+\s*", text):
+            if self._closed:
+                return
+            self._came.append(word)
+            yield word
+        self.whole = not self._closed
+
+    def close(self) -> None:
+        """Stop the answer."""
+        self._closed = True
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens, estimated as a quarter of the characters."""
+        asked = sum(len(message.content) for message in self._messages) // 4
+        told = max(1, len("".join(self._came)) // 4)
+        spent = time.perf_counter() - self._started
+        return Usage(self._purpose, self._name, asked, told, 0.0, spent)
 
 
 def answer(model: str, messages: Sequence[Mapping[str, Any]]) -> str:
     """The answer of the model ``chat`` or ``extract`` to these messages."""
-
     if model.rpartition("/")[2] == "extract":
         return json.dumps(extract_messages(messages), ensure_ascii=False)
     return reply(messages)
-
-
-def _provider(litellm: Any) -> Any:
-    """The handler that litellm calls; made here, as its base class needs litellm imported."""
-
-    class StandIn(litellm.CustomLLM):  # type: ignore[misc]
-        def completion(self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any) -> Any:
-            text = answer(model, messages)
-            response = rest.get("model_response") or litellm.ModelResponse()
-            response.model = f"{PROVIDER}/{model.rpartition('/')[2]}"
-            response.choices = [
-                litellm.Choices(
-                    finish_reason="stop",
-                    index=0,
-                    message=litellm.Message(role="assistant", content=text),
-                )
-            ]
-            response.usage = litellm.Usage(**_usage(messages, text))
-            return response
-
-        def streaming(
-            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
-        ) -> Iterator[dict[str, Any]]:
-            yield from _chunks(answer(model, messages), messages)
-
-    return StandIn()
-
-
-def _chunks(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The answer word by word, as litellm's GenericStreamingChunk; the last one has the usage."""
-    for word in re.findall(r"\s*\S+\s*", text):
-        yield _chunk(word)
-    yield _chunk("", usage=_usage(messages, text))
-
-
-def _chunk(text: str, usage: dict[str, int] | None = None) -> dict[str, Any]:
-    return {
-        "text": text,
-        "is_finished": usage is not None,
-        "finish_reason": "stop" if usage is not None else "",
-        "index": 0,
-        "tool_use": None,
-        "usage": usage,
-    }
-
-
-def _usage(messages: Sequence[Mapping[str, Any]], text: str) -> dict[str, int]:
-    """Tokens, estimated as a quarter of the characters."""
-    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
-    told = max(1, len(text) // 4)
-    return {
-        "prompt_tokens": asked,
-        "completion_tokens": told,
-        "total_tokens": asked + told,
-    }
 
 
 _WORD = re.compile(r"\w+(?:['’]\w+)?")

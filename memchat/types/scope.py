@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import threading
 import unicodedata
@@ -87,6 +88,14 @@ def clean_text(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """``1 text``, ``1,200 texts``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def documented(work: Callable[..., object]) -> tuple[str, dict[str, str]]:
+    """The docstring of a function without the lines ``:param NAME: …`` at its end, and what each of
+    these says."""
+    text, *said = re.split(r"^:param (\w+):", inspect.getdoc(work) or "", flags=re.M)
+    helps = (" ".join(one.split()) for one in said[1::2])
+    return text.strip(), dict(zip(said[::2], helps, strict=True))
 
 
 def one_line(text: str, what: str, limit: int) -> str:

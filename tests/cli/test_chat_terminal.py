@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 from tests.support.terminal import WAIT, Env, Terminal, slow_model, unreachable
 
 if sys.platform == "win32":
@@ -21,7 +21,7 @@ if sys.platform == "win32":
 @pytest.fixture(autouse=True, scope="module")
 def loaded() -> None:
     """litellm, which a chat loads in a thread that must not outlive a test's warning filters."""
-    litellm_setup.litellm()
+    litellm_calls.litellm()
 
 
 # --- on a terminal

@@ -22,7 +22,7 @@ from memchat.db import migrate
 from memchat.db.database import FILE, Database
 from memchat.db.schema import HEAD
 from memchat.errors import StoreError, StoreFull
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 from tests.support.cli import Done, Run, commands
 from tests.support.full_disk import Tiny
 from tests.support.slow import slow_but
@@ -101,7 +101,7 @@ def told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Run]:
     """Runs a command on the store of the small disk, with lines to chat with."""
-    litellm_setup.litellm()  # else threads of several chats import it at once
+    litellm_calls.litellm()  # else threads of several chats import it at once
     monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 from tests.support.answers import answer, fact
 from tests.support.cli import Done, Run
 from tests.support.wire import Fail, OpenAIServer, Say
@@ -21,7 +21,7 @@ HOLDS = json.dumps({"verdicts": [{"id": "c1", "answer": "holds"}]})
 @pytest.fixture(autouse=True, scope="module")
 def loaded() -> None:
     """litellm, whose import must not outlive a test's warning filters."""
-    litellm_setup.litellm()
+    litellm_calls.litellm()
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from memchat.chat import slash
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 from tests.support.terminal import Env
 
 
 @pytest.fixture(autouse=True, scope="module")
 def loaded() -> None:
     """litellm, which a chat loads in a thread that must not outlive a test's warning filters."""
-    litellm_setup.litellm()
+    litellm_calls.litellm()
 
 
 def test_help_lists_every_command_and_begins_no_session(env: Env) -> None:

@@ -208,7 +208,7 @@ def test_litellm_reads_no_dotenv_whatever_the_environment_says(
     # Of a script that comes by -c, litellm would take the working folder's .env.
     code = (
         "import os, sys; sys.path.remove('');"
-        "from memchat.providers import litellm_setup; litellm_setup.litellm();"
+        "from memchat.providers import litellm_calls; litellm_calls.litellm();"
         "print(os.environ.get('CANARY'), os.environ.get('PAGER'))"
     )
     done = subprocess.run(

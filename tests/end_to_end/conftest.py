@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 
 # The terminal
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    litellm_setup.litellm()  # in front: a chat loads it in a thread that may outlive a test
+    litellm_calls.litellm()  # in front: a chat loads it in a thread that may outlive a test
     for name in [*os.environ]:
         if name.startswith("MEMCHAT_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)

@@ -13,7 +13,7 @@ import pytest
 from memchat import MemChat, ProviderError
 from memchat.config import load
 from memchat.providers import ChatModel
-from memchat.providers.litellm_chat import LiteLLMChat
+from memchat.providers.offline import OfflineChat
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from tests.support import private
@@ -41,7 +41,7 @@ def any_model(
         }
         yield model, lambda how: wrong[how]()
     elif request.param == "stand-in":
-        yield LiteLLMChat("offline/chat", timeout=5), lambda _: None
+        yield OfflineChat(), lambda _: None
     else:
         kind = {"openai": OpenAIServer, "gemini": GeminiServer}[request.param]
         with kind() as server:

@@ -22,7 +22,7 @@ from memchat.facts.history import Cause
 from memchat.facts.memories import NewMemory
 from memchat.jobs.embedding import BATCH
 from memchat.providers.embedders import SERVICE, HashEmbedder
-from memchat.providers.litellm_setup import PauseRequested
+from memchat.providers.litellm_calls import PauseRequested
 from memchat.search import embeddings
 from memchat.search.batches import (
     CALLS,

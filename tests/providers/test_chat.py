@@ -14,7 +14,7 @@ import pytest
 from memchat.chat.turn import BackgroundStream
 from memchat.errors import ConfigError, ProviderError
 from memchat.learn import candidate
-from memchat.providers.errors import ContextOverflow
+from memchat.providers.litellm_calls import ContextOverflow
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.types import ChatMessage
 from tests.support.chat_providers import KEY, failure

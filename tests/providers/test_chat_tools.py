@@ -115,6 +115,6 @@ def test_another_refusal_is_not_taken_for_one_of_tools(server: WireServer) -> No
     assert len(server.requests) == 2 and model.tools
 
 
-@pytest.mark.parametrize("name", ["offline/chat", "ollama/llama3.2", "openai/nobody-knows-this"])
+@pytest.mark.parametrize("name", ["ollama/llama3.2", "openai/nobody-knows-this"])
 def test_a_model_that_is_not_known_to_call_tools_is_not_offered_any(name: str) -> None:
     assert not LiteLLMChat(name, timeout=1).tools

@@ -14,10 +14,15 @@ from hypothesis import strategies as st
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.providers import Embedder
-from memchat.providers.embedders import BYTES_A_TOKEN, embed_in_batches, unit_vectors, windows
+from memchat.providers.embedders import (
+    BYTES_A_TOKEN,
+    GeminiEmbedder,
+    LiteLLMEmbedder,
+    embed_in_batches,
+    unit_vectors,
+    windows,
+)
 from memchat.providers.factory import embedder, explain
-from memchat.providers.gemini import GeminiEmbedder
-from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from tests.support.wire import Fail, GeminiServer, Hang, OpenAIServer, Raw, Rows, WireServer
 from tests.support.wire.server import vector
 
@@ -55,7 +60,7 @@ def server(request: pytest.FixtureRequest) -> WireServer:
 def embedder_of(server: WireServer, *, timeout: float = 10) -> Embedder:
     if isinstance(server, GeminiServer):
         model = "gemini/gemini-embedding-001"
-        return GeminiEmbedder(model, timeout=timeout, base_url=server.url)
+        return GeminiEmbedder(model, timeout=timeout, api_base=server.url)
     return LiteLLMEmbedder(SMALL, timeout=timeout, api_base=f"{server.url}/v1")
 
 
@@ -100,7 +105,7 @@ def test_a_question_has_one_vector(server: WireServer) -> None:
 
 
 def test_gemini_001_is_told_the_task_in_its_own_field(gemini: GeminiServer) -> None:
-    model = GeminiEmbedder("gemini/gemini-embedding-001", timeout=10, base_url=gemini.url)
+    model = GeminiEmbedder("gemini/gemini-embedding-001", timeout=10, api_base=gemini.url)
     model.embed_documents(["a", "b"])
     model.embed_query("q")
     documents, question = (received.body["requests"] for received in gemini.requests)
@@ -114,7 +119,7 @@ def test_gemini_001_is_told_the_task_in_its_own_field(gemini: GeminiServer) -> N
 
 
 def test_gemini_2_is_told_the_task_in_the_text(gemini: GeminiServer) -> None:
-    model = GeminiEmbedder("gemini/gemini-embedding-2", timeout=10, base_url=gemini.url)
+    model = GeminiEmbedder("gemini/gemini-embedding-2", timeout=10, api_base=gemini.url)
     vectors, _ = model.embed_documents(["a", "b"])
     model.embed_query("q")
     documents, question = (received.body["requests"] for received in gemini.requests)
@@ -207,7 +212,7 @@ def test_a_silent_provider_is_left_after_the_timeout(server: WireServer) -> None
 def test_an_address_where_nobody_listens_cannot_be_reached() -> None:
     nowhere = "http://127.0.0.1:9"
     remote: list[Embedder] = [
-        GeminiEmbedder("gemini/gemini-embedding-001", timeout=10, base_url=nowhere),
+        GeminiEmbedder("gemini/gemini-embedding-001", timeout=10, api_base=nowhere),
         LiteLLMEmbedder(SMALL, timeout=10, api_base=nowhere),
     ]
     for one in remote:

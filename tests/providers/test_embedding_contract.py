@@ -18,8 +18,7 @@ from memchat.db.database import Database
 from memchat.errors import InputError, ProviderError
 from memchat.providers import Embedder, QueryBatchEmbedder, factory, fastembed
 from memchat.providers import local as providers_local
-from memchat.providers.gemini import GeminiEmbedder
-from memchat.providers.litellm_embedder import LiteLLMEmbedder
+from memchat.providers.embedders import GeminiEmbedder, LiteLLMEmbedder
 from memchat.search import services
 from memchat.search.batches import embed_documents
 from memchat.types import Usage
@@ -97,7 +96,7 @@ def gemini(tmp_path: Path, model: str) -> Iterator[Case]:
     with GeminiServer(key=KEY, dimensions=768) as server:
 
         def make(timeout: float) -> Embedder:
-            return GeminiEmbedder(model, timeout=timeout, base_url=server.url)
+            return GeminiEmbedder(model, timeout=timeout, api_base=server.url)
 
         case = wired(server, make, Settings(tmp_path, embed_model=model))
         case.batch = 100

@@ -18,7 +18,7 @@ from memchat.cli import main
 from memchat.config import keys, load
 from memchat.config.keys import KEYS, without_secrets
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 from memchat.providers.factory import chat_model, embedder, explain
 from tests.support.wire import Fail, GeminiServer, OpenAIServer
 from tests.support.wire.case import HELLO
@@ -30,7 +30,7 @@ OTHER = "mk-another-51f0"
 @pytest.fixture(autouse=True, scope="module")
 def loaded() -> None:
     """litellm, whose import must not outlive a test's warning filters."""
-    litellm_setup.litellm()
+    litellm_calls.litellm()
 
 
 @pytest.fixture(autouse=True)

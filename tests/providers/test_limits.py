@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from memchat.config import load
 from memchat.errors import ConfigError, ProviderError
-from memchat.providers import litellm_setup
-from memchat.providers.litellm_embedder import LiteLLMEmbedder
-from memchat.providers.litellm_setup import PauseRequested, RateLimiter
+from memchat.providers import litellm_calls
+from memchat.providers.embedders import LiteLLMEmbedder
+from memchat.providers.litellm_calls import PauseRequested, RateLimiter
 from tests.support.wire import Fail, OpenAIServer
 
 KEY = "test-key-8d1f0a77c2"
@@ -132,15 +132,15 @@ def test_threads_share_the_limit() -> None:
 
 
 def test_one_address_has_one_bucket() -> None:
-    assert litellm_setup.shared_limiter("openai", None, 3000) is litellm_setup.shared_limiter(
+    assert litellm_calls.shared_limiter("openai", None, 3000) is litellm_calls.shared_limiter(
         "openai", None, 3000
     )
-    assert litellm_setup.shared_limiter("openai", None, 3000) is not litellm_setup.shared_limiter(
+    assert litellm_calls.shared_limiter("openai", None, 3000) is not litellm_calls.shared_limiter(
         "gemini", None, 3000
     )
-    assert litellm_setup.shared_limiter(
+    assert litellm_calls.shared_limiter(
         "openai", "http://one", 9
-    ) is not litellm_setup.shared_limiter("openai", "http://two", 9)
+    ) is not litellm_calls.shared_limiter("openai", "http://two", 9)
 
 
 def test_after_a_429_nothing_is_sent_until_the_pause_is_over(

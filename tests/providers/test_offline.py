@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memchat.config import Settings
 from memchat.learn.candidate import parse
+from memchat.providers.factory import chat_model
 from memchat.providers.offline import (
     FACT_LIMIT,
     STAND_IN,
+    OfflineChat,
     answer,
     extract,
     extract_messages,
     memories,
-    register,
     reply,
 )
+from memchat.types import ChatMessage
 
 BLOCK = """You are a helpful assistant.
 # Memories
@@ -351,37 +357,54 @@ def test_a_block_is_read_only_between_its_own_marks() -> None:
     assert [m.key for m in memories(BLOCK)][:2] == ["city", "diet"]
 
 
-# The provider
+# The chat model
 
 
-@pytest.fixture(scope="module")
-def lite() -> Any:
-    litellm = pytest.importorskip("memchat.providers.litellm_setup").litellm()
-    register(litellm)
-    register(litellm)
-    return litellm
+HELLO = [ChatMessage("user", "I live in Pôrto 日本.")]
 
 
-def test_litellm_completes_and_streams_the_same_answer_with_usage(lite: Any) -> None:
-    messages = [{"role": "user", "content": "I live in Pôrto 日本."}]
-    whole = lite.completion(model="offline/chat", messages=messages)
-    stream = lite.completion(
-        model="offline/chat",
-        messages=messages,
-        stream=True,
-        stream_options={"include_usage": True},
+def test_it_answers_whole_and_word_by_word_with_the_same_text_and_usage() -> None:
+    model = chat_model(Settings(Path("home")))
+    assert model.stand_in
+    assert not model.tools
+    whole, stream = model.complete(HELLO, purpose="chat"), model.stream(HELLO)
+    pieces = [*stream]
+    assert (
+        "".join(pieces)
+        == whole.text
+        == answer("chat", [{"role": "user", "content": HELLO[0].content}])
     )
-    chunks = list(stream)
-    pieces = [c.choices[0].delta.content or "" for c in chunks if c.choices]
-    assert "".join(pieces) == whole.choices[0].message.content == answer("chat", messages)
-    assert len([piece for piece in pieces if piece]) > 3
-    assert whole.usage.prompt_tokens == len(messages[0]["content"]) // 4
-    assert chunks[-1].usage.total_tokens == whole.usage.total_tokens
+    assert len(pieces) > 3
+    assert stream.whole
+    assert stream.usage.prompt_tokens == whole.usage.prompt_tokens == len(HELLO[0].content) // 4
+    assert stream.usage.completion_tokens == whole.usage.completion_tokens
+    assert stream.usage.cost_usd == 0.0
 
 
-def test_litellm_extracts_and_keeps_one_registration(lite: Any) -> None:
+def test_a_closed_answer_ends_and_is_not_whole() -> None:
+    stream = OfflineChat().stream(HELLO)
+    pieces = []
+    for piece in stream:
+        pieces.append(piece)
+        stream.close()
+    assert len(pieces) == 1
+    assert not stream.whole
+    assert stream.usage.completion_tokens == max(1, len(pieces[0]) // 4)
+
+
+def test_its_second_model_extracts() -> None:
     fenced = json.dumps(data("I live in Leipzig."))
-    messages = [{"role": "user", "content": f'<data mark="k">{fenced}</data mark="k">'}]
-    found = lite.completion(model="offline/extract", messages=messages).choices[0].message.content
-    assert [fact.value for fact in parse(found).facts] == ["Leipzig"]
-    assert [item["provider"] for item in lite.custom_provider_map].count("offline") == 1
+    messages = [ChatMessage("user", f'<data mark="k">{fenced}</data mark="k">')]
+    found = OfflineChat("offline/extract").complete(messages, purpose="extract")
+    assert [fact.value for fact in parse(found.text).facts] == ["Leipzig"]
+    assert found.usage.purpose == "extract"
+
+
+def test_it_imports_no_library_of_a_provider() -> None:
+    code = (
+        "import sys; from memchat.providers.offline import OfflineChat; "
+        "from memchat.types import ChatMessage; "
+        "OfflineChat().complete([ChatMessage('user', 'Hello')], purpose='chat'); "
+        "sys.exit('litellm' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 
 import memchat
 import ui
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 from tests.support.paths import ROOT
 from tests.support.ui import scan
 
@@ -243,7 +243,7 @@ def _import_everything() -> None:
                     importlib.import_module(found.name)
     for name in ("loops.auto", "protocols.http.auto", "protocols.websockets.auto", "lifespan.on"):
         importlib.import_module(f"uvicorn.{name}")
-    litellm_setup.register_stand_in()
+    litellm_calls.litellm()
     scan.scan_once()
 
 

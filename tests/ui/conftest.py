@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
-from memchat.providers import litellm_setup
+from memchat.providers import litellm_calls
 from tests.support import empty_store
 from tests.support.ui import scan
 from tests.support.ui.browser import chromium
@@ -23,7 +23,7 @@ from ui.desk import Desk
 def _warm() -> None:
     """Load litellm before any test: a desk does so in a thread, and the warnings of that import are
     silenced in a way that a test which ends meanwhile undoes."""
-    litellm_setup.litellm()
+    litellm_calls.litellm()
     scan.scan_once()
 
 

@@ -282,7 +282,7 @@ def test_a_reply_that_breaks_off_carries_out_no_call(open_store: Opener) -> None
 
 
 def test_the_tools_take_fewer_than_250_tokens() -> None:
-    from memchat.providers.litellm_setup import litellm
+    from memchat.providers.litellm_calls import litellm
 
     hello = [{"role": "user", "content": "Hello"}]
     count = litellm().token_counter

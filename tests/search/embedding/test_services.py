@@ -17,9 +17,7 @@ from memchat.db import records
 from memchat.db.database import Database
 from memchat.errors import ConfigError, InputError, NotFound, ServiceError
 from memchat.providers import factory
-from memchat.providers.embedders import SERVICE, HashEmbedder
-from memchat.providers.gemini import GeminiEmbedder
-from memchat.providers.litellm_embedder import LiteLLMEmbedder
+from memchat.providers.embedders import SERVICE, GeminiEmbedder, HashEmbedder, LiteLLMEmbedder
 from memchat.search import embed as meaning_module
 from memchat.search import embeddings, passages, services
 from memchat.types import Service, Usage
