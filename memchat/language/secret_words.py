@@ -436,7 +436,7 @@ def _is_common(word: str, code: str) -> bool:
     state = _pattern(code, "state")
     if is_spaced(code):
         return word.removesuffix("'s") in _common() or state.fullmatch(word) is not None
-    begins = ("question", "negation", "function_words", "first_person")
+    begins = ("common", "negation", "function_words", "first_person")
     return bool(state.match(word)) or any(
         word.startswith(entry) for kind in begins for entry in lexicon.entries(code, kind)
     )
