@@ -15,15 +15,16 @@ import re
 import unicodedata
 from calendar import monthrange
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
 
 from memchat.errors import InputError
 from memchat.language import lexicon
-from memchat.language.numbers import DATE_WORDS, NUMBER_WORDS
+from memchat.language.numbers import NUMBER_WORDS
 from memchat.language.text import fold
 
 # ruff: noqa: E501  (patterns are read along, not down)
@@ -39,42 +40,35 @@ def unaccented(text: str) -> str:
     return unicodedata.normalize("NFC", bare)
 
 
-def _of_kind(kind: str) -> dict[str, int]:
+def _listed(kind: str, first: int = 0) -> dict[str, int]:
+    """The names of days or months in all languages, numbered from ``first`` on."""
     return {
         unaccented(word): number
-        for names in lexicon.calendar().values()
-        for number, words in enumerate(names[kind])
+        for names in lexicon.table("calendar").values()
+        for number, words in enumerate(names[kind], first)
         for word in words
     }
 
 
-_KNOWN = {unaccented(word): form.split(":") for word, form in DATE_WORDS.items()}
-WEEKDAYS = {word: int(number) - 1 for word, (kind, number) in _KNOWN.items() if kind == "day"}
-MONTHS = {word: int(number) for word, (kind, number) in _KNOWN.items() if kind == "month"}
-_SHORT_DAYS = _of_kind("short_weekdays")
-_SHORT_MONTHS = {word: number + 1 for word, number in _of_kind("short_months").items()}
-WEEKDAYS = _SHORT_DAYS | WEEKDAYS
-MONTHS = _SHORT_MONTHS | MONTHS
+_SHORT = _listed("short_weekdays") | _listed("short_months")
+WEEKDAYS = _listed("short_weekdays") | _listed("weekdays")
+"""0 is Monday."""
+MONTHS = _listed("short_months", 1) | _listed("months", 1)
 UNITS = {
     unaccented(word): unit
-    for names in lexicon.calendar().values()
+    for names in lexicon.table("calendar").values()
     for unit in "dwmy"
     for word in names[unit]
 }
-SEASONS = {
-    unaccented(word): season
-    for code in lexicon.codes()
-    for season, words in zip(
-        ("spring", "summer", "autumn", "winter"), lexicon.groups(code, "seasons"), strict=False
-    )
-    for word in words
-}
-
-
+SEASONS: dict[str, str] = {}
+NUMBERS = {unaccented(word): number for word, number in NUMBER_WORDS.items()}
+NUMBERS |= {unaccented(word): 1 for word in lexicon.all_words("one")}
 for _code in lexicon.codes():
-    for _pair in lexicon.entries(
-        _code, "more_names"
-    ):  # other forms that people use, such as "tues"
+    for _season, _words in zip(
+        ("spring", "summer", "autumn", "winter"), lexicon.groups(_code, "seasons"), strict=False
+    ):
+        SEASONS |= {unaccented(word): _season for word in _words}
+    for _pair in lexicon.entries(_code, "more_names"):  # other forms in use, such as "tues"
         _word, _name = map(unaccented, _pair.split("="))
         WEEKDAYS |= {_word: WEEKDAYS[_name]} if _name in WEEKDAYS else {}
         UNITS |= {_word: UNITS[_name]} if _name in UNITS else {}
@@ -99,12 +93,16 @@ def words_for(*kinds: str) -> str:
     )
 
 
+@cache
 def _any(*kinds: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z])(?:{words_for(*kinds)})(?![a-z])")
 
 
-_NUMBERS = {unaccented(word): number for word, number in NUMBER_WORDS.items()}
-_NUMBERS |= {unaccented(word): 1 for word in lexicon.all_words("one")}
+def _has(text: str, *kinds: str) -> bool:
+    """Whether a text without accents has an entry of these kinds."""
+    return _any(*kinds).search(text) is not None
+
+
 _FIRST = re.compile(r"first|ersten?r?|premier|primero|primo|primeiro|eerste")
 _AMBIGUOUS = re.compile("may|march|mars|mai|mart|segunda|terca|quarta|quinta|sexta")
 """Names that are also other words, such as "may" and "segunda". Like short names they count as
@@ -135,15 +133,9 @@ _COUNTED = re.compile(
 _HALF_YEAR = re.compile(
     r"\b(?:half a year|halbes jahr|halben jahres?|half jaar|medio ano|mezzo anno|meio ano)\b"
 )
-_CHRISTMAS, _WEEKEND, _QUARTER = _any("festivals"), _any("weekend"), _any("quarter")
-_NUMBERED_QUARTER = re.compile(r"\bq([1-4])\b")
-_AFTER_TOMORROW, _TODAY, _TOMORROW = _any("after_tomorrow"), _any("today"), _any("tomorrow")
-_YESTERDAY, _LAST, _NEXT, _THIS = _any("yesterday"), _any("last"), _any("next"), _any("this")
-_END, _ENDLESS, _EVERY = _any("end"), _any("for_good"), _any("every")
-_BEFORE, _EITHER, _SO_FAR = _any("before"), _any("either"), _any("since")
 _BEGAN = re.compile(rf"\W*(?:{words_for('since')})\s(?!(?:el|ya) )")
 """Not "desde el lunes", which may lie ahead."""
-_EARLY, _MID, _LEADS = _any("early"), _any("middle"), _any("until", "leads", "this", "next")
+_NUMBERED_QUARTER = re.compile(r"\bq([1-4])\b")
 _NATIVE = {word: unit for word, unit in UNITS.items() if not re.match("[a-z]", word)}
 _NATIVE_NAMES = re.compile(
     "|".join(sorted((w for w in (*WEEKDAYS, *MONTHS) if not w.isascii()), key=len, reverse=True))
@@ -155,7 +147,7 @@ _NEXT_NATIVE = re.compile(
 """In scripts without spaces, a unit counts only next to the word for "next"."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NamedDate:
     """The parts of a date that a phrase names. Of several weekdays or months the last counts."""
 
@@ -199,13 +191,8 @@ class NamedDate:
     @property
     def anything(self) -> bool:
         """Whether any part of a date or a time was recognised."""
-        return self.dated or self.clock
-
-    @property
-    def dated(self) -> bool:
-        """Whether any part of a date was recognised, times of day aside."""
         parts = (self.weekday, self.month, self.day, self.year, self.near, self.count, self.unit)
-        more = (self.season, self.quarter, self.dates, self.weekend)
+        more = (self.season, self.quarter, self.dates, self.weekend, self.clock)
         return any(part is not None for part in parts) or any(more)
 
 
@@ -218,94 +205,83 @@ def reads_dates(code: str) -> bool:
 def parse_phrase(phrase: str, before: str = "", after: str = "") -> NamedDate:
     """The parts of a date that a phrase names. ``before`` and ``after`` are the words around it in
     the message, which tell "May" from "may"."""
-    text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", unaccented(phrase))))
+    whole = unaccented(phrase)
+    text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", whole)))
     named = NamedDate(
-        numbers=frozenset(
-            int(n) for n in re.findall(r"\d+", unaccented(phrase))[:20] if len(n) < 10
-        ),
-        this=bool(_THIS.search(text)),
-        endless=bool(_ENDLESS.search(text) or _EVERY.search(text)),
+        numbers=frozenset(int(n) for n in re.findall(r"\d+", whole)[:20] if len(n) < 10),
+        this=_has(text, "this"),
+        endless=_has(text, "for_good", "every"),
         clock=bool(_CLOCK.search(text) or _TO_THE_HOUR.search(text)),
-        led=bool(_LEADS.search(text)),
+        led=_has(text, "until", "leads", "this", "next"),
     )
     text = _TO_THE_HOUR.sub(" ", _CLOCK.sub(" ", text))
-    named, text = _numeric_date(named, text)
-    named, text = _idioms(named, text)
-    named, text = _counted(named, text)
-    named = _words(named, text, unaccented(before), unaccented(after))
+    for read in (_numeric_date, _idioms, _counted):  # what each has read is cut out
+        text = read(named, text)
+    for word in _names(text, unaccented(before), unaccented(after)):
+        if word in WEEKDAYS:
+            named.weekday = WEEKDAYS[word]
+        elif word in MONTHS:
+            named.month = MONTHS[word]
+        elif word in SEASONS:
+            named.season = SEASONS[word]
+        elif word in UNITS and word not in ("an", "day", "dag", "dia"):
+            named.unit = UNITS[word]
+    _past(named, text)
     if named.anything:
-        named = replace(
-            named,
-            unread=named.unread or bool(_EITHER.search(text)),
-            before=bool(_BEFORE.search(text)),
-            early=bool(_EARLY.search(text)),
-            mid=bool(_MID.search(text)),
-        )
-    return _bare_numbers(named, text)
+        named.unread = named.unread or _has(text, "either")
+        named.before, named.early = _has(text, "before"), _has(text, "early")
+        named.mid = _has(text, "middle")
+    _bare_numbers(named, text)
+    return named
 
 
-def _numeric_date(named: NamedDate, text: str) -> tuple[NamedDate, str]:
+def _numeric_date(named: NamedDate, text: str) -> str:
     if match := _ISO.search(text):
-        found = replace(named, year=int(match[1]), dates=((int(match[2]), int(match[3])),))
+        named.year, named.dates = int(match[1]), ((int(match[2]), int(match[3])),)
     elif match := _SLASHED.search(text):
         one, two = int(match[1]), int(match[2])
-        pairs = tuple(p for p in ((two, one), (one, two)) if p[0] <= 12)
-        year = match[3] and (int(match[3]) if len(match[3]) == 4 else 2000 + int(match[3]))
-        found = replace(named, dates=pairs, year=year or None, unread=not pairs)
+        named.dates = tuple(p for p in ((two, one), (one, two)) if p[0] <= 12)
+        named.year = (int(match[3]) + 2000 * (len(match[3]) == 2) or None) if match[3] else None
+        named.unread = not named.dates
     elif match := _EAST_ASIAN.search(text):
-        year, month, day = (int(part) if part else None for part in match.groups())
-        found = replace(named, year=year, month=month, day=day)
-    else:
-        return named, text
-    return found, text[: match.start()] + " " + text[match.end() :]
+        named.year, named.month, named.day = (
+            int(part) if part else None for part in match.groups()
+        )
+    return text[: match.start()] + " " + text[match.end() :] if match else text
 
 
-def _idioms(named: NamedDate, text: str) -> tuple[NamedDate, str]:
-    """Expressions of several words. They are cut out of the text so that none of their words is
-    read alone."""
-    found: dict[str, object] = {"next": bool(_NEXT.search(text)), "end": bool(_END.search(text))}
+def _idioms(named: NamedDate, text: str) -> str:
+    """Expressions of several words, none of which may be read alone."""
+    named.next, named.end = _has(text, "next"), _has(text, "end")
     if re.search(r"\bfortnight\b", text):
-        found["count"] = (2, "w")
+        named.count = (2, "w")
     for pattern, field, value in (
         (_HALF_YEAR, "count", (6, "m")),
-        (_WEEKEND, "weekend", True),
-        (_AFTER_TOMORROW, "near", 2),
-        (_CHRISTMAS, "dates", ((12, 24), (12, 25), (12, 26))),
+        (_any("weekend"), "weekend", True),
+        (_any("after_tomorrow"), "near", 2),
+        (_any("festivals"), "dates", ((12, 24), (12, 25), (12, 26))),
     ):
         if pattern.search(text):
-            found[field], text = value, pattern.sub(" ", text)
+            setattr(named, field, value)
+            text = pattern.sub(" ", text)
     if match := _NUMBERED_QUARTER.search(text):
-        found["quarter"], text = f"q{match[1]}", _NUMBERED_QUARTER.sub(" ", text)
-    elif _QUARTER.search(text):
-        found["quarter"] = "quarter"
-    if "near" not in found and (_TODAY.search(text) or _TOMORROW.search(text)):
-        found["near"] = 0 if _TODAY.search(text) else 1
+        named.quarter, text = match[0], _NUMBERED_QUARTER.sub(" ", text)
+    elif _has(text, "quarter"):
+        named.quarter = "quarter"
+    if named.near is None and _has(text, "today", "tomorrow"):
+        named.near = 0 if _has(text, "today") else 1
     if ahead := _NEXT_NATIVE.search(text):
-        found |= {"next": True, "unit": _NATIVE[ahead[1] or ahead[2]]}
-    return replace(named, **found), text  # type: ignore[arg-type]
+        named.next, named.unit = True, _NATIVE[ahead[1] or ahead[2]]
+    return text
 
 
-def _counted(named: NamedDate, text: str) -> tuple[NamedDate, str]:
+def _counted(named: NamedDate, text: str) -> str:
     for match in _COUNTED.finditer(text):
-        number = int(match[1]) if match[1].isdigit() else _NUMBERS.get(match[1])
+        number = int(match[1]) if match[1].isdigit() else NUMBERS.get(match[1])
         if number is not None:
-            rest = text[: match.start()] + " " + text[match.end() :]
-            return replace(named, count=(number, UNITS[match[2]])), rest
-    return named, text
-
-
-def _words(named: NamedDate, text: str, before: str, after: str) -> NamedDate:
-    found: dict[str, int | str | None] = {}
-    for word in _names(text, before, after):
-        if word in WEEKDAYS:
-            found["weekday"] = WEEKDAYS[word]
-        elif word in MONTHS:
-            found["month"] = MONTHS[word]
-        elif word in SEASONS:
-            found["season"] = SEASONS[word]
-        elif word in UNITS and word not in ("an", "day", "dag", "dia"):
-            found["unit"] = UNITS[word]
-    return _past(replace(named, **found), text)  # type: ignore[arg-type]
+            named.count = (number, UNITS[match[2]])
+            return text[: match.start()] + " " + text[match.end() :]
+    return text
 
 
 def _names(text: str, before: str, after: str) -> Iterator[str]:
@@ -313,7 +289,7 @@ def _names(text: str, before: str, after: str) -> Iterator[str]:
     around, shift = f"{before} {text}{after}", len(before) + 1
     for match in re.finditer(r"[a-z]+", text):
         word = match[0]
-        doubtful = _AMBIGUOUS.fullmatch(word) or word in _SHORT_DAYS or word in _SHORT_MONTHS
+        doubtful = word in _SHORT or _AMBIGUOUS.fullmatch(word)
         if not doubtful or _is_date(around, match.start() + shift, match.end() + shift):
             yield word
     yield from _NATIVE_NAMES.findall(text)
@@ -327,45 +303,76 @@ def _is_date(text: str, start: int, end: int) -> bool:
     return bool(_MAYBE_LED.search(before) and _DATE_ENDS.match(text, end))
 
 
-def _past(named: NamedDate, text: str) -> NamedDate:
-    so_far = _BEGAN.match(text) if named.count is None else _SO_FAR.search(text)
-    if so_far and not _BEFORE.search(text):
-        return replace(named, since=True)
-    if _YESTERDAY.search(text):
-        return replace(named, over=True)
-    if not _LAST.search(text):
-        return named
-    if named.count is not None:
-        return replace(named, since=True)
-    parts = (named.weekday, named.month, named.unit, named.season)
-    return replace(named, over=sum(part is not None for part in parts) == 1)
+def _past(named: NamedDate, text: str) -> None:
+    so_far = _has(text, "since") if named.count is not None else _BEGAN.match(text)
+    if so_far and not _has(text, "before"):
+        named.since = True
+    elif _has(text, "yesterday"):
+        named.over = True
+    elif _has(text, "last"):
+        parts = (named.weekday, named.month, named.unit, named.season)
+        named.since = named.count is not None
+        named.over = not named.since and sum(part is not None for part in parts) == 1
 
 
-def _bare_numbers(named: NamedDate, text: str) -> NamedDate:
+def _bare_numbers(named: NamedDate, text: str) -> None:
     """Numbers without a unit: a day or a year. A number in words counts only with a month."""
     for number in map(int, re.findall(r"\d{1,9}", text)):
         if 1 <= number <= 31 and named.day is None and not named.dates:
-            named = replace(named, day=number)
+            named.day = number
         elif 1900 <= number <= 9999 and named.year is None:
-            named = replace(named, year=number)
+            named.year = number
         else:
-            named = replace(named, unread=True)
+            named.unread = True
     if named.month is not None and named.day is None and named.count is None:
-        words = [
-            w for w in re.findall(r"[a-z]+", text) if _FIRST.fullmatch(w) or _NUMBERS.get(w, 0) > 1
-        ]
-        if len(words) == 1:
-            named = replace(named, day=_NUMBERS.get(words[0], 1))
-    return named
+        words = re.findall(r"[a-z]+", text)
+        days = [w for w in words if _FIRST.fullmatch(w) or NUMBERS.get(w, 0) > 1]
+        if len(days) == 1:
+            named.day = NUMBERS.get(days[0], 1)
 
 
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+MONTH_CODES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+"""The names of days and months in codes."""
 _SEASONS = {"spring": (3, 20), "summer": (6, 21), "autumn": (9, 23), "winter": (12, 21)}
 """Their first days, in their order: each lasts until the day before the next one begins."""
-_LAST_YEAR = 9999
+_MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
+PERIODS = {"w": "week", "m": "month", "y": "year"}
 _TWO_MONTHS = 2
 """The 31st comes every other month at least."""
+
+
+def later(day: date, count: int, unit: str) -> date:
+    """The day so many days (``d``), weeks, months or years after another, or before it."""
+    if unit in "dw":
+        return day + timedelta(days=count * (7 if unit == "w" else 1))
+    return day + (relativedelta(months=count) if unit == "m" else relativedelta(years=count))
+
+
+def period(name: str, day: date, ahead: int = 0) -> tuple[date, date]:
+    """The first and the last day of the week, month, quarter or year that a day is in, or of the
+    one so many further on."""
+    if name == "week":
+        first = day - timedelta(days=day.weekday() - 7 * ahead)
+        return first, first + timedelta(days=6)
+    months = _MONTHS_OF[name]
+    first = day.replace(day=1, month=day.month - (day.month - 1) % months)
+    first += relativedelta(months=months * ahead)
+    return first, first + relativedelta(months=months - 1, day=31)
+
+
+def quarter_or_season(day: date, name: str) -> tuple[date, date] | None:
+    """The first and the last day of the one (``q2``, ``summer``) that is not over yet."""
+    if match := re.fullmatch(r"q([1-4])", name):
+        return period("quarter", _next_end(day, 3 * int(match[1])))
+    name = "autumn" if name == "fall" else name
+    if name not in _SEASONS:
+        return None
+    first, following = _SEASONS[name], list(_SEASONS.values())[list(_SEASONS).index(name) - 3]
+    over = _next_day(day + timedelta(days=1), *following)
+    if over is None:
+        return None
+    return date(over.year - (first > following), *first), over - timedelta(days=1)
 
 
 def until_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
@@ -387,15 +394,13 @@ def from_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
 
 
 def _named(code: str, said_at: datetime, zone: ZoneInfo, *, last: bool) -> date:
-    day = said_at.astimezone(zone).date()
+    form = code.strip()
     try:
-        found = _resolve(code.strip().casefold(), day, last)
+        found = _resolve(form.casefold(), said_at.astimezone(zone).date(), last)
     except (ValueError, OverflowError):
         found = None
     if found is None:
-        raise InputError(
-            f"{code.strip()[:40]!r} is not a date form such as +2w, end:month or 2027-03-14"
-        )
+        raise InputError(f"{form[:40]!r} is not a date form such as +2w, end:month or 2027-03-14")
     return found
 
 
@@ -404,34 +409,27 @@ def _resolve(form: str, day: date, last: bool) -> date | None:
     if form in ("today", "tomorrow"):
         return day + timedelta(days=form == "tomorrow")
     if match := re.fullmatch(r"\+([0-9]{1,4})([dwmy])", form):
-        return _ahead(day, int(match[1]), match[2])
+        return later(day, int(match[1]), match[2])
     if name == "weekday" and re.fullmatch("[a-z]{3,}", rest):
-        return _next_weekday(day, _DAYS.index(rest[:3]))
+        return day + timedelta(days=(DAYS.index(rest[:3]) - day.weekday()) % 7)
     if name == "day" and re.fullmatch("[0-9]{1,2}", rest):
         return _day_of_month(day, int(rest))
     if name == "month" and re.fullmatch("[a-z]{3,}|0?[1-9]|1[0-2]", rest):
-        month = int(rest) if rest.isascii() and rest.isdigit() else _MONTHS.index(rest[:3]) + 1
-        end = _next_end(day, month)
-        return end if last else end.replace(day=1)
+        month = int(rest) if rest.isdigit() else MONTH_CODES.index(rest[:3]) + 1
+        return period("month", _next_end(day, month))[last]
     if name == "before":
         return _before(rest, day)
     if match := re.fullmatch(r"(?:next:|end:next_)(week|month|quarter|year)|year:(next)", form):
-        return _next_period(day, match[1] or "year", last)
-    if name == "end":
-        return _end(day, rest)
-    if named := _quarter_or_season(day, form):
-        return named[last]
+        return period(match[1] or "year", day, ahead=1)[last]
+    if name == "end" and rest in ("week", "q", *_MONTHS_OF):
+        return period("quarter" if rest == "q" else rest, day)[1]
+    if found := quarter_or_season(day, rest if name == "end" else form):
+        return found[last or name == "end"]
     if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", form):
         return date.fromisoformat(form)
     if match := re.fullmatch(r"([0-9]{2})-([0-9]{2})", form):
         return _next_day(day, int(match[1]), int(match[2]))
     return None
-
-
-def _ahead(day: date, count: int, unit: str) -> date:
-    if unit in "dw":
-        return day + timedelta(days=count * (7 if unit == "w" else 1))
-    return day + (relativedelta(months=count) if unit == "m" else relativedelta(years=count))
 
 
 def _before(form: str, day: date) -> date | None:
@@ -443,73 +441,21 @@ def _before(form: str, day: date) -> date | None:
     return found and found - timedelta(days=1)
 
 
-def _next_weekday(day: date, weekday: int) -> date:
-    return day + timedelta(days=(weekday - day.weekday()) % 7)
-
-
 def _day_of_month(day: date, of_month: int) -> date | None:
-    firsts = (day.replace(day=1) + relativedelta(months=n) for n in range(_TWO_MONTHS + 1))
-    fitting = (
-        first.replace(day=of_month)
-        for first in firsts
-        if of_month <= monthrange(first.year, first.month)[1]
-    )
+    ends = (period("month", day, n)[1] for n in range(_TWO_MONTHS + 1))
+    fitting = (end.replace(day=of_month) for end in ends if of_month <= end.day)
     return next((found for found in fitting if found >= day), None)
 
 
-def _next_period(day: date, unit: str, last: bool) -> date:
-    if unit == "week":
-        return _next_weekday(day, 6) + timedelta(days=7 if last else 1)
-    if unit == "year":
-        return date(day.year + 1, 12, 31) if last else date(day.year + 1, 1, 1)
-    months = 1 if unit == "month" else 3 - (day.month - 1) % 3
-    first = day.replace(day=1) + relativedelta(months=months)
-    end = first if unit == "month" else first + relativedelta(months=2)
-    return _month_end(end.year, end.month) if last else first
-
-
-def _month_end(year: int, month: int) -> date:
-    return date(year, month, monthrange(year, month)[1])
-
-
 def _next_end(day: date, month: int) -> date:
-    end = _month_end(day.year, month)
-    return end if end >= day else _month_end(day.year + 1, month)
-
-
-def _end(day: date, what: str) -> date | None:
-    if what == "week":
-        return _next_weekday(day, 6)
-    if what == "month":
-        return _month_end(day.year, day.month)
-    if what == "year":
-        return date(day.year, 12, 31)
-    if what in ("quarter", "q"):
-        return _month_end(day.year, (day.month + 2) // 3 * 3)
-    named = _quarter_or_season(day, what)
-    return named and named[1]
-
-
-def _quarter_or_season(day: date, name: str) -> tuple[date, date] | None:
-    """The first and the last day of the one that is not over yet."""
-    if match := re.fullmatch(r"q([1-4])", name):
-        end = _next_end(day, 3 * int(match[1]))
-        return end.replace(month=end.month - 2, day=1), end
-    name = "autumn" if name == "fall" else name
-    if name not in _SEASONS:
-        return None
-    place = list(_SEASONS).index(name)
-    first, following = _SEASONS[name], list(_SEASONS.values())[place - 3]
-    over = _next_day(day + timedelta(days=1), *following)
-    if over is None:
-        return None
-    year = over.year - (first > following)
-    return date(year, *first), over - timedelta(days=1)
+    """The last day of a month, of this year or the next."""
+    end = period("month", day.replace(day=1, month=month))[1]
+    return end if end >= day else period("month", end, ahead=12)[1]
 
 
 def _next_day(day: date, month: int, of_month: int) -> date | None:
     date(2000, month, of_month)  # a leap year: refuses 13-01 and 02-30, allows 02-29
-    for year in range(day.year, min(day.year + 9, _LAST_YEAR + 1)):
+    for year in range(day.year, min(day.year + 9, date.max.year + 1)):
         if of_month <= monthrange(year, month)[1] and date(year, month, of_month) >= day:
             return date(year, month, of_month)
     return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_left
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -36,6 +37,13 @@ def table(code: str) -> dict[str, Any]:
 def calendar() -> dict[str, Any]:
     """The names of weekdays, months and units of time, by language."""
     return table(_CALENDAR)
+
+
+def with_parts(text: str, parts: Mapping[str, str]) -> str:
+    """A regular expression with its ``{NAME}`` parts put in, which may have later ones in them."""
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    return text
 
 
 @cache

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
+from memchat.language import lexicon
+from memchat.language.calendar import DAYS, MONTH_CODES, NUMBERS, PERIODS, UNITS
 from memchat.language.secrets import find_secrets
 
 SENTENCE_LIMIT = 600
@@ -149,9 +151,7 @@ class Pattern:
 
 def with_parts(text: str) -> str:
     """A regular expression with its ``{NAME}`` parts put in; a space stands for any white space."""
-    for name, part in _DATA["parts"].items():
-        text = text.replace(f"{{{name}}}", part)
-    return text.replace(" ", r"\s+")
+    return lexicon.with_parts(text, _DATA["parts"]).replace(" ", r"\s+")
 
 
 def as_key(text: str) -> str:
@@ -204,70 +204,45 @@ class Statement:
     """Whether the clause says that ``value`` is over."""
 
 
-_MONTH_NAMES = (
-    "jan january januar",
-    "feb february februar",
-    "mar march märz",
-    "apr april",
-    "may mai",
-    "jun june juni",
-    "jul july juli",
-    "aug august",
-    "sep sept september",
-    "oct october oktober",
-    "nov november",
-    "dec december dezember",
-)
-_MONTH_NUMBER = {
-    name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()
-}
-_MONTHS = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
-_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_GERMAN_DAYS = {
-    "montag": "mon",
-    "dienstag": "tue",
-    "mittwoch": "wed",
-    "donnerstag": "thu",
-    "freitag": "fri",
-    "samstag": "sat",
-    "sonntag": "sun",
-}
-_COUNTS = {"a": 1, "eine": 1, "einen": 1, "ein": 1} | {
-    word: number
-    for words in (
-        "one two three four five six seven eight nine ten eleven twelve",
-        "- zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-    )
-    for number, word in enumerate(words.split(), 1)
-    if word != "-"
-}
-_PERIODS = {"woche": "week", "monat": "month", "monats": "month", "jahr": "year", "jahres": "year"}
-_UNITS = {"t": "d", "j": "y"}
-"""Tage and Jahre; the other units begin as in English."""
+def _listed(*kinds: str) -> dict[str, int]:
+    """The English and German names of days or months, the first of which is 0."""
+    tables = (lexicon.table("calendar")[code][kind] for code in ("en", "de") for kind in kinds)
+    return {word: n for table in tables for n, words in enumerate(table) for word in words}
+
+
+_MONTHS = _listed("months", "short_months") | {"sept": 8}
+_DAYS = _listed("weekdays")
+_COUNTS = {word: n for word, n in NUMBERS.items() if n <= 12} | {"fünf": 5, "elf": 11, "zwölf": 12}
+
+
+def _one_of(words: Iterable[str]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
 _NOT_AHEAD = re.compile(
     r"\b(?:last|past|every|each|since|letzte[nrs]?|jede[nrs]?|seit(?:\ dem)?)\s+$", re.IGNORECASE
 )
 _AT = r"(?:\s+at\s+\d{1,2}(?:[:.]\d{2})?(?:\s?[ap]\.?m\b\.?)?)?"
 
+_PERIOD = "week|month|year|woche|monats?|jahr(?:es)?"
 _PHRASE = re.compile(
     rf"""(?<![\w-])
     (?P<lead>(?:until|till|up\ to|through|by|on|before|from|in|during|for|at|to|bis|am|im|für)\s+)?
     (?P<when>
         (?P<iso>\d{{4}}-\d{{2}}-\d{{2}})
-      | (?:the\s+)?end\s+of\s+(?:the\s+|this\s+)?(?P<end>week|month|year|q[1-4]|{_MONTHS})
-      | (?:zum\s+)?ende\s+(?:der\s+|des\s+)?(?P<ende>{"|".join(_PERIODS)}|{_MONTHS})
-      | (?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?P<month>{_MONTHS})
+      | (?:(?:the\s+)?end\s+of\s+(?:the\s+|this\s+)?|(?:zum\s+)?ende\s+(?:der\s+|des\s+)?)
+        (?P<end>{_PERIOD}|q[1-4]|{_one_of(_MONTHS)})
+      | (?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?P<month>{_one_of(_MONTHS)})
         (?:,?\s+(?P<year>\d{{4}}))?
-      | (?P<month2>{_MONTHS})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)
+      | (?P<month2>{_one_of(_MONTHS)})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)
         (?:,?\s+(?P<year2>\d{{4}}))?
-      | (?:next\s+|this\s+|coming\s+|nächsten\s+)?(?P<weekday>{_DAYS}|{"|".join(_GERMAN_DAYS)})
-      | this\s+(?P<this>week|month|year|spring|summer|autumn|winter)
-      | diese[nrs]?\s+(?P<diese>{"|".join(_PERIODS)})
-      | (?:the\s+next\s+)?(?P<count>\d{{1,3}}|{"|".join(_COUNTS)})\s+
+      | (?:next\s+|this\s+|coming\s+|nächsten\s+)?(?P<weekday>{_one_of(_DAYS)})
+      | (?:this|diese[nrs]?)\s+(?P<this>{_PERIOD}|spring|summer|autumn|winter)
+      | (?:the\s+next\s+)?(?P<count>\d{{1,3}}|{_one_of(_COUNTS)})\s+
         (?P<unit>days?|weeks?|months?|years?|tage?|wochen?|monate?|jahre?)
       | a\s+(?P<fortnight>fortnight)
       | (?P<near>today|tonight|tomorrow|heute|morgen)
-      | (?P<bare>{_MONTHS})
+      | (?P<bare>{_one_of(_MONTHS)})
     )(?![\w-]){_AT}""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -304,24 +279,20 @@ def time_phrases(clause: str) -> list[TimePhrase]:
 
 def _code(match: re.Match[str], lead: str) -> str | None:
     part = {name: text.casefold() for name, text in match.groupdict().items() if text}
+    name = part.get("end") or part.get("this")
     if "iso" in part:
         return part["iso"]
-    if "end" in part:
-        return _month(part["end"]) if part["end"] in _MONTH_NUMBER else f"end:{part['end']}"
-    if "ende" in part or "diese" in part:
-        name = part.get("ende") or part["diese"]
-        return _month(name) if name in _MONTH_NUMBER else f"end:{_PERIODS[name]}"
+    if name:
+        return _month(name) if name in _MONTHS else f"end:{PERIODS.get(UNITS.get(name, ''), name)}"
     if "fortnight" in part:
         return "+2w" if lead == "for" else None
     if "day" in part or "day2" in part:
         return _day(part)
     if "weekday" in part:
-        return f"weekday:{_GERMAN_DAYS.get(part['weekday'], part['weekday'][:3])}"
-    if "this" in part:
-        return f"end:{part['this']}"
+        return f"weekday:{DAYS[_DAYS[part['weekday']]]}"
     if "count" in part and lead in ("for", "für"):
-        count, unit = part["count"], part["unit"][0]
-        return f"+{_COUNTS.get(count) or int(count)}{_UNITS.get(unit, unit)}"
+        count = part["count"]
+        return f"+{int(count) if count.isdigit() else _COUNTS[count]}{UNITS[part['unit']]}"
     if "near" in part:
         return "tomorrow" if part["near"] in ("tomorrow", "morgen") else "today"
     if "bare" in part and lead in ("until", "till", "by", "in", "through", "during", "bis", "im"):
@@ -330,15 +301,15 @@ def _code(match: re.Match[str], lead: str) -> str | None:
 
 
 def _month(name: str) -> str:
-    return f"month:{_MONTH_NAMES[_MONTH_NUMBER[name] - 1][:3]}"
+    return f"month:{MONTH_CODES[_MONTHS[name]]}"
 
 
 def _day(part: dict[str, str]) -> str | None:
     day, month = int(part.get("day") or part["day2"]), part.get("month") or part["month2"]
-    if not 1 <= day <= 31:
-        return None
     year = part.get("year") or part.get("year2")
-    return f"{year + '-' if year else ''}{_MONTH_NUMBER[month]:02}-{day:02}"
+    return (
+        f"{year + '-' if year else ''}{_MONTHS[month] + 1:02}-{day:02}" if 1 <= day <= 31 else None
+    )
 
 
 VALUE_LIMIT = 60

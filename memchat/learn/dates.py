@@ -7,19 +7,24 @@ the user's own words for the date, as far as these name one.
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import lru_cache
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from dateutil.relativedelta import relativedelta
-
 from memchat.errors import InputError
 from memchat.language import calendar
-from memchat.language.calendar import NamedDate, from_date, until_date
+from memchat.language.calendar import (
+    PERIODS,
+    NamedDate,
+    from_date,
+    later,
+    period,
+    quarter_or_season,
+    until_date,
+)
 from memchat.language.lexicon import languages_of
 from memchat.language.sentences import Span, find_spans, sentence_around
 from memchat.language.text import UNSPACED, content_words, fold, holds_word, normal_value
@@ -98,15 +103,9 @@ _SEASON_MONTHS = {
     "autumn": (9, 10, 11, 12),
     "winter": (12, 1, 2, 3),
 }
-_STEPS = {
-    "d": relativedelta(days=1),
-    "w": relativedelta(weeks=1),
-    "m": relativedelta(months=1),
-    "y": relativedelta(years=1),
-}
 _A_WEEK, _A_YEAR, _A_SEASON = 7, 366, 92
-_MOST_WEEKS = 520
 _A_THIRD = 10
+_FRIDAY = 4
 _NEXT_OF_MONTH = 62
 """Days ahead in which a day of the month such as the 31st comes at the latest."""
 
@@ -115,10 +114,13 @@ def agrees(named: NamedDate, found: date, day: date, *, first: bool = False) -> 
     """Whether ``found``, as understood on ``day``, fits every part of a date that a phrase names.
     ``first`` is set if it is the first day of the period and not the last."""
     if named.before:
-        first, found = True, found + timedelta(days=1)
+        first, found = True, later(found, 1, "d")
         if found.year == date.max.year:
             return False
-    return all(_checks(named, found, day, first))
+    try:
+        return all(_checks(named, found, day, first))
+    except (OverflowError, ValueError):
+        return False  # "for 9999 years": no calendar reaches that far
 
 
 def agrees_in_digits(named: NamedDate, code: str, until: date) -> bool:
@@ -136,22 +138,26 @@ def _checks(named: NamedDate, until: date, day: date, first: bool) -> Iterator[b
     yield not named.unread
     yield from _day_checks(named, until, day)
     if named.near is not None:
-        yield until == day + timedelta(days=named.near)
+        yield until == later(day, named.near, "d")
     elif named.clock and not _has_day(named):
-        yield until <= day + timedelta(days=1)
+        yield until <= later(day, 1, "d")
     if named.weekend:
-        yield until.weekday() >= 4 and (until - day).days <= _A_WEEK * (2 if named.next else 1)
+        yield until.weekday() >= _FRIDAY and (until - day).days <= _A_WEEK * (
+            2 if named.next else 1
+        )
     if named.season is not None:
         yield until.month in _SEASON_MONTHS[named.season]
         yield not named.next or (until - day).days >= _A_SEASON
     if named.quarter is not None:
         ahead = _begins_quarter(named.quarter, until) if first else named.next
-        yield until == _quarter_end(named.quarter, day) or (ahead and until > day)
+        ends = period("quarter", day) if named.quarter == "quarter" else None
+        _, end = ends or quarter_or_season(day, named.quarter) or (day, day)
+        yield until == end or (ahead and until > day)
     if named.weekday is not None and (named.count or named.unit):
         yield _in_that_week(named, until, day)
     elif named.count is not None and not _has_day(named) and named.month is None:
         number, unit = named.count
-        yield number <= 9_999 and until == day + _STEPS[unit] * number
+        yield until == later(day, number, unit)
     elif named.unit is not None and not _has_day(named) and named.month is None:
         yield _in_period(named, until, day)
 
@@ -175,7 +181,7 @@ def _day_checks(named: NamedDate, until: date, day: date) -> Iterator[bool]:
         yield not alone or ahead < _A_WEEK or ahead in later
     if named.month is not None:
         yield until.month == named.month
-        yield not named.end or named.day is not None or _is_month_end(until)
+        yield not named.end or named.day is not None or until == period("month", until)[1]
         yield not named.early or named.day is not None or until.day <= _A_THIRD
         yield not named.mid or named.day is not None or _A_THIRD <= until.day <= 2 * _A_THIRD
         yield not named.next or (until.year, until.month) != (day.year, day.month)
@@ -188,13 +194,13 @@ def _day_checks(named: NamedDate, until: date, day: date) -> Iterator[bool]:
 def _in_that_week(named: NamedDate, until: date, day: date) -> bool:
     """Whether it lies in the week that is named with a weekday: "Monday in two weeks"."""
     number, unit = named.count or (1, named.unit)
-    if unit != "w" or number > _MOST_WEEKS:
+    if unit != "w":
         return False
     if named.this or named.end:
-        return _period("w", until) == _period("w", day)
+        return period("week", until) == period("week", day)
     if named.count is None and not named.next:
-        return until >= day + _STEPS["w"]
-    return _period("w", until) == _period("w", day + _STEPS["w"] * number)
+        return until >= later(day, 1, "w")
+    return period("week", until) == period("week", day, number)
 
 
 def _in_period(named: NamedDate, until: date, day: date) -> bool:
@@ -202,48 +208,24 @@ def _in_period(named: NamedDate, until: date, day: date) -> bool:
     so."""
     unit = named.unit or "d"
     if unit == "d":
-        return day <= until <= day + timedelta(days=31)
+        return day <= until <= later(day, 31, "d")
     if named.year is not None:
         return not named.end or (until.month, until.day) == (12, 31)
-    step = _STEPS[unit]
-    here, there = _period(unit, day), _period(unit, until)
+    name, step = PERIODS[unit], later(day, 1, unit)
+    there = period(name, until)
+    at_its_end = until.weekday() >= _FRIDAY if unit == "w" else until == there[1]
     if named.next:
-        at_its_end = not named.end or _at_end(unit, until)
-        return (there == _period(unit, day + step) and at_its_end) or (
-            not named.end and until == day + step
-        )
-    if named.end:
-        return there == here and _at_end(unit, until)
-    if named.this:
-        return there == here
-    return (there == here and _at_end(unit, until)) or until >= day + step
-
-
-def _period(unit: str, day: date) -> tuple[int, ...]:
-    if unit == "w":
-        return tuple(day.isocalendar())[:2]
-    return (day.year, day.month) if unit == "m" else (day.year,)
-
-
-def _at_end(unit: str, until: date) -> bool:
-    if unit == "w":
-        return until.weekday() >= 4
-    return _is_month_end(until) if unit == "m" else (until.month, until.day) == (12, 31)
-
-
-def _is_month_end(day: date) -> bool:
-    return day.day == monthrange(day.year, day.month)[1]
-
-
-def _quarter_end(quarter: str, day: date) -> date:
-    month = int(quarter[1]) * 3 if quarter != "quarter" else (day.month + 2) // 3 * 3
-    end = date(day.year, month, monthrange(day.year, month)[1])
-    return end if end >= day else end + relativedelta(years=1)
+        in_the_next = there == period(name, day, 1) and (at_its_end or not named.end)
+        return in_the_next or (not named.end and until == step)
+    here = there == period(name, day)
+    if named.end or named.this:
+        return here and (at_its_end or not named.end)
+    return (here and at_its_end) or until >= step
 
 
 def _begins_quarter(quarter: str, day: date) -> bool:
-    number, month = divmod(day.month + 2, 3)
-    return day.day == 1 and month == 0 and quarter in ("quarter", f"q{number}")
+    names = ("quarter", f"q{(day.month + 2) // 3}")
+    return day == period("quarter", day)[0] and quarter in names
 
 
 UNREAD_END = "the end date could not be read"

@@ -12,10 +12,12 @@ of that time, so a misread date costs some places and never the answer.
 from __future__ import annotations
 
 import re
+import tomllib
 from calendar import monthrange
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from importlib.resources import files
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -24,86 +26,62 @@ from sqlalchemy import Select, and_, select
 
 from memchat.db import Tx, database
 from memchat.db.schema import chunks, memories, messages, searched_messages, sessions, sources
-from memchat.language.calendar import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, unaccented
-from memchat.language.numbers import NUMBER_WORDS
+from memchat.language.calendar import (
+    MONTHS,
+    NUMBERS,
+    PERIODS,
+    SEASONS,
+    UNITS,
+    WEEKDAYS,
+    later,
+    names_day,
+    period,
+    unaccented,
+)
+from memchat.language.lexicon import with_parts
 from memchat.language.text import content_words
 from memchat.search import keywords
 
-# ruff: noqa: E501  (word lists are read along, not down)
-
-
-_ASKING = {
-    word
-    for words in (
-        "say said tell told talk talked talking speak spoke discuss discussed mention mentioned happen happened do did doing ago since",
-        "have having plan plans planned know remember chat conversation up coming anything something thing things on schedule",
-        "sage sagte gesagt erzahlt erzahle besprochen reden geredet gesprochen passiert war habe hab geplant los steht vor seit plane",
-        "weisst uber gemacht was qu est ce que ai j dit dire dis parle parler avons nous a t raconte passe passee fait faire prevu rien",
-        "chose quoi depuis dije dicho decir conte contado hable hablado hablamos paso pasado hice hecho hacer tengo planes hace desde",
-    )
-    for word in words.split()
-}
-"""Words that name nothing to search for beside the time."""
-_OF_THE_PERSON = re.compile(
-    r"\b(?:"
-    # English
-    r"(?:did|do|have|had|was|were|am|are|will|shall|should) (?:i|we)|(?:what|anything|something) (?:i|we)"
-    r"|did you (?:say|tell)|told|talked|spoke|discussed|mentioned|happen(?:s|ed|ing)?"
-    r"|(?:tell me|know) (?:about|of|from)|remember|coming up|(?<!your )(?:plans?|schedule)|(?<!you )planned"
-    r"|(?:what's|what is|anything|something) on"
-    # German
-    r"|(?:hab|habe|haben|hatte|hatten|war|waren) (?:ich|wir)|was (?:ich|wir)|gesagt|erzahlt|besprochen|gesprochen|geredet|passiert"
-    r"|(?<!du )geplant|plane(?:n wir)?|steht|was (?:war|ist)(?: los)?(?=\W*$)|weisst du (?:uber|von)"
-    # French
-    r"|j'ai|ai-je|avons-nous|nous avons|on a|s'est passee?|(?<!tu as )prevu|raconte|parle"
-    # Spanish
-    r"|dije|dijimos|he (?:dicho|hecho|contado|hablado)|conte|hable|hablamos|hice|hicimos|tengo|tenemos|paso|pasado|(?<!tus )planes"
-    r")\b"
-)
-
-
-def asks_time_alone(rest: str) -> bool:
-    """Whether a question, folded and without its time, asks for nothing but that time, as in "what
-    did I say yesterday?".
-
-    Then everything of that time answers it. So it is not enough that it has no other words: it has
-    to be about what the person said, did, has or plans, or about what happened. "How are you
-    today?" is not.
-    """
-    said = " ".join(rest.split())
-    if not _OF_THE_PERSON.search(said):
-        return False
-    return not {unaccented(word) for word in content_words(re.sub(r"[\W_]+", " ", said))} - _ASKING
-
-
-# ruff: noqa: E501  (word lists are read along, not down)
-
-
 Kind = Literal["past", "future"]
+Days = tuple[date, date]
+"""The first and the last."""
 
-_PAST_WORDS = re.compile(
-    r"\b(?:did|were|had|said|told|talked|went|happened|mentioned|discussed|decided|spoke|been|bought|met"
-    r"|war|waren|hatten?|wurden?|sagten?|(?:hab\w*|hat|bin|ist|sind)\b.*\b\w*ge\w{2,}(?:t|en)|erzahlt|besprochen|passiert"
-    r"|ai-je|as-tu|avons-nous|avais|avait|etais|etait|disais|j'ai \w+(?:e|i|u|it)|ai \w+e"
-    r"|dije|dijo|dijiste|hice|hicimos|hizo|fui|fue|era|estaba|tuve|conte|hable|hablamos|paso|he \w+[ai]do)\b"
-    r"|\bwas\b(?!.*\b(?:ich|mein\w*|habe|steht|ist|du)\b)"
+_READ = 2_000
+"""Characters of a question that are read."""
+_NEAR = {"d": 0, "w": 3, "m": 15, "y": 90}
+"""Days around "two weeks ago" that it may mean as well."""
+_WIDE = {"d": 2, "w": 10, "m": 45, "y": 400}
+"""The same of "a few weeks ago"."""
+_VAGUE = {"a couple of": 2, "couple of": 2, "a couple": 2} | dict.fromkeys(
+    ("a few", "few", "ein paar", "paar", "einigen", "quelques", "unos", "unas"), 3
 )
-_FUTURE_WORDS = re.compile(
-    r"\b(?:will|shall|going to|gonna|plans?|planned|upcoming|have to|coming up|due"
-    r"|werden?|wird|geplant|steht|stehen|plane|termine?|vais|vas|va|allons|aurai|prevu\w*"
-    r"|voy|vamos|tengo|tendre|pendiente|planead\w+)\b|'ll\b"
+_COUNTS = NUMBERS | dict.fromkeys(("einem", "einer", "una"), 1) | _VAGUE
+_NO_DAYS = ("segunda", "terca", "quarta", "quinta", "sexta", "tues", "thurs")
+_DAY_NAMES = [word for word in WEEKDAYS if len(word) > 3 and word not in _NO_DAYS]
+_MONTH_NAMES = [word for word in MONTHS if len(word) > 3 or word in ("may", "mai")]
+
+
+def _one_of(words: Iterable[str]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+_DATA = tomllib.loads((files("memchat.search") / "question_dates.toml").read_text("utf-8"))
+_PARTS = _DATA["parts"] | {
+    "NUMBERS": _one_of(_COUNTS),
+    "UNITS": _one_of(UNITS),
+    "MONTHS": _one_of(MONTHS),
+    "DAY_NAMES": _one_of(_DAY_NAMES),
+    "LONG_NAMES": _one_of([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS]),
+}
+_WORDS, _NAMES = (
+    [(re.compile(with_parts(row["match"], _PARTS)), row["read"]) for row in _DATA[table]]
+    for table in ("words", "names")
 )
-
-
-def tense_of(words: str) -> Kind | None:
-    """Of a folded question; None where it tells neither, or both."""
-    past, future = _PAST_WORDS.search(words), _FUTURE_WORDS.search(words)
-    if bool(past) == bool(future):
-        return None
-    return "past" if past else "future"
-
-
-# ruff: noqa: E501  (word lists are read along, not down)
+_ASKING = frozenset(_DATA["asking"].split())
+_OF_THE_PERSON, _PAST, _FUTURE = (
+    re.compile(rf"\b(?:{'|'.join(_DATA[kind])})\b") for kind in ("of_the_person", "past", "future")
+)
+_SINCE = re.compile(_DATA["since"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,78 +107,65 @@ def date_range(text: str, now: datetime, zone: ZoneInfo) -> DateRange | None:
     """The days a question is about, or None where it names none; of several the first kind read."""
     words = unaccented(text[:_READ]).replace("\u2019", "'")
     today = now.astimezone(zone).date()
-    readers = _READERS if names_day(words) else _READERS[:_OWN_WORDS]
-    for pattern, resolve in readers:
+    for pattern, read in (*_WORDS, *(_NAMES if names_day(words) else ())):
         for match in pattern.finditer(words):
             try:
-                found = resolve(match, today, tense_of(words))
+                found = _days_named(match, read, today, _tense(words))
             except (ValueError, OverflowError):
                 continue  # 30 February, the year 10000
             if found is not None:
-                found = _since(words[: match.start()], found, today)
-                rest = words[: match.start()] + " " + words[match.end() :]
-                named = match.groupdict()
+                before, named = words[: match.start()], match.groupdict()
+                if found.start <= today and _SINCE.search(before):
+                    found = DateRange(found.start, today, "past")
                 by_date = not named.keys().isdisjoint(("year", "month", "day"))
                 by_date = by_date or named.get("name") in MONTHS
-                only = asks_time_alone(rest)
+                only = _asks_time_alone(before + " " + words[match.end() :])
                 return replace(found, only=only, phrase=match[0], by_date=by_date)
     return None
 
 
-Resolve = Callable[[re.Match[str], date, Kind | None], DateRange | None]
-"""Finds the days that a match names, on a day and in the tense of its sentence."""
-_READ, _OWN_WORDS = 2_000, 6
-_NEAR = {"d": 0, "w": 3, "m": 15, "y": 90}
-"""Days around "two weeks ago" that it may mean as well."""
-_WIDE = {"d": 2, "w": 10, "m": 45, "y": 400}
-"""The same of "a few weeks ago"."""
-
-_NUMBERS = {unaccented(word): number for word, number in NUMBER_WORDS.items()}
-_NUMBERS |= dict.fromkeys(
-    ("a", "an", "one", "ein", "eine", "einen", "einem", "einer", "un", "une", "una", "uno"), 1
-)
-_VAGUE = {"a couple of": 2, "couple of": 2, "a couple": 2} | dict.fromkeys(
-    ("a few", "few", "ein paar", "paar", "einigen", "quelques", "unos", "unas"), 3
-)
-_NUMBERS |= _VAGUE
-_UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
-_NUMBER = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
-_COUNT = rf"(?P<n>{_NUMBER})\s+(?P<unit>{_UNIT})"
-_DAY_NAMES = [
-    word
-    for word in WEEKDAYS
-    if len(word) > 3
-    and word not in ("segunda", "terca", "quarta", "quinta", "sexta", "tues", "thurs")
-]
-_MONTH_NAMES = [word for word in MONTHS if len(word) > 3 or word in ("may", "mai")]
-_WEEKEND = "week-?end|wochenende|fin de semana"
-_NAME = (
-    rf"(?P<name>{_WEEKEND}|{'|'.join(sorted([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS], key=len, reverse=True))}"
-    r"|weeks?|months?|years?|wochen?|monats?|jahre?s?|semaine|mois|annee|semana|mes|ano)"
-)
-_LAST = r"(?P<last>last|past|previous|letzte[nmrs]?|vorige[nmrs]?|vergangene[nmrs]?|ultim[oa]|pasad[oa])"
-_NEXT = r"(?P<next>next|coming|nachste[nmrs]?|kommende[nmrs]?|proxim[oa])"
-_THIS = r"(?P<this>this|diese[nmrs]?|cette|cet|ce|est[ea])"
-_TRAILING = r"(?P<after>(?P<last>derniere?|passee?|pasad[oa])|(?P<next>prochaine?|proxim[oa]|que viene|qui vient))"
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
-_NO_VERB = (
-    r"(?:(?<=\bon )|(?<=\bsince )|(?<=\buntil )|(?<=\bby )|(?!(?:\d+\s+)?(?:may|march)\b(?:\s+\d+)?"
-    r"(?!\w)(?!\s*(?:$|[^\w\s']|\d|(?:about|and|at|because|by|for|from|in|of|on|to|when|where|with)\b))))"
-)
-"""Not "this may be", "may 5 people", "the 2 may": the month that is a verb too ends its phrase."""
-_YEAR = r"(?P<year>(?:19|20)\d{2})"
-
-_SINCE = re.compile(r"\b(?:since|seit|depuis|desde)(?:\s+(?:the|dem|der|le|la|el))?\s*$")
+def _tense(words: str) -> Kind | None:
+    """Of a folded question; None where it tells neither, or both."""
+    past, future = _PAST.search(words), _FUTURE.search(words)
+    if bool(past) == bool(future):
+        return None
+    return "past" if past else "future"
 
 
-def _since(before: str, found: DateRange, today: date) -> DateRange:
-    if found.start <= today and _SINCE.search(before):
-        return DateRange(found.start, today, "past")
-    return found
+def _asks_time_alone(rest: str) -> bool:
+    """Whether a question, folded and without its time, asks for nothing but that time, as in "what
+    did I say yesterday?".
+
+    Then everything of that time answers it. So it is not enough that it has no other words: it has
+    to be about what the person said, did, has or plans, or about what happened. "How are you
+    today?" is not.
+    """
+    said = " ".join(rest.split())
+    if not _OF_THE_PERSON.search(said):
+        return False
+    return not {unaccented(word) for word in content_words(re.sub(r"[\W_]+", " ", said))} - _ASKING
 
 
-def _days(start: date, end: date, today: date, tense: Kind | None) -> DateRange:
+def _days_named(
+    match: re.Match[str], read: str | int, today: date, tense: Kind | None
+) -> DateRange | None:
+    """The days that a match names, on a day and in the tense of its sentence; ``read`` as in the
+    table of patterns."""
+    if isinstance(read, int):
+        day = today + timedelta(days=read)
+        return _in_tense((day, day), today, tense)
+    if read == "part_of_today":
+        return DateRange(today, today, tense or "past")
+    if read == "date":
+        return _dated(match.groupdict(), today, tense)
+    if read == "named":
+        return _named(match.groupdict(), today, tense)
+    return _counted(match, read, today, tense)
+
+
+def _in_tense(days: Days, today: date, tense: Kind | None) -> DateRange:
     """A range around today is cut to what was, or to what comes, where the tense tells."""
+    start, end = days
     if end < today:
         return DateRange(start, end, "past")
     if tense == "past" and start <= today:
@@ -208,96 +173,42 @@ def _days(start: date, end: date, today: date, tense: Kind | None) -> DateRange:
     return DateRange(start if tense is None else max(start, today), end, "future")
 
 
-def _offset(days: int) -> Resolve:
-    def resolve(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-        day = today + timedelta(days=days)
-        return _days(day, day, today, tense)
-
-    return resolve
-
-
-def _this_part_of_day(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    return DateRange(today, today, tense or "past")
-
-
-def _number(match: re.Match[str]) -> int:
-    return int(match["n"]) if match["n"].isdigit() else _NUMBERS[match["n"]]
-
-
-def _moved(today: date, count: int, unit: str) -> date:
-    if unit in "dw":
-        return today + timedelta(days=count * (7 if unit == "w" else 1))
-    return today + (relativedelta(months=count) if unit == "m" else relativedelta(years=count))
-
-
-def _near(match: re.Match[str]) -> timedelta:
-    return timedelta(days=(_WIDE if match["n"] in _VAGUE else _NEAR)[UNITS[match["unit"]]])
-
-
-def _ago(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    day, near = _moved(today, -_number(match), UNITS[match["unit"]]), _near(match)
-    return DateRange(day - near, min(day + near, today), "past")
-
-
-def _ahead(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    if tense == "past":
+def _counted(match: re.Match[str], read: str, today: date, tense: Kind | None) -> DateRange | None:
+    """ "Two weeks ago", "in two weeks", "the last two weeks", "the next two weeks"."""
+    if read == "ahead" and tense == "past":
         return None  # "what did I eat in two days"
-    day, near = _moved(today, _number(match), UNITS[match["unit"]]), _near(match)
-    return DateRange(max(day - near, today), day + near, "future")
+    number, unit = match["n"], UNITS[match["unit"]]
+    count = int(number) if number.isdigit() else _COUNTS[number]
+    day = later(today, count if read in ("ahead", "next") else -count, unit)
+    near = timedelta(days=(_WIDE if number in _VAGUE else _NEAR)[unit])
+    if read == "ago":
+        return DateRange(day - near, min(day + near, today), "past")
+    if read == "ahead":
+        return DateRange(max(day - near, today), day + near, "future")
+    return DateRange(day, today, "past") if read == "last" else DateRange(today, day, "future")
 
 
-def _counted_last(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    return DateRange(_moved(today, -_number(match), UNITS[match["unit"]]), today, "past")
-
-
-def _counted_next(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    return DateRange(today, _moved(today, _number(match), UNITS[match["unit"]]), "future")
-
-
-def _iso(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    day = date(int(match["year"]), int(match["month"]), int(match["day"]))
-    return _days(day, day, today, tense)
-
-
-def _dated(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    """A day of a month, in the year named or else the one that fits or lies nearer."""
-    parts = match.groupdict()
-    month = int(parts["month"]) if parts["month"].isdigit() else MONTHS[parts["month"]]
-    day, year = int(parts["day"]), parts.get("year")
-    if year:
-        only = date(int(year), month, day)
-        return _days(only, only, today, tense)
-    spans = []
-    for y in range(today.year - 1, today.year + 2):
-        if day <= monthrange(y, month)[1]:
-            spans.append((date(y, month, day), date(y, month, day)))
-    return _fitting(spans, today, tense)
-
-
-def _day_of_month(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    """ "On the 3rd": of this month or one beside it."""
-    day, first, spans = int(match["day"]), today.replace(day=1), []
-    for n in range(-2, 3):
-        month = first + relativedelta(months=n)
-        if 1 <= day <= monthrange(month.year, month.month)[1]:
-            spans.append((month.replace(day=day), month.replace(day=day)))
-    return _fitting(spans, today, tense)
-
-
-def _of_year(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    year = int(match["year"])
-    month = match.groupdict().get("month")
+def _dated(parts: dict[str, str], today: date, tense: Kind | None) -> DateRange | None:
+    """A day, a month or a year; without a year the one that fits or lies nearer, and "on the 3rd"
+    of this month or one beside it."""
+    name, day = parts.get("month"), int(parts.get("day") or 0)
+    month = 0 if not name else int(name) if name.isdigit() else MONTHS[name]
+    if parts.get("year"):
+        first = date(int(parts["year"]), month or 1, day or 1)
+        days = (first, first) if day else period("month" if month else "year", first)
+        return _in_tense(days, today, tense)
     if month:
-        start, end = _month(year, MONTHS[month])
+        firsts = [date(today.year + n, month, 1) for n in (-1, 0, 1)]
     else:
-        start, end = date(year, 1, 1), date(year, 12, 31)
-    return _days(start, end, today, tense)
+        firsts = [today.replace(day=1) + relativedelta(months=n) for n in range(-2, 3)]
+    there = [f.replace(day=day) for f in firsts if 1 <= day <= monthrange(f.year, f.month)[1]]
+    return _fitting([(found, found) for found in there], today, tense)
 
 
-def _fitting(spans: list[tuple[date, date]], today: date, tense: Kind | None) -> DateRange | None:
+def _fitting(spans: list[Days], today: date, tense: Kind | None) -> DateRange | None:
     """Of the same days in several years those that the tense wants, else those nearest to today."""
 
-    def away(span: tuple[date, date]) -> tuple[int, bool]:
+    def away(span: Days) -> tuple[int, bool]:
         start, end = span
         gap = (today - end).days if end < today else (start - today).days if start > today else 0
         return gap, start > today
@@ -307,155 +218,49 @@ def _fitting(spans: list[tuple[date, date]], today: date, tense: Kind | None) ->
         for start, end in spans
         if tense is None or (start <= today if tense == "past" else end >= today)
     ]
-    if not wanted:
-        return None
-    start, end = min(wanted, key=away)
-    return _days(start, end, today, tense)
+    return _in_tense(min(wanted, key=away), today, tense) if wanted else None
 
 
-def _month(year: int, month: int) -> tuple[date, date]:
-    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
-
-
-def _season(year: int, season: str) -> tuple[date, date]:
-    first = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}[season]
-    start = date(year, first, 1)
-    return start, start + relativedelta(months=3) - timedelta(days=1)
-
-
-def _spans(name: str, today: date) -> list[tuple[date, date]]:
+def _spans(name: str, today: date) -> list[Days]:
     """Some of each name's ranges before, around and after today, in order."""
-    week = today - timedelta(days=today.weekday())
-    if re.fullmatch(_WEEKEND, name):
-        saturdays = [week + timedelta(days=5 + 7 * n) for n in (-2, -1, 0, 1)]
-        return [(day, day + timedelta(days=1)) for day in saturdays]
-    if name in WEEKDAYS:
-        first = week + timedelta(days=WEEKDAYS[name])
-        days = [first + timedelta(days=7 * n) for n in (-2, -1, 0, 1, 2)]
-        return [(day, day) for day in days]
+    if name in UNITS:
+        return [period(PERIODS[UNITS[name]], today, n) for n in (-1, 0, 1)]
     years = range(today.year - 2, today.year + 3)
     if name in MONTHS:
-        return [_month(year, MONTHS[name]) for year in years]
+        return [period("month", date(year, MONTHS[name], 1)) for year in years]
     if name in SEASONS:
-        return [_season(year, SEASONS[name]) for year in years]
-    unit = UNITS[name]
-    if unit == "w":
-        mondays = [week + timedelta(days=7 * n) for n in (-1, 0, 1)]
-        return [(day, day + timedelta(days=6)) for day in mondays]
-    if unit == "m":
-        first = today.replace(day=1)
-        starts = [first + relativedelta(months=n) for n in (-1, 0, 1)]
-        return [_month(day.year, day.month) for day in starts]
-    return [(date(y, 1, 1), date(y, 12, 31)) for y in (today.year - 1, today.year, today.year + 1)]
+        firsts = [date(year, _SEASON_STARTS[SEASONS[name]], 1) for year in years]
+        return [(f, f + relativedelta(months=3, days=-1)) for f in firsts]
+    first, last = (WEEKDAYS[name],) * 2 if name in WEEKDAYS else (5, 6)  # a weekend
+    monday = period("week", today)[0]
+    weeks = range(-2, 3 if name in WEEKDAYS else 2)
+    return [
+        (monday + timedelta(days=7 * n + first), monday + timedelta(days=7 * n + last))
+        for n in weeks
+    ]
 
 
-def _named(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
+_SEASON_STARTS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
+
+
+def _named(parts: dict[str, str], today: date, tense: Kind | None) -> DateRange | None:
     """ "Last week", "next Friday", "this summer"; a bare name goes by the tense."""
-    parts = match.groupdict()
-    spans = _spans(match["name"], today)
+    name = parts["name"]
+    spans = _spans(name, today)
     if parts.get("last"):
-        start, end = [span for span in spans if span[1] < today][-1]
-        return DateRange(start, end, "past")
+        return DateRange(*[span for span in spans if span[1] < today][-1], "past")
     if parts.get("next"):
-        start, end = next(span for span in spans if span[0] > today)
-        return DateRange(start, end, "future")
+        return DateRange(*next(span for span in spans if span[0] > today), "future")
     if parts.get("this"):
-        start, end = next(span for span in spans if span[1] >= today)
-        if start > today and tense == "past":
+        days = next(span for span in spans if span[1] >= today)
+        if days[0] > today and tense == "past":
             return _fitting(spans, today, tense)  # "this summer", asked in autumn
-        return _days(start, end, today, tense)
-    if match["name"] in WEEKDAYS and tense is None:
-        tense = "future"
-    if match["name"] in WEEKDAYS and tense == "past":
+        return _in_tense(days, today, tense)
+    if name in WEEKDAYS or parts.get("coming"):
+        tense = tense or "future"
+    if name in WEEKDAYS and tense == "past":
         spans = [span for span in spans if span[0] < today]
     return _fitting(spans, today, tense)
-
-
-def _for_named(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
-    return _named(match, today, tense or "future")
-
-
-def _words(*alternatives: str) -> str:
-    return rf"\b(?:{'|'.join(alternatives)})\b"
-
-
-_LED_NAME = "|".join(
-    sorted([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS, _WEEKEND], key=len, reverse=True)
-)
-_DATE_LED = r"(?<![\d.])" + _NO_VERB + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
-_PATTERNS: tuple[tuple[str, Resolve], ...] = (
-    (
-        _words("day before yesterday|vorgestern|avant[- ]hier|anteayer|antier|antes de ayer"),
-        _offset(-2),
-    ),
-    (_words("day after tomorrow|ubermorgen|apres-demain|pasado manana"), _offset(2)),
-    (
-        _words(
-            r"(?<!before )yesterday|last night|(?<!vor )gestern|hier(?= soir| matin| apres|\W*$|[ ,?])|ayer|anoche"
-        ),
-        _offset(-1),
-    ),
-    (
-        _words(
-            "this (?:morning|afternoon)|heute (?:morgen|fruh|vormittag|mittag|nachmittag)",
-            "ce matin|cet apres-midi|esta (?:manana|tarde)",
-        ),
-        _this_part_of_day,
-    ),
-    (_words("today|tonight|this evening|heute|aujourd'hui|ce soir|hoy|esta noche"), _offset(0)),
-    (
-        _words(
-            "tomorrow|demain|(?<!la )(?<!esta )(?<!una )manana",
-            "(?<!guten )(?<!am )(?<!jeden )(?<!der )(?<!den )(?<!diesen )(?<!good )morgen",
-        ),
-        _offset(1),
-    ),
-    (rf"\b{_COUNT}\s+(?:ago|zuvor)\b", _ago),
-    (rf"\b(?:vor|il y a|hace)\s+{_COUNT}\b", _ago),
-    (rf"\b(?:last|past|previous|letzten|vergangenen|ultim[oa]s)\s+{_COUNT}\b", _counted_last),
-    (rf"\b(?P<n>{_NUMBER})\s+(?:dernier(?:e)?s|ultim[oa]s)\s+(?P<unit>{_UNIT})\b", _counted_last),
-    (rf"\b(?:next|coming|nachsten|kommenden|proxim[oa]s)\s+{_COUNT}\b", _counted_next),
-    (rf"\b(?P<n>{_NUMBER})\s+(?:prochain(?:e)?s|proxim[oa]s)\s+(?P<unit>{_UNIT})\b", _counted_next),
-    (rf"\b(?:in|dans|en|dentro de)\s+{_COUNT}\b", _ahead),
-    (r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b", _iso),
-    (rf"{_DATE_LED}(?P<month>{_MONTH})\b(?:,?\s+(?:de\s+)?{_YEAR})?", _dated),
-    (
-        rf"\b{_NO_VERB}(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?",
-        _dated,
-    ),
-    (
-        r"(?<![\d.])(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.(?:\s?(?P<year>(?:19|20)\d{2}))?(?!\d)",
-        _dated,
-    ),
-    (rf"\b(?P<month>{_MONTH})\s+(?:de\s+)?{_YEAR}\b", _of_year),
-    (rf"\b{_LAST}\s+{_NAME}\b", _named),
-    (rf"\b{_NEXT}\s+{_NAME}\b", _named),
-    (rf"\b{_NAME}\s+{_TRAILING}\b", _named),
-    (rf"\b{_THIS}\s+{_NO_VERB}{_NAME}\b", _named),
-    (
-        rf"\b(?:in|en|during|im jahre?|in the year|durant|durante|desde|seit|since|depuis)\s+{_YEAR}\b",
-        _of_year,
-    ),
-    (
-        rf"\b(?:in|on|during|over|at|since|im|am|ubers?|seit|wahrend|en|au|le|l'|depuis|el|los|durante|desde)(?:\s+(?:the|des|dem|der|la|le|el|early|late))?(?:\s+|(?<='))(?P<name>{_LED_NAME})\b(?!')",
-        _named,
-    ),
-    (
-        rf"\b(?:for|furs?|pour|para)(?:\s+(?:the|das|den|le|la|el))?\s+(?P<name>{'|'.join(_DAY_NAMES)}|{_WEEKEND})\b",
-        _for_named,
-    ),
-    (
-        r"\bon the (?P<day>\d{1,2})(?:st|nd|rd|th)(?=\s*(?:$|[?!.,;:]|(?:about|at|with)\b))",
-        _day_of_month,
-    ),
-    (
-        r"(?<!chaque )(?<!every )(?<!each )(?<!other )\b(?P<name>(?:lun|mar|mercre|jeu|vendre|same)di(?! gras)"
-        r"|dimanche|(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=\W*$))\b",
-        _named,
-    ),
-)
-"""In this order: a longer phrase before a shorter one in it; those of ``_OWN_WORDS`` first."""
-_READERS = tuple((re.compile(pattern), resolve) for pattern, resolve in _PATTERNS)
 
 
 _f, _m, _c, _s = memories.c, messages.c, chunks.c, sources.c

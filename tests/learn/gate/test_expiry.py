@@ -206,6 +206,8 @@ def test_a_month_that_is_also_a_verb_is_a_month(said: str) -> None:
         ("until the year 0", "0000-01-01"),
         ("for 99999 days", "+99999d"),
         ("for 9999 years", "+9999y"),
+        ("for 9999 years", "+1y"),
+        ("Monday in 99999 weeks", "weekday:mon"),
         ("for 300 years", "+300y"),
         ("until the cows come home", None),
         ("until hell freezes over", "+1y"),
