@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memchat.config import Settings
-from memchat.config.keys import runs_locally
+from memchat.config.providers import runs_locally
 from memchat.db import Tx, records
 from memchat.db.database import Database
 from memchat.errors import MemChatError, SchemaError

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings, load
-from memchat.config.files import checkout
+from memchat.disk import checkout
 from memchat.errors import ConfigError
 from memchat.types import Change, Learned, Memory, Recalled
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memchat import disk
 from memchat.config import Settings
-from memchat.config.keys import WORDS_ONLY
+from memchat.config.providers import WORDS_ONLY
 from memchat.db import Tx, backup, jobs, records
 from memchat.db.database import Database
 from memchat.db.schema import HEAD

@@ -13,7 +13,7 @@ from sqlalchemy import delete
 from memchat import MemChat
 from memchat.cli import output
 from memchat.config import Settings
-from memchat.config.keys import MINILM
+from memchat.config.providers import MINILM
 from memchat.db import records, schema
 from memchat.doctor import LARGEST, Check
 from memchat.search import embeddings, passages, services

@@ -8,7 +8,7 @@ from itertools import islice
 
 import streamlit as st
 
-from memchat.config.keys import WORDS_ONLY
+from memchat.config.providers import WORDS_ONLY
 from memchat.errors import NotFound
 from memchat.language.text import folded, holds_all
 from memchat.types import Memory, Recalled, Wanted

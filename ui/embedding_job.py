@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.config.keys import WORDS_ONLY
+from memchat.config.providers import WORDS_ONLY
 from memchat.types import Job
 from ui import components as ui
 

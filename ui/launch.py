@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from memchat.config import Settings, load
-from memchat.config.keys import KEY_NAMES, without_secrets
-from memchat.config.settings import HOME, VARIABLES
-from memchat.config.sources import EnvFile
+from memchat.config.providers import KEY_NAMES, without_secrets
+from memchat.config.settings import HOME, VARIABLES, EnvFile
 from memchat.errors import StoreError
 from ui import theme
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memchat.config.keys import HASH, WORDS_ONLY, runs_locally
+from memchat.config.providers import HASH, WORDS_ONLY, runs_locally
 from ui import components as ui
 
 

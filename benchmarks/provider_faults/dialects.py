@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from memchat.config.keys import ADDRESS_NAMES, KEYS
+from memchat.config.providers import ADDRESS_NAMES, KEYS
 from memchat.providers import ChatModel, Embedder
 from memchat.providers.embedders import GeminiEmbedder, LiteLLMEmbedder
 from memchat.providers.litellm_chat import LiteLLMChat

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from memchat.api.note_files import NoteWriting
 from memchat.api.room import Room, check_choice
 from memchat.assembly import Assembly
-from memchat.config.files import default_home
 from memchat.config.settings import HOME
 from memchat.db import Tx, apps, messages
+from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import clients, inbox, lists, memories
 from memchat.notes import chunks, rows

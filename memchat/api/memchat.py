@@ -17,7 +17,7 @@ from memchat import config
 from memchat.api.store import Backups, Jobs, Services
 from memchat.api.user import User
 from memchat.assembly import Assembly
-from memchat.config.sources import misspelt
+from memchat.config.settings import misspelt
 from memchat.errors import InputError
 from memchat.types import OnProgress, Scope
 from memchat.types.note import EARLIEST, LATEST
@@ -143,7 +143,7 @@ class MemChat:
 
     def models_line(self) -> str:
         """The models in use and where each is asked, in one line; no provider is called for it."""
-        from memchat.config.keys import MINILM
+        from memchat.config.providers import MINILM
         from memchat.providers.local import available
 
         used = self._assembly.in_force()

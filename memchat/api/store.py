@@ -20,7 +20,7 @@ from memchat.api.results import Changed, Deleted, FetchedModel
 from memchat.api.room import Room, check_choice, check_count
 from memchat.assembly import Assembly
 from memchat.config.keys import FILE as KEYS
-from memchat.config.sources import FILE as SETTINGS
+from memchat.config.settings import FILE as SETTINGS
 from memchat.db import apps, backup, jobs
 from memchat.db import backup as db_backup
 from memchat.db.backup import Report

@@ -78,7 +78,7 @@ def root(
     ] = 0,
 ) -> None:
     """What holds for every command."""
-    from memchat.config.sources import misspelt, read_env_file
+    from memchat.config.settings import misspelt, read_env_file
 
     command.VERBOSE.set(verbose)
     found = None if env_file is None else read_env_file(env_file)

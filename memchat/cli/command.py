@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from memchat.api import MemChat
     from memchat.api.user import User as Person
     from memchat.config import Settings
-    from memchat.config.sources import EnvFile
+    from memchat.config.settings import EnvFile
 
 Thing = TypeVar("Thing")
 DEFAULT_APP = "default"
@@ -123,8 +123,7 @@ def user_name() -> str:
     """
     import getpass
 
-    from memchat.config.keys import USER
-    from memchat.config.sources import collect
+    from memchat.config.settings import USER, collect
 
     if asked():  # no file needs to be read then, and none may be in the way
         return ""
@@ -207,7 +206,6 @@ def open_store() -> MemChat:
 
     chosen = settings()
     log.start(chosen)
-    advise_move(chosen)
     mc = MemChat(settings=chosen)
     log.command_began()
     if mc.backup is not None:
@@ -215,16 +213,6 @@ def open_store() -> MemChat:
             f"The store was brought up to date; a copy of it as it was before is {mc.backup}"
         )
     return mc
-
-
-def advise_move(set_to: Settings) -> None:
-    """Print one line where the data folder is in use in a checkout by default."""
-    from memchat.config.files import move_advice
-    from memchat.config.settings import HOME
-
-    advice = None if HOME in set_to.origins else move_advice(set_to.home)
-    if advice is not None:
-        output.error(advice)
 
 
 def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> None:
@@ -516,7 +504,7 @@ def edited(text: str) -> str:
     import subprocess
     import tempfile
 
-    from memchat.config.keys import without_secrets
+    from memchat.config.providers import without_secrets
 
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command or not sys.stdin.isatty():

@@ -258,7 +258,7 @@ def fetch(call: Call, name: str, yes: Yes = False) -> None:
 
     :param name: minilm, or as fastembed knows it: BAAI/bge-small-en-v1.5.
     """
-    from memchat.config.keys import MINILM, embedding_name
+    from memchat.config.providers import MINILM, embedding_name
 
     is_minilm = embedding_name(name) == MINILM
     if is_minilm:
@@ -309,7 +309,7 @@ def _say(done: MigrationResult) -> None:
 
 def _say_what_is_set(call: Call, name: str) -> None:
     """Where a setting names another model, the next start would stop at it."""
-    from memchat.config.keys import embedding_name
+    from memchat.config.providers import embedding_name
 
     set_to = call.mc.settings
     named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"

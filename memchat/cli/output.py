@@ -248,7 +248,7 @@ def page(text: str, lines: int) -> None:
         return
     import subprocess
 
-    from memchat.config.keys import without_secrets
+    from memchat.config.providers import without_secrets
 
     command = os.environ.get("PAGER") or ("less" if shutil.which("less") else "")
     if not command or os.environ.get("TERM", "dumb") == "dumb":

@@ -15,7 +15,7 @@ import typer
 from typer import Argument, Option
 
 from memchat.cli import output
-from memchat.cli.command import ENV_FILE, Call, Yes, advise_move, command, confirm, group, settings
+from memchat.cli.command import ENV_FILE, Call, Yes, command, confirm, group, settings
 from memchat.errors import ConfigError, MemChatError
 from memchat.types import Audit, Finding, clean_name, to_json
 from memchat.types.upkeep import FindingKind
@@ -49,8 +49,8 @@ def offer(set_to: Settings) -> None:
 
     A failed download is said, and the command goes on without.
     """
-    from memchat.config.files import cache_folder
-    from memchat.config.keys import MINILM
+    from memchat.config.providers import MINILM
+    from memchat.disk import cache_folder
     from memchat.providers.local import FETCH, available
 
     asks = sys.stdin.isatty() and sys.stderr.isatty()
@@ -135,11 +135,10 @@ def doctor(call: Call, repair: bool = False, probe: bool = False) -> None:
 @command(without="user app")
 def config(call: Call) -> None:
     """Show every setting, and where its value came from."""
-    from memchat.config.keys import ADDRESS_NAMES
+    from memchat.config.providers import ADDRESS_NAMES
     from memchat.config.settings import VARIABLES
 
     set_to = settings()
-    advise_move(set_to)
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
     known = sorted(ADDRESS_NAMES & set_to.addresses.keys())
     values += [("address", set_to.addresses[variable], variable) for variable in known]
@@ -168,7 +167,7 @@ def config(call: Call) -> None:
 
 def _unread() -> list[str]:
     """That the working folder's .env is not read, where it looks as if it were meant to be."""
-    from memchat.config.sources import DOTENV, unread_dotenv
+    from memchat.config.settings import DOTENV, unread_dotenv
 
     names = unread_dotenv(Path(), ENV_FILE.get())
     if not names:
@@ -189,7 +188,7 @@ def _origin(set_to: Settings, name: str, variable: str) -> str:
 
 def _printable(value: object) -> object:
     """The value as its variable is written, without a password that an address may carry."""
-    from memchat.config.settings import shown
+    from memchat.config.providers import shown
 
     if isinstance(value, Path):
         value = str(value)
@@ -215,7 +214,6 @@ def ui(call: Call, port: int = Option(8501, min=1, max=65535)) -> None:
             "run pip install 'memchat[ui]'"
         )
     set_to = settings()
-    advise_move(set_to)
     offer(set_to)
     sys.path.insert(0, str(_folder()))
     launch = import_module("ui.launch").launch

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from memchat.config import files
-from memchat.config.sources import FILE
-from memchat.config.sources import MCP_SERVERS as TABLE
+from memchat import disk
+from memchat.config.settings import FILE
+from memchat.config.settings import MCP_SERVERS as TABLE
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound, ProviderError
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def find(home: Path, name: str) -> McpServer:
     """The server of a name. Raises NotFound where none is named so, ConfigError for one that
     cannot be used."""
     path = home / FILE
-    servers = files.read(path).get(TABLE, {})
+    servers = disk.read(path).get(TABLE, {})
     found = servers.get(name) if isinstance(servers, Mapping) else None
     if found is None:
         raise NotFound(f"no MCP server is named {name!r}; add [{TABLE}.{name}] to {path}")

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from memchat import disk
-from memchat.config import files as config_files
-from memchat.config.keys import without_secrets
+from memchat.config.providers import without_secrets
 from memchat.errors import ConfigError, InputError, ProviderError, StoreError, StoreFull
 from memchat.providers import fastembed, local
 from memchat.types import OnProgress, Progress
@@ -88,7 +87,7 @@ def download_minilm(on_progress: OnProgress) -> tuple[Path, int]:
     """
     target = local.fetched_folder()
     # Two downloads at the same time take turns; the second finds the files of the first.
-    with config_files.changing(target.parent):
+    with disk.changing(target.parent):
         found = local.find()
         if found is not None and minilm_is_whole():
             return found, 0

@@ -20,7 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memchat.config.keys import provider_of
+from memchat.config.providers import provider_of
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
 from memchat.providers.litellm_calls import (
     LOCAL,

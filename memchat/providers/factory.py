@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from memchat.config import Settings
-from memchat.config.keys import (
+from memchat.config.providers import (
     ADDRESSES,
     DEFAULT_WINDOW,
     KEYS,
@@ -17,10 +17,10 @@ from memchat.config.keys import (
     OFFLINE_CHAT,
     OFFLINE_EXTRACT,
     WORDS_ONLY,
+    address,
     embedding_name,
     provider_of,
 )
-from memchat.config.settings import address
 from memchat.errors import ConfigError, InputError, ServiceError
 from memchat.providers.embedders import (
     GeminiEmbedder,

@@ -23,7 +23,8 @@ from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from memchat.config.keys import FILE, KEY_NAMES, KEYS, Keys, provider_of
+from memchat.config.keys import FILE, Keys
+from memchat.config.providers import KEY_NAMES, KEYS, provider_of
 from memchat.errors import ConfigError, MemChatError, ProviderError, bounded_wait
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage

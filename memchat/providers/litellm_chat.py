@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from memchat.config.keys import DEFAULT_WINDOW, provider_of
+from memchat.config.providers import DEFAULT_WINDOW, provider_of
 from memchat.providers import Completion, ToolCall
 from memchat.providers.litellm_calls import (
     LOCAL,

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memchat import disk
-from memchat.config.files import cache_folder
+from memchat.disk import cache_folder
 from memchat.errors import ConfigError, InputError
 from memchat.providers.embedders import BatchEmbedder
 from memchat.types import Service, clean_text

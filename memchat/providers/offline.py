@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from memchat.config.keys import DEFAULT_WINDOW
+from memchat.config.providers import DEFAULT_WINDOW
 from memchat.language.secrets import find_secrets
 from memchat.language.statements import (
     Statement,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from memchat import processes
 from memchat.config import Settings
-from memchat.config.keys import embedding_name
+from memchat.config.providers import embedding_name
 from memchat.db import Tx, apps, messages, records
 from memchat.db.database import Database
 from memchat.errors import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memchat.api.clients import configs
-from memchat.config.files import default_home
+from memchat.disk import default_home
 from tests.support.paths import ROOT
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks import extract_quality
 from benchmarks.answers import Answers, named
 from benchmarks.desk import USER, Desk, at_desk
-from memchat.config.keys import OFFLINE_EXTRACT
+from memchat.config.providers import OFFLINE_EXTRACT
 from memchat.learn.extractor import Window, render_data
 from memchat.learn.verdict import KnownFact
 from memchat.testing import HashEmbedder, ScriptedModel

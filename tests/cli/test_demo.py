@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memchat import demo
-from memchat.config import files, load
+from memchat import demo, disk
+from memchat.config import load
 from tests.support import pages
 from tests.support.paths import ROOT
 from tests.support.whole_routes import needs_weights
@@ -98,7 +98,7 @@ def test_the_user_s_own_store_is_not_touched_and_the_demo_s_is_removed(
     monkeypatch.setenv("HOME", str(tmp_path / "mine"))
     for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(files, "ROOT", tmp_path)  # as installed, outside a checkout
+    monkeypatch.setattr(disk, "ROOT", tmp_path)  # as installed, outside a checkout
     settings = load({"MEMCHAT_EMBED_MODEL": "none"})
     assert settings.home.is_relative_to(tmp_path / "mine")
     out = Terminal()

@@ -14,7 +14,7 @@ import pytest
 
 from memchat.cli import system
 from memchat.config import Settings
-from memchat.config.keys import PROVIDERS
+from memchat.config.providers import PROVIDERS
 from memchat.config.settings import VARIABLES
 from tests.support.cli import Run, add
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memchat.config import load
-from memchat.config.keys import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, PROVIDERS
+from memchat.config.providers import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, PROVIDERS
 from memchat.errors import ConfigError
 
 

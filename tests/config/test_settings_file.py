@@ -9,7 +9,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import keys, load
-from memchat.config.sources import set_settings
+from memchat.config.settings import set_settings
 from memchat.errors import ConfigError
 
 CHAT, BUDGET, PINNED = "MEMCHAT_CHAT_MODEL", "MEMCHAT_BUDGET", "MEMCHAT_PINNED"

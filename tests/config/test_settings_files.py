@@ -13,7 +13,7 @@ import pytest
 
 from memchat.cli import main
 from memchat.config import load
-from memchat.config.sources import read_env_file
+from memchat.config.settings import read_env_file
 from memchat.errors import ConfigError
 
 

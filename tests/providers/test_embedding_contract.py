@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memchat.config import Settings
-from memchat.config.keys import MINILM
+from memchat.config.providers import MINILM
 from memchat.db.database import Database
 from memchat.errors import InputError, ProviderError
 from memchat.providers import Embedder, QueryBatchEmbedder, factory, fastembed

@@ -16,7 +16,7 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.config import keys, load
-from memchat.config.keys import KEYS, without_secrets
+from memchat.config.providers import KEYS, without_secrets
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.providers import litellm_calls
 from memchat.providers.factory import chat_model, embedder, explain

@@ -139,7 +139,7 @@ def test_an_installed_wheel_finds_its_pins_and_the_platform_s_data_folder(wheel,
     site = tmp_path / "site"
     wheel.extractall(site)
     code = (
-        "from memchat.config.files import checkout, default_home;"
+        "from memchat.disk import checkout, default_home;"
         "from memchat.providers.downloads import lock_file, pinned;"
         "print(checkout(), default_home(), lock_file(), pinned(), sep='\\n')"
     )

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from memchat.config.keys import WORDS_ONLY
+from memchat.config.providers import WORDS_ONLY
 from memchat.types import Job, Note, NoteHit
 from ui import components as ui
 from ui.marks import excerpt, marked

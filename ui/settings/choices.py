@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memchat.config import Settings
-from memchat.config.keys import KEYS, provider_of
-from memchat.config.settings import VARIABLES
-from memchat.config.sources import FILE, set_settings
+from memchat.config.providers import KEYS, provider_of
+from memchat.config.settings import FILE, VARIABLES, set_settings
 from memchat.errors import InputError
 from ui import components as ui
 from ui.desk import Desk

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from memchat import BackfillResult
-from memchat.config.keys import MINILM, PROVIDERS, WORDS_ONLY, embedding_name
+from memchat.config.providers import MINILM, PROVIDERS, WORDS_ONLY, embedding_name
 from memchat.config.settings import VARIABLES
 from memchat.errors import ConfigError, MemChatError
 from memchat.types import Progress, ServiceInfo

@@ -8,7 +8,8 @@ from __future__ import annotations
 import streamlit as st
 
 from memchat.config import keys
-from memchat.config.keys import KEYS, KeyInfo
+from memchat.config.keys import KeyInfo
+from memchat.config.providers import KEYS
 from memchat.errors import MemChatError
 from ui import components as ui
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from memchat.config import Settings
-from memchat.config.keys import OFFLINE_CHAT, OFFLINE_EXTRACT, PROVIDERS
+from memchat.config.providers import OFFLINE_CHAT, OFFLINE_EXTRACT, PROVIDERS
 from memchat.config.settings import VARIABLES
 from memchat.errors import MemChatError
 from ui import components as ui

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from datetime import datetime
 from threading import Event, Lock, Timer
 
-from memchat.config.keys import without_secrets
+from memchat.config.providers import without_secrets
 from memchat.errors import ConfigError, InputError
 from memchat.notes.files.document import Document
 

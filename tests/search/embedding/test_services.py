@@ -12,7 +12,7 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings, load
-from memchat.config.keys import MINILM
+from memchat.config.providers import MINILM
 from memchat.db import records
 from memchat.db.database import Database
 from memchat.errors import ConfigError, InputError, NotFound, ServiceError

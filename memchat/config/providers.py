@@ -1,0 +1,236 @@
+"""What memchat knows of the providers of models: the variables of their keys and addresses, the
+models that are used where none is named, and where words go."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+KEYS: dict[str, tuple[str, ...]] = {
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "groq": ("GROQ_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "cerebras": ("CEREBRAS_API_KEY",),
+    "cohere": ("COHERE_API_KEY",),
+    "fireworks_ai": ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
+    "voyage": ("VOYAGE_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+}
+"""The variables for each provider's key; the first one that is set is used. A provider that is not
+listed needs no key (Ollama) or reads its own."""
+
+ADDRESSES: dict[str, tuple[str, ...]] = {
+    "gemini": ("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
+    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+    "mistral": ("MISTRAL_API_BASE",),
+    "groq": ("GROQ_API_BASE",),
+    "openrouter": ("OPENROUTER_API_BASE",),
+    "deepseek": ("DEEPSEEK_API_BASE",),
+    "cerebras": ("CEREBRAS_API_BASE",),
+    "fireworks_ai": ("FIREWORKS_API_BASE",),
+    "perplexity": ("PERPLEXITY_API_BASE",),
+    "together_ai": ("TOGETHER_AI_API_BASE",),
+    "xai": ("XAI_API_BASE",),
+    "ollama": ("OLLAMA_API_BASE",),
+    "ollama_chat": ("OLLAMA_API_BASE",),
+}
+"""The variables that set another address for a provider."""
+
+KEY_NAMES = frozenset(name for names in KEYS.values() for name in names)
+ADDRESS_NAMES = frozenset(name for names in ADDRESSES.values() for name in names)
+_GROUPS = {
+    name: frozenset(names)
+    for table in (KEYS, ADDRESSES)
+    for names in table.values()
+    for name in names
+}
+_BARE = {
+    r"(gpt-|chatgpt-|o\d|text-embedding-)": "openai",
+    r"claude-": "anthropic",
+}
+_PRIVATE = re.compile(
+    r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS|API_BASE|BASE_URL)$", re.IGNORECASE
+)
+
+
+def provider_of(model: str) -> str:
+    """The provider in a litellm model name; empty where the name has none."""
+    provider, slash, _ = model.partition("/")
+    if slash:
+        return provider
+    return next((owner for start, owner in _BARE.items() if re.match(start, model)), "")
+
+
+def address_names(provider: str) -> tuple[str, ...]:
+    """The variables that may set another address for a provider."""
+    known = ADDRESSES.get(provider)
+    start = re.sub(r"\W", "_", provider).upper()
+    return known or (f"{start}_API_BASE", f"{start}_BASE_URL")
+
+
+def synonyms(name: str) -> frozenset[str]:
+    """The variables with the same meaning as this one, including itself."""
+    return _GROUPS.get(name, frozenset((name,)))
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is closest to a misspelt one, if any is."""
+    found = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment for another program, without keys, tokens and passwords."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in KEY_NAMES and not _PRIVATE.search(name)
+    }
+
+
+DEFAULT_WINDOW = 8192
+"""Tokens of a chat model whose window is not known."""
+OFFLINE_CHAT = "offline/chat"
+OFFLINE_EXTRACT = "offline/extract"
+MINILM = "minilm/all-MiniLM-L6-v2"
+HASH = "hash/words"
+WORDS_ONLY = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderDefault:
+    """The models used when a provider's key is set and no model is named."""
+
+    keys: tuple[str, ...]
+    chat: str
+    extract: str
+    embed: str | None = None
+
+
+PROVIDERS: tuple[ProviderDefault, ...] = (
+    ProviderDefault(
+        KEYS["gemini"],
+        "gemini/gemini-2.5-flash",
+        "gemini/gemini-2.5-flash-lite",
+        "gemini/gemini-embedding-001",
+    ),
+    ProviderDefault(
+        KEYS["openai"],
+        "openai/gpt-4.1-mini",
+        "openai/gpt-4.1-nano",
+        "openai/text-embedding-3-small",
+    ),
+    ProviderDefault(KEYS["anthropic"], "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"),
+    ProviderDefault(
+        KEYS["mistral"], "mistral/mistral-medium-latest", "mistral/mistral-small-latest"
+    ),
+    ProviderDefault(KEYS["groq"], "groq/llama-3.3-70b-versatile", "groq/llama-3.1-8b-instant"),
+    ProviderDefault(
+        KEYS["openrouter"],
+        "openrouter/google/gemini-2.5-flash",
+        "openrouter/google/gemini-2.5-flash-lite",
+    ),
+    ProviderDefault(KEYS["deepseek"], "deepseek/deepseek-chat", "deepseek/deepseek-chat"),
+)
+"""In this order; the first whose key is set gives the models that are not named."""
+
+
+def embedding_name(name: str) -> str:
+    """An embedding model's whole name; ``minilm`` and ``hash`` are short for theirs."""
+    short = {"minilm": MINILM, MINILM.lower(): MINILM, "hash": HASH}
+    return short.get(name.lower(), name)
+
+
+def runs_locally(name: str) -> bool:
+    """Whether an embedding model has to be loaded on this machine before it can answer."""
+    return name == MINILM or name.startswith("fastembed/")
+
+
+_OWN = {
+    "gemini": ("Google", "generativelanguage.googleapis.com"),
+    "openai": ("OpenAI", "api.openai.com"),
+    "anthropic": ("Anthropic", "api.anthropic.com"),
+    "mistral": ("Mistral", "api.mistral.ai"),
+    "groq": ("Groq", "api.groq.com"),
+    "openrouter": ("OpenRouter", "openrouter.ai"),
+    "deepseek": ("DeepSeek", "api.deepseek.com"),
+    "cerebras": ("Cerebras", "api.cerebras.ai"),
+    "fireworks_ai": ("Fireworks", "api.fireworks.ai"),
+    "perplexity": ("Perplexity", "api.perplexity.ai"),
+    "together_ai": ("Together", "api.together.ai"),
+    "xai": ("xAI", "api.x.ai"),
+}
+"""The name of a provider, and its own host."""
+_OLLAMA = ("ollama", "ollama_chat")
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def address(addresses: Mapping[str, str], provider: str) -> tuple[str, str] | None:
+    """The address that is set for a provider, and the variable that sets it."""
+    name = next((name for name in address_names(provider) if addresses.get(name)), None)
+    return (addresses[name], name) if name is not None else None
+
+
+def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:
+    """A sentence for each address that is not the provider's own and that these models use."""
+    said = []
+    for provider in dict.fromkeys(provider_of(model) for model in models):
+        found = address(addresses, provider) if provider else None
+        if found is not None and not _own(provider, found[0]):
+            whose = _OWN[provider][0] if provider in _OWN else provider
+            whose = "Ollama on this machine" if provider in _OLLAMA else whose
+            said.append(f"Your words go to {shown(found[0])} ({found[1]}), not to {whose}.")
+    return list(dict.fromkeys(said))
+
+
+def asked_where(addresses: Mapping[str, str], model: str) -> str:
+    """A model and where it is asked, as "openai/gpt-4.1-mini at api.openai.com"; nothing is asked
+    for it."""
+    if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
+        return "the offline stand-in, on this machine"
+    if model == WORDS_ONLY:
+        return "none, search is by words only"
+    if runs_locally(model) or model == HASH:
+        return f"{'minilm' if model == MINILM else model}, on this machine"
+    provider = provider_of(model)
+    found = address(addresses, provider) if provider else None
+    if found is not None and not (provider in _OLLAMA and _own(provider, found[0])):
+        return f"{model} at {_host(found[0])}"
+    if provider in _OLLAMA:
+        return f"{model}, on this machine"
+    return f"{model} at {_OWN[provider][1] if provider in _OWN else provider or 'its provider'}"
+
+
+def shown(url: str) -> str:
+    """An address without the password or key that it may contain."""
+    return re.sub(r"[?#].*", "?…", re.sub(r"//[^/@\s]*@", "//…@", url))
+
+
+def _host(url: str) -> str:
+    """The host of an address, with its port; the whole address where it has none."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2] or shown(url)
+    except ValueError:
+        return shown(url)
+
+
+def _own(provider: str, url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if provider in _OLLAMA:
+        return host in _HERE
+    own = _OWN[provider][1] if provider in _OWN else None
+    return own is not None and parts.scheme == "https" and (host == own or host.endswith(f".{own}"))
