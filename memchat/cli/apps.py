@@ -22,12 +22,12 @@ def list_apps(call: Call) -> None:
     call.table(
         call.person.apps.list(),
         {
-            "app": lambda item: item.name,
+            "app": "name",
             "memory": lambda item: "on" if item.memory else "off",
-            "memories": lambda item: item.memories,
-            "sessions": lambda item: item.sessions,
-            "notes": lambda item: item.notes,
-            "since": lambda item: call.time(item.created_at),
+            "memories": "memories",
+            "sessions": "sessions",
+            "notes": "notes",
+            "since": "created_at",
         },
         none=f"no apps of {call.user} yet",
     )

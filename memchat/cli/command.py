@@ -293,18 +293,32 @@ class Call:
     def table(
         self,
         found: Sequence[Thing],
-        columns: Mapping[str, Callable[[Thing], object]],
+        columns: str | Mapping[str, str | Callable[[Thing], object]],
         *,
         none: str,
         more: str = "",
         record: Callable[[Thing], Any] = to_json,
     ) -> None:
-        """Print things as JSON, or as a table with these columns; ``none`` is said where there are
-        none, and ``more`` below them."""
+        """Print things as JSON, or as a table; ``none`` is said where there are none, and ``more``
+        below them.
+
+        A column is a field of the things, or made from each. Where all are fields, they can be
+        given in one text: ``id state=status``.
+        """
         if self.as_json:
             output.print_json([record(one) for one in found])
             return
-        rows = [[cell(one) for cell in columns.values()] for one in found]
+        if isinstance(columns, str):
+            named = (column.partition("=") for column in columns.split())
+            columns = {heading: field or heading for heading, _, field in named}
+
+        def cell(one: Thing, column: str | Callable[[Thing], object]) -> object:
+            value = getattr(one, column) if isinstance(column, str) else column(one)
+            if isinstance(value, datetime):
+                return self.time(value)
+            return "" if value is None else value
+
+        rows = [[cell(one, column) for column in columns.values()] for one in found]
         output.print_table([*columns], rows, none=none, more=more)
 
     def chosen(

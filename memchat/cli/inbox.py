@@ -29,10 +29,10 @@ def list_items(call: Call) -> None:
     call.table(
         inbox.list(),
         {
-            "id": lambda item: item.id,
+            "id": "id",
             "would remember": _proposes,
             "asks": inbox.question,
-            "held back because": lambda item: item.reason,
+            "held back because": "reason",
         },
         none=f"nothing waits for {call.user} in {call.app}",
     )

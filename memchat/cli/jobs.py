@@ -50,14 +50,14 @@ def status(
     call.table(
         found,
         {
-            "id": lambda job: job.id,
-            "work": lambda job: job.kind,
+            "id": "id",
+            "work": "kind",
             "app": lambda job: output.app_name(job.app),
-            "target": lambda job: job.target_id,
-            "state": lambda job: job.status,
-            "tries": lambda job: job.attempts,
-            "next": lambda job: call.time(job.run_at) if job.status == "pending" else "",
-            "error": lambda job: job.error_message or "",
+            "target": "target_id",
+            "state": "status",
+            "tries": "attempts",
+            "next": lambda job: job.run_at if job.status == "pending" else None,
+            "error": "error_message",
         },
         none=f"no work for {user} yet" if state is None else f"no work of {user} is {state}",
     )
@@ -185,10 +185,9 @@ def list_services(call: Call) -> None:
     if call.as_json:
         output.print_records([*found, *plugins])
         return
-    fields = ("id", "name", "version", "dimensions", "max_tokens", "state", "vectors", "lacking")
-    output.print_table(
-        ("id", "service", "version", "dimensions", "reads", "state", "vectors", "lacking"),
-        [[getattr(one, field) for field in fields] for one in found],
+    call.table(
+        found,
+        "id service=name version dimensions reads=max_tokens state vectors lacking",
         none="no service yet; it is chosen when the first memory is embedded",
     )
     for plugin in plugins:

@@ -438,10 +438,10 @@ def history(call: Call, memory_id: Id) -> None:
     call.table(
         events if call.as_json else told_events(events),
         {
-            "at": lambda event: call.time(event.at),
-            "what": lambda event: event.kind,
-            "by": lambda event: event.actor,
-            "why": lambda event: event.cause,
+            "at": "at",
+            "what": "kind",
+            "by": "actor",
+            "why": "cause",
             "change": difference,
         },
         none=f"nothing is recorded of memory {memory_id}",

@@ -208,9 +208,9 @@ def list_notes(call: Call, note_type: OfType = None, limit: Limit = 50, offset: 
     call.table(
         found,
         {
-            "id": lambda note: note.id,
-            "date": lambda note: call.time(note.created_at),
-            "type": lambda note: note.type,
+            "id": "id",
+            "date": "created_at",
+            "type": "type",
             "title": lambda note: note.title or _opening(notes.get(note.id).text),
             "state": lambda note: state(note, jobs.get(note.id)),
         },
@@ -228,7 +228,7 @@ def show_note(call: Call, note_id: Id) -> None:
         output.print_json(to_json(note))
     else:
         shown = whole(call, note, unfinished(call, [note_id]).get(note_id))
-        output.page(shown, shutil.get_terminal_size().lines)
+        output.page(shown)
 
 
 @command(app)
@@ -445,7 +445,7 @@ def whole(call: Call, note: Note, job: Job | None) -> str:
         "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
     }
     head = [f"{name:<8}  {content}" for name, content in lines.items() if content]
-    return output.plain("\n".join([*head, "", _lines(note.text)]))
+    return "\n".join([*head, "", _lines(note.text)])
 
 
 def name(note: Note) -> str:

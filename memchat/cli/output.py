@@ -228,22 +228,19 @@ def print_table(
     if not rows:
         notice(none)
         return
-    size = shutil.get_terminal_size() if sys.stdout.isatty() else None
-    lines = table(headings, rows, columns=size.columns if size else None)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = table(headings, rows, columns=columns)
     if divide is not None and divide[0] < len(rows):
         lines.insert(divide[0] + 1, divide[1])
-    text = "\n".join(lines).strip("\n")
-    if size is None:
-        print(text)
-    else:
-        page(text, size.lines)
+    page("\n".join(lines).strip("\n"))
     if more:
         notice(more)
 
 
-def page(text: str, lines: int) -> None:
+def page(text: str) -> None:
     """Print the text, through the user's pager if it is longer than the terminal."""
-    if not on_terminal() or text.count("\n") + 1 < lines:
+    text = plain(text)
+    if not on_terminal() or text.count("\n") + 1 < shutil.get_terminal_size().lines:
         print(text)
         return
     import subprocess

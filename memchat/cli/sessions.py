@@ -3,7 +3,6 @@ given, and what its model was sent."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -43,13 +42,7 @@ def list_sessions(call: Call, limit: Limit = 50, offset: Offset = 0) -> None:
     found = call.known.sessions.list(limit=offset + limit)[offset:]
     call.table(
         found,
-        {
-            "id": lambda session: session.id,
-            "started": lambda session: call.time(session.started_at),
-            "messages": lambda session: session.message_count,
-            "state": lambda session: session.status,
-            "title": lambda session: session.title or "",
-        },
+        "id started=started_at messages=message_count state=status title",
         none=f"no conversations of {call.user} in {call.app}",
         more=f"go on with --offset {offset + limit}" if len(found) == limit else "",
     )
@@ -85,7 +78,7 @@ def show_session(call: Call, session_id: Id) -> None:
     if refusals:
         refused = output.not_kept(refusals, output.command("sessions keep", call.app))
         lines += ["", *(f"not kept  {line}" for line in refused)]
-    output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+    output.page("\n".join(lines))
 
 
 @command(app)
@@ -285,7 +278,7 @@ def why(
         output.print_json(to_json(found))
     else:
         lines = _sent(found) if prompt else explained(found, call.zone, everything=everything)
-        output.page(output.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+        output.page("\n".join(lines))
 
 
 def _judge(sessions: Sessions, found: Why, out: int | None, back: int | None) -> None:

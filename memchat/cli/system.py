@@ -335,9 +335,9 @@ def list_keys(call: Call) -> None:
     call.table(
         keys.listed(set_to.home, set_to.keys),
         {
-            "key": lambda key: key.name,
-            "provider": lambda key: key.provider,
-            "from": lambda key: key.origin,
+            "key": "name",
+            "provider": "provider",
+            "from": "origin",
             "state": lambda key: "set" if key.used else "set, but not used",
         },
         none="no key is set; memchat keys set openai keeps one",
