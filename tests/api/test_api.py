@@ -306,7 +306,7 @@ def test_a_type_checker_takes_every_public_name_and_no_other(
     program.write_text(f"from memchat import {', '.join(names)}\n", "utf-8")
     # What lies below is left out, as it takes long: it is checked with the package itself.
     options = ["--config-file=", "--follow-imports=skip", "--ignore-missing-imports"]
-    where = [f"--cache-dir={tmp_path}", str(program), str(ROOT / "memchat" / "__init__.py")]
+    where = [f"--cache-dir={tmp_path}", str(program), str(ROOT / "memchat" / "__init__.pyi")]
     said, errors, code = api.run([*options, *where])
     assert errors == "" and (code == 0) is (fault is None), said
     assert fault is None or fault in said
