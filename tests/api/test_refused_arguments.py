@@ -66,9 +66,17 @@ def test_a_value_that_cannot_be_is_refused(mc, what: str) -> None:
 
 
 @pytest.mark.parametrize("at", [None, "now", datetime(1, 1, 1, tzinfo=UTC), datetime.max])
-def test_a_clock_that_says_no_time_to_reckon_with_is_refused_by_every_verb(tmp_path, at) -> None:
-    with MemChat(tmp_path, clock=lambda: at, embedder=None) as mc:
+def test_a_clock_that_says_no_time_to_reckon_with_is_refused_at_the_opening_and_by_every_verb(
+    tmp_path, at
+) -> None:
+    says: list[object] = [at]
+    unusable = pytest.raises(InputError, match="it must return an aware time of the years")
+    with unusable:
+        MemChat(tmp_path, clock=lambda: says[0], embedder=None)
+    says[0] = datetime(2026, 11, 23, tzinfo=UTC)
+    with MemChat(tmp_path, clock=lambda: says[0], embedder=None) as mc:
         ana = mc.user("ana")
+        says[0] = at
         for verb in (
             lambda: ana.notes.add("A word."),
             lambda: ana.memories.add("fact", "boat", "a boat"),
@@ -76,5 +84,5 @@ def test_a_clock_that_says_no_time_to_reckon_with_is_refused_by_every_verb(tmp_p
             ana.memories.list,
             lambda: mc.now,
         ):
-            with pytest.raises(InputError, match="it must return an aware time of the years"):
+            with unusable:
                 verb()
