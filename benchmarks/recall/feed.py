@@ -21,7 +21,7 @@ from benchmarks.recall.data import Person, Talk
 from memchat import MemChat
 from memchat.db import apps, messages, sessions
 from memchat.facts.consolidation import ingest, session_end
-from memchat.facts.fact import Fact, search_text
+from memchat.facts.memories import Fact, search_text
 from memchat.notes.chunking import token_counter
 from memchat.providers import Embedder
 from memchat.search import embeddings, passages, turns

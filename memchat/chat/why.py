@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from memchat.chat.command_words import TOOLS
 from memchat.chat.prompt import alternating
 from memchat.db import Tx, apps, messages, sessions, usage
-from memchat.facts import changes, clients, history, lists, memories
+from memchat.facts import changes, history, lists, memories, programs
 from memchat.forget import purge, redaction
 from memchat.notes import rows
 from memchat.search import receipts, render
@@ -148,7 +148,7 @@ class Explaining:
             newest.said_at if newest else memory.said_at,
             newest.session_id if newest else None,
             self._since(hit, memory),
-            client=clients.of_memories(self.tx, [hit.id]).get(hit.id),
+            client=programs.of_memories(self.tx, [hit.id]).get(hit.id),
         )
 
     def _since(self, hit: Hit, memory: Memory) -> str | None:

@@ -80,7 +80,8 @@ class Tx:
     def insert(self, table: str, **values: Any) -> int:
         """Insert one row; returns its id."""
         places = ", ".join("?" * len(values))
-        sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING rowid"
+        names = ", ".join(f'"{name}"' for name in values)
+        sql = f"INSERT INTO {table} ({names}) VALUES ({places}) RETURNING rowid"
         return int(self.rows(sql, *map(_stored, values.values()))[0][0])
 
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from itertools import combinations
 
 from memchat.db import Tx, jobs, messages
-from memchat.facts import changes, history, inbox, keys, lists, memories, refusals
+from memchat.facts import changes, history, keys, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import purge, redaction
@@ -52,10 +52,13 @@ class Auditor:
         held = [m for m in self.rows if m.active]
         self.proofs = history.evidence_of_memories(tx, [m.id for m in held])
         current = [m for m in held if m.expires_at is None or m.expires_at >= self.tx.today]
+        holding = [m for m in current if memories.holds_on(m, today)]
+        coming = [m for m in current if not memories.holds_on(m, today)]
         findings = [
             *self._secrets(held),
-            *self._contradictions([m for m in current if memories.holds_on(m, today)]),
-            *self._duplicates(current),
+            *self._contradictions(holding),
+            *self._duplicates(holding),
+            *self._duplicates(coming),
             *self._stale(held),
             *self._unproven(held),
             *self._junk(held),
@@ -77,15 +80,14 @@ class Auditor:
                 fix = None if by_hand else "forget it for good"
                 yield Finding("secret", (memory.id,), what, fix)
         if (own := self.tx.own) is not None:
-            for item_id, words in inbox.texts(self.tx, own).items():
-                if kinds := _kinds(words):
-                    what = f"inbox item {item_id} holds {', '.join(sorted(kinds))}"
-                    yield Finding("secret", (), what, f"reject it: memchat inbox reject {item_id}")
-            for refusal_id, words in refusals.texts(self.tx, own).items():
-                if kinds := _kinds(words):
-                    what = f"refusal {refusal_id} holds {', '.join(sorted(kinds))}"
-                    fix = "delete its conversation: memchat sessions delete"
-                    yield Finding("secret", (), what, fix)
+            for one in proposals.in_scopes(self.tx, [own]):
+                if kinds := _kinds(proposals.words_of(one)):
+                    kept_out = one.status == "refused"
+                    what = f"{'refusal' if kept_out else 'inbox item'} {one.id}"
+                    fix = f"reject it: memchat inbox reject {one.id}"
+                    if kept_out:
+                        fix = "delete its conversation: memchat sessions delete"
+                    yield Finding("secret", (), f"{what} holds {', '.join(sorted(kinds))}", fix)
 
     def _contradictions(self, current: Sequence[Memory]) -> Iterator[Finding]:
         """Several values of a key that holds one, or a value beside its negation."""

@@ -53,7 +53,7 @@ from memchat.facts.memories import (
     with_scope,
 )
 from memchat.language.text import folded
-from memchat.search import passages
+from memchat.search import keywords, passages
 from memchat.types import EVERY_APP, Memory, MemoryOrigin, Wanted
 
 _m = memories.c
@@ -90,6 +90,24 @@ class Slice(NamedTuple):
 
 
 WHOLE = Slice()
+
+
+COMMON_FROM = 10
+"""From how many facts on cues that most of them share are left out."""
+COMMON_SHARE = 5
+"""A cue of more than one in this many facts does not tell them apart."""
+
+
+def distinctive_cues(tx: Tx, app_id: int, cues: Sequence[str]) -> list[str]:
+    """These cues without those that more than a fifth of the user's facts have."""
+    if not cues:
+        return []
+    scopes = keywords.related_app_ids(tx, app_id)
+    count = count_active(tx, scopes)
+    if count < COMMON_FROM:
+        return list(cues)
+    most = count // COMMON_SHARE
+    return [cue for cue in cues if not keywords.is_held_by_more(tx, "fact", scopes, cue, most)]
 
 
 def sensitive_words(

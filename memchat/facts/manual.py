@@ -9,13 +9,12 @@ from datetime import date, datetime
 from memchat.config import Settings
 from memchat.db import Tx
 from memchat.errors import InputError, NotFound, SecretError
-from memchat.facts import changes, cues, history, inbox, keys, memories
+from memchat.facts import changes, history, keys, lists, memories, proposals
 from memchat.facts import changes as facts_changes
 from memchat.facts.consolidation import MANUAL, allow_again, ingest, queue_embedding
-from memchat.facts.fact import Fact, search_text
 from memchat.facts.history import Cause
 from memchat.facts.in_force import apply_due_dates
-from memchat.facts.memories import NewMemory
+from memchat.facts.memories import Fact, NewMemory, search_text
 from memchat.forget import purge
 from memchat.language import secrets
 from memchat.language.lexicon import is_sensitive
@@ -119,7 +118,7 @@ class ManualChanges:
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
             search_text=self._search_text(
-                name, words, said_at, cues.distinctive(self.tx, here, given)
+                name, words, said_at, lists.distinctive_cues(self.tx, here, given)
             ),
             said_at=said_at,
             created_by=memory.created_by,
@@ -166,7 +165,7 @@ class ManualChanges:
         That is also a no to a program that asked to forget it.
         """
         purge.unhide(self.tx, memory)
-        inbox.reject_requests_to_forget(self.tx, memory.id)
+        proposals.reject_requests_to_forget(self.tx, memory.id)
         back = self._reload(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
             app_id = memories.app_id_of(self.tx, back.id)

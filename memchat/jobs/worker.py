@@ -22,7 +22,7 @@ from memchat.db import Tx, jobs, sessions
 from memchat.db.database import Database
 from memchat.db.jobs import Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
-from memchat.facts import changes, inbox, lists
+from memchat.facts import changes, lists, proposals
 from memchat.facts.in_force import apply_due_dates, has_due_dates
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
@@ -255,7 +255,7 @@ class Worker:
         with self._database.write() as tx:
             jobs.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
-            inbox.give_up_looks(tx, NOBODY_LOOKED)
+            proposals.give_up_looks(tx, NOBODY_LOOKED)
 
     def _purge_due(
         self, kinds: Sequence[str], user: str | None, target_id: int | None, done: JobsDone
@@ -415,7 +415,7 @@ class Worker:
         with self._database.write() as tx:
             for claim in claimed:
                 fail_job(tx, claim, error, self._clock(), self._settings)
-            inbox.give_up_looks(tx, NOBODY_LOOKED)
+            proposals.give_up_looks(tx, NOBODY_LOOKED)
             failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed if tell else ():

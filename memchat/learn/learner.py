@@ -23,10 +23,11 @@ from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.facts import inbox, keys, lists, memories, refusals
+from memchat.facts import keys, lists, memories, proposals
 from memchat.facts.consolidation import ingest, queue_embedding, session_end
-from memchat.facts.fact import Fact, target_of
 from memchat.facts.history import Cause
+from memchat.facts.memories import Fact
+from memchat.facts.proposals import target_of
 from memchat.forget import purge, redaction
 from memchat.language import secrets
 from memchat.learn import extractor, session_reading
@@ -241,15 +242,15 @@ class Learner:
         }
         if left != present:
             sessions.set_description(tx, session_id, left.get("title"), left.get("summary"))
-        still = {item.id for item in inbox.awaiting_second_look(tx, session_id)}
+        still = {item.id for item in proposals.awaiting_second_look(tx, session_id)}
         both = zip(waiting, reading.verdicts, strict=True)
         items = {id(one.candidate): item_id for item_id, one in both if item_id in still}
         reading.verdicts = [one for one in reading.verdicts if id(one.candidate) in items]
         asked = needing_review(reading.verdicts)
         for one in asked:
             item_id, reason = items.pop(id(one.candidate)), "; ".join(one.reasons)
-            inbox.leave_to_person(tx, item_id, reason, bare=one.bare)
-        inbox.remove(tx, list(items.values()))
+            proposals.leave_to_person(tx, item_id, reason, bare=one.bare)
+        proposals.remove(tx, list(items.values()))
         own, shared = apps.ensure(tx, reading.scope, now)
         tx = tx.within(own, shared)
         facts, changes = reading.resolve(self._settings.zone)
@@ -269,7 +270,7 @@ class Learner:
     def _take_up_waiting(tx: Tx, reading: SessionReading) -> list[int]:
         """The ids of the items that wait for a look, whose proposals the reading then holds."""
         ids = apps.find(tx, reading.scope).ids
-        items = inbox.awaiting_second_look(tx, reading.session.id)
+        items = proposals.awaiting_second_look(tx, reading.session.id)
         found = ((item, target_of(tx, ids, item)) for item in items)
         return [item.id for item, target in found if reading.add_waiting(item, target)]
 
@@ -418,7 +419,7 @@ class Learner:
             done = ingest(tx, session_end(session_id), facts, threshold, blanked=altered)
             refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
             refused += hold_for_review(tx, reading, altered)
-            refusals.remove_read_again(tx, session_id, reading.session.extracted_to)
+            proposals.remove_refused(tx, session_id, read_to=reading.session.extracted_to)
             add_refusals(tx, reading, refused, altered=altered)
             stripped = purge.strip_read_cues(tx, own, reading.stored_facts())
             cause = Cause(now, "model", "extracted", session_id)
@@ -484,7 +485,7 @@ class Learner:
     def _queue_second_look(self, tx: Tx, claim: Claim, reading: SessionReading) -> None:
         """Queue the second look of what waits for it; later, and of the title and summary at least,
         where the provider failed."""
-        waiting = reading.look_failed or inbox.awaiting_second_look(tx, reading.session.id)
+        waiting = reading.look_failed or proposals.awaiting_second_look(tx, reading.session.id)
         if self._is_open(tx, reading) or not waiting:
             return
         pause = self._settings.retry_minutes[0] if reading.look_failed else 0

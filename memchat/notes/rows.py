@@ -357,7 +357,7 @@ def restore(tx: Tx, app_id: int, note_id: int) -> Note | None:
     tx.insert("sources", **row)
     back = NoteOf(note_id, app_id, row["type"], row["title"], row["content"])
     for part in held["chunks"]:
-        tx.insert("chunks", **{f'"{name}"': value for name, value in part.items()})
+        tx.insert("chunks", **part)
         said = row["content"][part["offset"] : part["offset"] + part["size"]]
         chunks.put_passage(tx, back, part["id"], said, part["hash"])
     jobs.cancel(tx, KIND, [note_id])

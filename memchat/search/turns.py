@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo
 
 from memchat.db import Tx, database, jobs, messages, sessions
 from memchat.facts import history
-from memchat.facts.fact import Fact
-from memchat.facts.memories import FORGOTTEN
+from memchat.facts.memories import FORGOTTEN, Fact
 from memchat.search import passages, render, services
 from memchat.search.passages import Passage
 from memchat.types import Message, Session

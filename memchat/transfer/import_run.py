@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import InputError, MemChatError
-from memchat.facts import changes, clients, history, inbox, memories
+from memchat.facts import changes, history, memories, programs, proposals
 from memchat.facts.history import Cause
 from memchat.facts.in_force import said_order, values_of_key
 from memchat.facts.memories import sha1_of
@@ -196,7 +196,7 @@ class ImportRun:
             self._apps[name] = self._add(kinds.APP, values | {"name": here}, user=self.user)
 
     def _client(self, values: Values) -> None:
-        client_id = clients.find(self.tx, values["app_id"], values["name"])
+        client_id = programs.find(self.tx, values["app_id"], values["name"])
         if client_id is None:
             self._add(kinds.CLIENT, values)
         else:
@@ -205,7 +205,7 @@ class ImportRun:
     def _session(self, values: Values) -> None:
         if values["client_id"] is not None:
             client_id = self._ids.need("client", values["client_id"])
-            if clients.app_id_of(self.tx, client_id) != values["app_id"]:
+            if programs.app_id_of(self.tx, client_id) != values["app_id"]:
                 raise InputError("it is in another app than its program")
         self._open = values, {}  # it is written when its messages are all read
 
@@ -264,7 +264,7 @@ class ImportRun:
             if is_read and turn["id"] <= (values["extracted_to"] or 0):
                 before = message_id
         if client_id is not None:
-            clients.set_session(self.tx, client_id, session_id)
+            programs.set_session(self.tx, client_id, session_id)
         sessions.set_read_to(self.tx, session_id, before if client_id is None else 0)
         learnable = messages.ids_of(self.tx, session_id, learnable=True)
         messages.index(self.tx, session_id, learnable)
@@ -286,7 +286,7 @@ class ImportRun:
                 self._starts[app_id][started_at].append(session_id)
         there = self._starts[app_id][values["started_at"]]
         if client_id is not None:
-            known = clients.session_of(self.tx, client_id)
+            known = programs.session_of(self.tx, client_id)
             there = [] if known is None else [known]
         for session_id in there:
             said = messages.of_session(self.tx, session_id)
@@ -366,14 +366,19 @@ class ImportRun:
         if values["app_id"] not in self._new["app"] and self._is_answered(values["app_id"], values):
             self._known["inbox_item"] += 1
         else:
-            self._add(kinds.INBOX_ITEM, values)
+            start, words = values["start"], values["quote"] or ""
+            end = None if start is None else start + len(words)
+            message_id = self._ids.here("message", values["message_id"]) or 0
+            turn = messages.by_ids(self.tx, [message_id]).get(message_id)
+            session_id = turn and turn.session_id
+            self._add(kinds.INBOX_ITEM, values, end=end, session_id=session_id)
 
     def _is_answered(self, app_id: int, item: Values) -> bool:
         """Whether the same question was asked here before, or its answer is known."""
         message_id = self._ids.here("message", item["message_id"])
         if message_id is not None and message_id not in self._new["message"]:
             return True
-        if inbox.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
+        if proposals.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
             return True
         if item["key"] is None or item["value"] is None:
             return False
