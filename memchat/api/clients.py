@@ -303,8 +303,7 @@ class ClientAccess(Room):
 
         self._require_memory(tx)
         self._called(tx)
-        prompts, embeds = self._assembly.prompts, self._assembly.embeds()
-        return ClientFacts(tx, self._settings, prompts, self.name, self.mode, embeds)
+        return ClientFacts(tx, self._settings, self._assembly.prompts, self.name, self.mode)
 
     def _require_memory(self, tx: Tx) -> None:
         switch = apps.memory_switch(tx, self._scope)

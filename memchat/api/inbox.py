@@ -39,13 +39,12 @@ class Inbox(Room):
         """
         from memchat.facts import inbox_answers
 
-        embeds = self._assembly.embeds()
         with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
             if value is not None and item.relation in (inbox.FORGET, inbox.PROMOTE):
                 raise InputError("it is about a whole memory; answer it without other words")
             if item.relation != inbox.FORGET:
-                return inbox_answers.accept(tx, item, self._settings, value, embeds=embeds)
+                return inbox_answers.accept(tx, item, self._settings, value)
             memory, stale = inbox_answers.forget(tx, item, hold)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
@@ -71,11 +70,11 @@ class Inbox(Room):
         """
         from memchat.facts import inbox_answers
 
-        embeds, words = self._assembly.embeds(), values or {}
+        words = values or {}
 
         def yes(tx: Tx, item: InboxItem) -> None:
             value = words.get(item.id)
-            inbox_answers.accept(tx, item, self._settings, value, embeds=embeds)
+            inbox_answers.accept(tx, item, self._settings, value)
 
         return self._answer_many(item_ids, yes)
 
@@ -116,10 +115,9 @@ class Inbox(Room):
         """
         from memchat.facts import inbox_answers
 
-        embeds = self._assembly.embeds()
         with self._database.write(self._scope, ensure=True) as tx:
             refused = self._found_refusal(tx, refusal_id)
-            return inbox_answers.keep_refused(tx, refused, self._settings, embeds=embeds)
+            return inbox_answers.keep_refused(tx, refused, self._settings)
 
     def _answer_many(
         self, item_ids: Iterable[int], answer: Callable[[Tx, InboxItem], object]

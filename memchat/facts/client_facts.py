@@ -22,7 +22,6 @@ from memchat.facts.consolidation import (
     Ingested,
     Source,
     ingest,
-    queue_embedding,
 )
 from memchat.facts.fact import Fact, inbox_entry
 from memchat.facts.history import Cause
@@ -83,8 +82,6 @@ class ClientFacts:
     prompts: Prompts
     name: str
     mode: ClientMode
-    embeds: bool
-    """Whether there is an embedding service; without one no embedding is queued."""
 
     def fact(
         self,
@@ -259,8 +256,6 @@ class ClientFacts:
 
     def _stored(self, done: Ingested) -> Written:
         change = done.changes[0]
-        if self.embeds:
-            queue_embedding(self.tx, done.written)
         if change.memory is None:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)

@@ -17,7 +17,7 @@ from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from memchat.config import Settings
-from memchat.db import Tx, database, jobs, messages
+from memchat.db import Tx, database, messages
 from memchat.db.schema import (
     inbox,
     memories,
@@ -36,7 +36,6 @@ from memchat.facts.consolidation import (
     Confirmation,
     Source,
     ingest,
-    queue_embedding,
 )
 from memchat.facts.fact import (
     Fact,
@@ -64,11 +63,9 @@ def accept(
     item: InboxItem,
     settings: Settings,
     value: str | None = None,
-    *,
-    embeds: bool,
 ) -> Memory:
     """Do what an item proposes, with ``value`` in place of its own; of a pair, the newer memory
-    replaces the other. With ``embeds`` its vector is queued.
+    replaces the other.
 
     Where the memory that it would replace is gone or was reworded, it is stored as new. Raises
     InputError for a masked value without ``value`` and for a request to forget, which ``forget``
@@ -80,7 +77,7 @@ def accept(
     if item.memory_id is not None and item.relation == FORGET:
         raise InputError("forgetting cannot be taken back; say yes to this one by itself")
     if item.memory_id is not None and item.relation == PROMOTE:
-        return _promote(tx, settings, item.memory_id, item.id, embeds=embeds)
+        return _promote(tx, settings, item.memory_id, item.id)
     if item.memory_id is not None:
         return _end(tx, item.memory_id, item.id, cause)
     if item.memory_type is None or item.key is None:
@@ -88,7 +85,7 @@ def accept(
     if value is None and item.masked and item.relation != "ends":
         raise InputError("its value is hidden; say it again with --value to keep it")
     said = item if value is None else replace(item, value=value)
-    yes = _Acceptance(tx, settings, INBOX, said, value is not None, embeds)
+    yes = _Acceptance(tx, settings, INBOX, said, value is not None)
     memory = yes.apply()
     facts_inbox.decide(tx, item.id, "accepted")
     return memory
@@ -114,7 +111,7 @@ def forget(tx: Tx, item: InboxItem, hold: float) -> tuple[Memory, set[int]]:
     return memory, stale
 
 
-def keep_refused(tx: Tx, refused: Refusal, settings: Settings, *, embeds: bool) -> Memory:
+def keep_refused(tx: Tx, refused: Refusal, settings: Settings) -> Memory:
     """Do what a refusal proposed, on the user's word, and remove the refusal.
 
     Raises InputError where only the reason was noted, NotFound where there is nothing to end.
@@ -125,7 +122,7 @@ def keep_refused(tx: Tx, refused: Refusal, settings: Settings, *, embeds: bool) 
             "it yourself with memchat memories add"
         )
     item = as_item(tx, refused)
-    memory = _Acceptance(tx, settings, KEPT_REFUSAL, item, False, embeds).apply()
+    memory = _Acceptance(tx, settings, KEPT_REFUSAL, item, False).apply()
     refusals.remove(tx, [refused.id])
     return memory
 
@@ -205,7 +202,6 @@ class _Acceptance:
     proposal: InboxItem
     reworded: bool
     """Whether the user gave the value with the yes, and so says it now."""
-    embeds: bool
 
     def apply(self) -> Memory:
         """Store, replace, end or repeat, as proposed; the memory in question."""
@@ -225,8 +221,6 @@ class _Acceptance:
             raise InputError(f"{self._name} cannot be kept: {done.changes[0].reason}")
         if what.relation == "updates" and target is not None:
             self._retire(target, memory)
-        if self.embeds:
-            queue_embedding(tx, [memory.id])
         return memory
 
     @property
@@ -345,9 +339,9 @@ def _replace(tx: Tx, memory_id: int, related_id: int, item_id: int, cause: Cause
     return new
 
 
-def _promote(tx: Tx, settings: Settings, memory_id: int, item_id: int, *, embeds: bool) -> Memory:
+def _promote(tx: Tx, settings: Settings, memory_id: int, item_id: int) -> Memory:
     """Keep a memory of one app for every app of the person."""
-    manual = ManualChanges(tx, settings, embeds)
+    manual = ManualChanges(tx, settings)
     memory = manual.edit(_there(tx, memory_id), {"all_apps": True})
     facts_inbox.decide(tx, item_id, "accepted")
     return memory
@@ -528,7 +522,6 @@ def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
     every = redaction.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
     redaction.drop_receipt_lines(tx, every)
-    jobs.cancel(tx, "embed", list(homes))
     changes.remove(tx, list(homes))
     history.blank_events(tx, homes)
     for memory_id, app_id in homes.items():
