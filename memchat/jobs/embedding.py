@@ -251,8 +251,10 @@ class EmbeddingRun:
         faults = {c: answer.faults[key] for c, key in keys.items() if key in answer.faults}
         vectors = {k: answer.vectors[k] for k in keys.values() if k in answer.vectors}
         _, result.done = passages.keep_vectors(tx, self.space.service_id, vectors, now)
-        good = [c for c in held if c not in faults]
+        good = [c for c, key in keys.items() if key in vectors or key not in batch.texts]
         result.done += len(jobs.finish_all(tx, good, now))  # those that had their vector before
+        # The same text was sent for another passage, which is not written yet, or failed.
+        jobs.release(tx, [c for c in held if c not in good and c not in faults])
         result.embedded, result.faulty = len(vectors), len({keys[c] for c in faults})
         reasons: dict[str, tuple[MemChatError, list[int]]] = {}
         for claimed, error in faults.items():

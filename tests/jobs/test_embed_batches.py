@@ -439,3 +439,17 @@ def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_stor
         tx.connection.exec_driver_sql("UPDATE passages SET attempts = 3")
     assert mc.jobs.run().done == 60
     assert service.most == 1 and max(map(len, service.asked)) == 6
+
+
+def test_a_text_that_fails_in_one_batch_is_done_in_none(open_store: Opener) -> None:
+    service = Remote(refusing(400))
+    mc = open_store(embedder=service)
+    for app in range(4):
+        for i in range(60):
+            words = f"{BAD} {i}" if i == 7 else f"v{i}"
+            mc.user("ana", app=f"app{app}").memories.add("fact", "note", words)
+    assert mc.jobs.run().done == 4 * 59
+    with private.database(mc).read() as tx:
+        done = "SELECT count(*) FROM passages p WHERE status = 0 AND hash NOT IN"
+        assert tx.rows(f"{done} (SELECT hash FROM embeddings)") == [(0,)]
+    assert mc.jobs.count() == {"pending": 4, "running": 0, "completed": 4 * 59, "failed": 0}
