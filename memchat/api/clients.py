@@ -301,8 +301,7 @@ class ClientAccess(Room):
     def _facts(self, tx: Tx) -> Program:
         self._require_memory(tx)
         self._called(tx)
-        prompts, embeds = self._assembly.prompts, self._assembly.embeds()
-        return programs.Program(tx, self._settings, prompts, self.name, self.mode, embeds)
+        return programs.Program(tx, self._settings, self._assembly.prompts, self.name, self.mode)
 
     def _require_memory(self, tx: Tx) -> None:
         switch = apps.memory_switch(tx, self._scope)

@@ -36,13 +36,12 @@ class Inbox(Room):
         when this returns. Raises NotFound where nothing waits under this number, StoreError as
         ``Memories.delete``.
         """
-        embeds = self._assembly.embeds()
         with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
             if value is not None and item.relation in (FORGET, PROMOTE):
                 raise InputError("it is about a whole memory; answer it without other words")
             if item.relation != FORGET:
-                return answers.accept(tx, item, self._settings, value, embeds=embeds)
+                return answers.accept(tx, item, self._settings, value)
             memory, stale = answers.forget(tx, item, hold)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
@@ -64,11 +63,11 @@ class Inbox(Room):
         All is done in one transaction. Items that ``accept`` refuses wait as before, and so do
         requests to forget, which cannot be taken back; the result says why.
         """
-        embeds, words = self._assembly.embeds(), values or {}
+        words = values or {}
 
         def yes(tx: Tx, item: InboxItem) -> None:
             value = words.get(item.id)
-            answers.accept(tx, item, self._settings, value, embeds=embeds)
+            answers.accept(tx, item, self._settings, value)
 
         return self._answer_many(item_ids, yes)
 
@@ -105,10 +104,9 @@ class Inbox(Room):
         It is stored, replaces or ends as it was proposed, with its message as proof. Raises
         InputError where only the reason was noted, NotFound where there is nothing to end.
         """
-        embeds = self._assembly.embeds()
         with self._database.write(self._scope, ensure=True) as tx:
             refused = self._found_refusal(tx, refusal_id)
-            return answers.accept(tx, refused, self._settings, embeds=embeds)
+            return answers.accept(tx, refused, self._settings)
 
     def _answer_many(
         self, item_ids: Iterable[int], answer: Callable[[Tx, InboxItem], object]

@@ -27,7 +27,7 @@ from memchat.db.database import Database
 from memchat.errors import InputError
 from memchat.facts import history, keys, lists, memories, proposals
 from memchat.facts import history as proofs
-from memchat.facts.consolidation import chat_command, ingest, queue_embedding
+from memchat.facts.consolidation import chat_command, ingest
 from memchat.facts.history import LearnedFact
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN
@@ -147,7 +147,6 @@ class Commands:
     query_timeout: QueryTimeout
     drop_vectors: Callable[[Tx, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
-    embeds: Callable[[], bool]
     """Whether there is something to make vectors with."""
 
     def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
@@ -275,7 +274,7 @@ class Commands:
 
     def _remember(self, given: Sequence[Candidate], place: Place) -> CodeReply:
         """Put proposals through the gate and what passes into the store, in one transaction."""
-        now, embeds = self.clock(), self.embeds()
+        now = self.clock()
         with self.database.write() as tx:
             if not (switch := apps.memory_switch(tx, place.scope)).on:
                 return command_replies.off("remember", switch)
@@ -291,8 +290,6 @@ class Commands:
             source = chat_command(place.session_id, place.turn.id)
             done = ingest(tx, source, facts, self.settings.merge_threshold)
             changes = done.changes + changes
-            if embeds:
-                queue_embedding(tx, done.written)
             said = {turn.id: turn for turn in turns}
             for verdict in reading.verdicts:
                 if verdict.outcome == "review":

@@ -17,7 +17,7 @@ from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from memchat.config import Settings
-from memchat.db import Tx, database, jobs, messages, schema
+from memchat.db import Tx, database, messages, schema
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, history, keys, memories, proposals
 from memchat.facts.consolidation import (
@@ -27,7 +27,6 @@ from memchat.facts.consolidation import (
     Source,
     end_memory,
     ingest,
-    queue_embedding,
 )
 from memchat.facts.history import UPKEEP, Cause
 from memchat.facts.manual import ManualChanges
@@ -46,18 +45,16 @@ def accept(
     item: Proposal,
     settings: Settings,
     value: str | None = None,
-    *,
-    embeds: bool,
 ) -> Memory:
     """Do what a proposal says, also one that was not kept, with ``value`` in place of its own; of
-    a pair, the newer memory replaces the other. With ``embeds`` its vector is queued.
+    a pair, the newer memory replaces the other.
 
     Where the memory that it would replace is gone or was reworded, it is stored as new. Raises
     InputError for a masked value without ``value``, where only the reason was noted, and for a
     request to forget, which ``forget`` answers; NotFound where there is nothing to end.
     """
     if item.memory_id is not None:
-        memory = _accept_about(tx, item, item.memory_id, settings, embeds=embeds)
+        memory = _accept_about(tx, item, item.memory_id, settings)
     elif item.memory_type is None or item.key is None:
         raise InputError(
             f"its words were not noted, because {item.reason}; to keep it all the same, enter it "
@@ -68,14 +65,12 @@ def accept(
     else:
         said = item if value is None else replace(item, value=value)
         source = KEPT_REFUSAL if item.status == "refused" else INBOX
-        memory = _Acceptance(tx, settings, source, said, value is not None, embeds).apply()
+        memory = _Acceptance(tx, settings, source, said, value is not None).apply()
     proposals.remove(tx, [item.id])
     return memory
 
 
-def _accept_about(
-    tx: Tx, item: Proposal, memory_id: int, settings: Settings, *, embeds: bool
-) -> Memory:
+def _accept_about(tx: Tx, item: Proposal, memory_id: int, settings: Settings) -> Memory:
     """Do what is proposed about a whole memory, or a pair."""
     tx, ids = tx, tx.ids
     cause = Cause(tx.now, INBOX.actor, INBOX.cause)
@@ -91,7 +86,7 @@ def _accept_about(
         raise InputError("forgetting cannot be taken back; say yes to this one by itself")
     memory = _there(tx, memory_id)
     if item.relation == PROMOTE:
-        return ManualChanges(tx, settings, embeds).edit(memory, {"all_apps": True})
+        return ManualChanges(tx, settings).edit(memory, {"all_apps": True})
     if memory.active:
         changes.deactivate(tx, memory, "ended", cause)
     return memory
@@ -167,7 +162,6 @@ class _Acceptance:
     proposal: Proposal
     reworded: bool
     """Whether the person gave the value with the yes, and so says it now."""
-    embeds: bool
 
     def apply(self) -> Memory:
         """Store, replace, end or repeat, as proposed; the memory in question."""
@@ -192,8 +186,6 @@ class _Acceptance:
             raise InputError(f"{self._name} cannot be kept: {done.changes[0].reason}")
         if what.relation == "updates" and target is not None:
             self._retire(target, memory, cause)
-        if self.embeds:
-            queue_embedding(tx, [memory.id])
         return memory
 
     @property
@@ -437,7 +429,6 @@ def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
     every = redaction.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
     redaction.drop_receipt_lines(tx, every)
-    jobs.cancel(tx, "embed", list(homes))
     changes.remove(tx, list(homes))
     history.blank_events(tx, homes)
     for memory_id, app_id in homes.items():

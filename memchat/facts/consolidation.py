@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
-from memchat.db import Tx, jobs
+from memchat.db import Tx
 from memchat.facts import changes, history, keys, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.in_force import (
@@ -563,13 +563,6 @@ def allow_again(tx: Tx, new: NewMemory) -> None:
     if own in held:
         tombstones.remove(tx, [own], tombstones.wording_marks(new.key, new.value))
     purge.purge_hidden_duplicate(tx, own, new.sha1)
-
-
-def queue_embedding(tx: Tx, memory_ids: Iterable[int]) -> None:
-    """Queue jobs that make the vectors of these memories."""
-    for memory_id in memory_ids:
-        app_id = memories.app_id_of(tx, memory_id)
-        jobs.enqueue(tx, "embed", app_id, memory_id, tx.now)
 
 
 def _tagged(tx: Tx, memory: Memory, fact: Fact, cause: Cause) -> Memory:

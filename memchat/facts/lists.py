@@ -37,7 +37,6 @@ from memchat.db.schema import (
     apps,
     fact_list_lines,
     fact_lists,
-    jobs,
     memories,
     messages,
     searched,
@@ -375,15 +374,6 @@ def never_used(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many active memories were never sent to a model."""
     query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count == 0)
     return int(tx.execute(query).scalar_one())
-
-
-def jobs_by_status(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
-    """How many jobs are waiting, done, and failed for good."""
-    query = select(jobs.c.status, func.count()).where(jobs.c.app_id.in_(app_ids))
-    found = {"waiting": 0, "done": 0, "failed": 0}
-    for status, count in tx.execute(query.group_by(jobs.c.status)):
-        found["waiting" if status < 0 else "failed" if status else "done"] += count
-    return found
 
 
 def _quarter(at: Any) -> Any:

@@ -11,7 +11,7 @@ from memchat.db import Tx
 from memchat.errors import InputError, NotFound, SecretError
 from memchat.facts import changes, history, keys, lists, memories, proposals
 from memchat.facts import changes as facts_changes
-from memchat.facts.consolidation import MANUAL, allow_again, ingest, queue_embedding
+from memchat.facts.consolidation import MANUAL, allow_again, ingest
 from memchat.facts.history import Cause
 from memchat.facts.in_force import apply_due_dates
 from memchat.facts.memories import Fact, NewMemory, search_text
@@ -36,8 +36,6 @@ class ManualChanges:
 
     tx: Tx
     settings: Settings
-    embeds: bool
-    """Whether there is an embedding service; without one no embedding is queued."""
 
     def add(
         self,
@@ -72,7 +70,6 @@ class ManualChanges:
         if secret and not memory.sensitive:
             changes.set_columns(self.tx, memory.id, sensitive=1)  # it was known before
             memory = self._reload(memory.id)
-        self._queue(memory.id)
         return memory
 
     def add_tags(self, memory: Memory, given: Iterable[str]) -> Memory:
@@ -132,7 +129,6 @@ class ManualChanges:
         facts_changes.rewrite(self.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
-        self._queue(memory.id)
         if not same:
             self._reindex_turns(memory.id)
         return self._reload(memory.id)
@@ -156,7 +152,6 @@ class ManualChanges:
         changes.reactivate(self.tx, memory, cause, said_at=self.tx.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
-        self._queue(memory.id)
         return self._reload(memory.id)
 
     def undelete(self, memory: Memory) -> Memory:
@@ -204,10 +199,6 @@ class ManualChanges:
 
     def _writing_to(self, app_id: int) -> Tx:
         return self.tx.within(app_id, self.tx.shared)
-
-    def _queue(self, memory_id: int) -> None:
-        if self.embeds:
-            queue_embedding(self.tx, [memory_id])
 
     def _reload(self, memory_id: int) -> Memory:
         found = memories.get(self.tx, self.tx.ids, memory_id)

@@ -26,7 +26,6 @@ from memchat.facts.consolidation import (
     Protection,
     Source,
     ingest,
-    queue_embedding,
 )
 from memchat.facts.history import Cause
 from memchat.facts.manual import checked_fact, checked_tags, given_fact, is_secret
@@ -230,8 +229,6 @@ class Program:
     prompts: Prompts
     name: str
     mode: ClientMode
-    embeds: bool
-    """Whether there is an embedding service; without one no embedding is queued."""
 
     def fact(
         self,
@@ -436,8 +433,6 @@ class Program:
 
     def _stored(self, done: Ingested) -> Written:
         change = done.changes[0]
-        if self.embeds:
-            queue_embedding(self.tx, done.written)
         if change.memory is None:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)

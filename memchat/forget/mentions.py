@@ -172,11 +172,10 @@ def blank_note_words(
         return set()
     parts = [_without(part, identifying) for part in chunks.parts(tx, note_id)]
     new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
-    # A filler may have more tokens than the words in its place: the job looks at the sizes anew.
+    # A filler may have more tokens than the words in its place: the sizes are looked at anew.
     rows.put(tx, app_id, new, tx.now, sized_for=None)
     chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts, tx.now)
     rows.remove_from_chats(tx, note_id)
-    jobs.enqueue(tx, "note", app_id, note_id, tx.now)
     return {app_id}
 
 

@@ -112,7 +112,6 @@ def forget(
             _add_tombstones(tx, traces, traces.memory.updated_at if hidden else now)
         redaction.collect_occurrences(tx, traces, occurrences)
     redaction.drop_receipt_lines(tx, every)
-    jobs.cancel(tx, "embed", ids)
     changes.remove(tx, ids)
     reworded: set[int] = set()
     if tombstone:
@@ -173,7 +172,7 @@ def forget_session(tx: Tx, session_id: int) -> set[int]:
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
     app_id = sessions.app_id_of(tx, session_id)
-    for kind in ("extract", "verify", "index"):
+    for kind in ("extract", "verify"):
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     history.detach_session(tx, session_id)

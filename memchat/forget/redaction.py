@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memchat.db import Tx, jobs, messages, records, sessions
+from memchat.db import Tx, messages, sessions
 from memchat.facts import changes, history, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.memories import search_text
@@ -296,7 +296,5 @@ def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int
             continue  # it is hidden, and its purge is queued
         words = present_search_text(tx, memory, app_id, without=without)
         changes.reindex(tx, memory_id, app_id, words, cause)
-        if records.get(tx, "service_id") is not None:
-            jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)
         scopes.add(app_id)
     return scopes

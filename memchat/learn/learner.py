@@ -24,7 +24,7 @@ from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.facts import keys, lists, memories, proposals
-from memchat.facts.consolidation import ingest, queue_embedding, session_end
+from memchat.facts.consolidation import ingest, session_end
 from memchat.facts.history import Cause
 from memchat.facts.memories import Fact
 from memchat.facts.proposals import target_of
@@ -55,7 +55,7 @@ from memchat.learn.session_reading import (
 from memchat.learn.verdict import KnownFact, Verdict
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.search import passages, services, turns
+from memchat.search import passages, turns
 from memchat.search.embed import EmbeddingSpace
 from memchat.types import Change, Learned, OnProgress, Progress, Scope, Session
 
@@ -99,18 +99,13 @@ class FactVectors:
             own = apps.find(tx, reading.scope).own
             return [replace(fact, near=self._nearest(tx, own, fact)) for fact in facts]
 
-    def store(self, tx: Tx, written: Sequence[int]) -> None:
-        """Store the vectors of ``written`` memories and of the conversation, in the transaction
-        that wrote them; those that are missing are made by jobs."""
+    def store(self, tx: Tx) -> None:
+        """Store the vectors of the memories and of the conversation, in the transaction that wrote
+        them; those that are missing are made later."""
         service_id = self.space.service_id if self.space is not None else None
         session_id = self.reading.session.id
         made = (service_id, self.vectors) if service_id is not None else None
         turns.write(tx, session_id, made)
-        if service_id is None:
-            return
-        # The service may have been changed meanwhile.
-        in_use = services.in_use(tx) or service_id
-        queue_embedding(tx, passages.lacking(tx, in_use, "embed", written))
 
     def _nearest(self, tx: Tx, own: int | None, fact: Fact) -> tuple[tuple[int, float], ...]:
         """The nearest memories in use; replaced values are in the index too."""
@@ -258,8 +253,6 @@ class Learner:
         done = ingest(tx, source, facts, self._settings.merge_threshold, blanked=altered)
         refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
         add_refusals(tx, reading, refused, altered=altered)
-        if (in_use := services.in_use(tx)) is not None:
-            queue_embedding(tx, passages.lacking(tx, in_use, "embed", done.written))
         return [*changes, *done.changes]
 
     @staticmethod
@@ -427,7 +420,7 @@ class Learner:
             title, summary = self._description(tx, reading, bool(altered))
             asked = messages.to_read_whole(tx, session_id)
             sessions.mark_extracted(tx, session_id, reading.read_to(asked), title, summary)
-            vectors.store(tx, done.written)
+            vectors.store(tx)
             for spent in reading.usage:
                 usage.add(tx, own, session_id, spent, now)
             jobs.finish(tx, claim, now)

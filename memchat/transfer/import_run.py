@@ -416,7 +416,7 @@ class ImportRun:
             chunks.set_counts(self.tx, note_id, values["counts"] or {})
         self._notes[note_id] = app_id
 
-    def finish(self, *, embeds: bool) -> tuple[Imported, set[int]]:
+    def finish(self) -> tuple[Imported, set[int]]:
         """Complete what was written: links, search texts, queued work. Gives what was done, and the
         scope rows whose saved vector index must be dropped."""
         self._close_session()
@@ -430,17 +430,16 @@ class ImportRun:
         searched = self._write_search_texts()
         self._retire_rivals()
         described, unread = self._talks_to_queue()
-        vectors = {"embed": searched, "index": described, "note": self._notes} if embeds else {}
-        for kind, targets in {**vectors, "extract": unread}.items():
-            for target_id, app_id in targets.items():
-                jobs.enqueue(self.tx, kind, app_id, target_id, self.tx.now)
+        for session_id, app_id in unread.items():
+            jobs.enqueue(self.tx, "extract", app_id, session_id, self.tx.now)
+        vectors = searched + described + len(self._notes)
         done = Imported(
             dict(+self._added),
             dict(+self._known),
             self._stay_away["memory"],
             tuple(sorted(self._refused, key=lambda one: one.line)),
             len(unread),
-            sum(map(len, vectors.values())),
+            vectors if passages.wants_vectors(self.tx) else 0,
             changed_notes=self._changed_notes,
             deleted_notes=self._stay_away["note"],
             left_out=dict(self._left_out),
@@ -460,16 +459,15 @@ class ImportRun:
         }
         self._stale |= purge.forget(self.tx, gone, shown_in=shown_in)
 
-    def _write_search_texts(self) -> dict[int, int]:
-        """Write the texts of the new memories; those that are searched, with their scope rows."""
-        searched = {}
+    def _write_search_texts(self) -> int:
+        """Write the texts of the new memories; how many are searched."""
+        searched = 0
         for memory in self._present():
             app_id = self._new["memory"][memory.id]
             words = redaction.present_search_text(self.tx, memory, app_id)
             found = memory.active or memory.inactive_reason == "superseded"
             passages.put_text(self.tx, "fact", memory.id, app_id, words, searched=found)
-            if found:
-                searched[memory.id] = app_id
+            searched += found
         return searched
 
     def _retire_rivals(self) -> None:
@@ -486,16 +484,16 @@ class ImportRun:
             for memory in holding[:-1]:
                 changes.deactivate(self.tx, memory, "superseded", cause, replaced_by=holding[-1].id)
 
-    def _talks_to_queue(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The new conversations of which something was read, or that have a summary, and those
-        that were not read yet, each with its scope row."""
-        described, unread = {}, {}
+    def _talks_to_queue(self) -> tuple[int, dict[int, int]]:
+        """How many of the new conversations were read, or have a summary, and those that were not
+        read yet, each with its scope row."""
+        described, unread = 0, {}
         for session_id, app_id in self._talks.items():
             session, _ = sessions.by_id(self.tx, session_id) or (None, None)
             if session is None:
                 continue
             if session.extracted_to or session.summary:
-                described[session_id] = app_id
+                described += 1
             on = apps.memory_switch(self.tx, Scope(self.user, session.app)).on
             if session.ended_at and on and sessions.has_unread_messages(self.tx, session_id):
                 unread[session_id] = app_id

@@ -277,7 +277,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
             value = f"tea {n}"
             memory_id = keep(tx, scope, value)
             session_id, (message_id,) = talk(tx, scope, value)
-            jobs.enqueue(tx, "embed", own, memory_id, NOON)
+            jobs.enqueue(tx, "forget", own, memory_id, NOON)
             usage.add(tx, own, session_id, Usage("chat", scope.user, 1, 1, None, 0.0), NOON)
             proposals.add(tx, own, Proposal("near", value=value), NOON)
             owner |= {("memory", memory_id): scope, ("session", session_id): scope}
@@ -308,7 +308,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
         )
         waiting = jobs.listed(tx, user=asked.user, status=None, now=NOON, limit=99)
         assert {j.target_id for j in waiting} == of_user("memory")
-        claimed = jobs.claim(tx, ClaimRequest("embed", "w", 60, limit=99, user=asked.user), NOON)
+        claimed = jobs.claim(tx, ClaimRequest(["forget"], "w", 60, limit=99, user=asked.user), NOON)
         assert {c.target_id for c in claimed} == of_user("memory")
         assert {t.model for t in usage.totals(tx, asked.user)} <= {asked.user}
         assert sum(len(proposals.listed(tx, i, "pending")) for i in ids) == len(mine("memory"))
@@ -345,7 +345,7 @@ def test_a_session_s_status_follows_its_life(tx) -> None:
     assert status() == "off"
     jobs.enqueue(tx, "extract", own, session_id, NOON)
     assert status() == "pending"
-    (claim,) = jobs.claim(tx, ClaimRequest("extract", "w", 60), NOON)
+    (claim,) = jobs.claim(tx, ClaimRequest(["extract"], "w", 60), NOON)
     sessions.mark_extracted(tx, session_id, message_id, "A title", None)
     sessions.mark_extracted(tx, session_id, message_id - 1, None, "A summary")
     assert jobs.finish(tx, claim, NOON)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from memchat.db import apps, database, messages, records, sessions, usage
+from memchat.db import apps, database, jobs, messages, records, sessions, usage
 from memchat.facts import changes, history, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
@@ -407,11 +407,15 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     services.use(tx, used)
     assert services.in_use(tx) == services.state(tx)[0] == used and services.exists(tx, used)
     assert services.get(tx, used) == SERVICE == services.all_services(tx)[used]
-    both = passages.lacking(tx, used, "embed", [lisbon, porto])
-    assert [*both] == [lisbon, porto] and [*both[porto].values()] == ["city Porto"]
+    facts = {i: keywords.passage_id("fact", i) for i in (lisbon, porto)}
+    assert passages.unqueued(tx, used, own, "fact") == [lisbon, porto], "there was no service yet"
+    assert passages.to_embed(tx, used, facts.values())[facts[porto]][1] == "city Porto"
+    assert passages.wants_vectors(tx)
     key = passages.hashes(tx, "fact", [lisbon])[lisbon]
     embeddings.put(tx, used, [(key, VECTOR), (embeddings.query_hash("q"), VECTOR)], NOON)
     assert embeddings.exist_for(tx, used) and [*embeddings.get(tx, used, [key])] == [key]
+    assert embeddings.exists(tx, used, key) and not embeddings.exists(tx, used, "0")
+    assert passages.to_embed(tx, used, facts.values())[facts[lisbon]] == (key, None)
     held = embeddings.of_kind(tx, used, "fact", own)
     assert (held.ids, held.waiting, held.vectors.shape) == ([lisbon], [porto], (1, 4))
     assert passages.embedded_ids(tx, used, own, "fact") == {lisbon}
@@ -426,7 +430,8 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     texts = passages.texts(tx, "fact", [porto])
     assert [text for _, text in passages.next_lacking(tx, used, 0, 9)] == texts
     passages.queue_lacking(tx, used, NOON)
-    assert passages.unfinished_jobs(tx, [porto], NOON)[porto].status == "pending"
+    assert jobs.of_memories(tx, [lisbon, porto], NOON)[porto].status == "pending"
+    assert passages.unqueued(tx, used, own, "fact") == []
     assert passages.of_memories(tx, [lisbon])[lisbon].status == "completed"
     assert embeddings.query_hash("q") in passages.unused_hashes(tx)
     passages.remove_unused(tx, [embeddings.query_hash("q")])
@@ -451,7 +456,7 @@ def test_figures_and_single_values(tx, own) -> None:
     assert lists.by_type(tx, [own]) == {"profile": 1}
     assert lists.by_key(tx, [own], 5) | lists.by_state(tx, [own]) == {"city": 1, "in use": 1}
     assert lists.most_used(tx, [own], 5) == [] and lists.never_used(tx, [own]) == 1
-    assert lists.jobs_by_status(tx, [own]) == {"waiting": 0, "done": 0, "failed": 0}
+    assert jobs.in_apps(tx, [own]) == {"waiting": 0, "done": 0, "failed": 0}
     records.put(tx, "colour", "blue")
     assert records.get(tx, "colour") == "blue" and records.store_id(tx) == records.store_id(tx)
     records.remove(tx, "colour")
