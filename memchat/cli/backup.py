@@ -262,7 +262,7 @@ def import_(call: Call, file: Path, dry_run: bool = False) -> None:
     with ProgressLine() as line:
         done = person.import_file(file, dry_run=dry_run, progress=line.update)
     if call.as_json:
-        output.print_json(to_json(done))
+        output.print_json(done)
     else:
         _say(done)
 

@@ -30,7 +30,7 @@ from typer.models import ArgumentInfo, ParameterInfo
 
 from memchat.cli import output
 from memchat.errors import InputError, MemChatError, NotFound, ScopeError
-from memchat.types import MEMORY_TYPES, counted, documented, to_json
+from memchat.types import MEMORY_TYPES, counted, documented
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
@@ -288,7 +288,10 @@ class Call:
 
     def result(self, record: Any, said: object) -> None:
         """Print what was done: the record as JSON, or else one line in words."""
-        output.print_result(record, said, self.as_json)
+        if self.as_json:
+            output.print_json(record)
+        else:
+            print(output.plain(str(said)))
 
     def table(
         self,
@@ -297,7 +300,7 @@ class Call:
         *,
         none: str,
         more: str = "",
-        record: Callable[[Thing], Any] = to_json,
+        record: Callable[[Thing], Any] = lambda one: one,
     ) -> None:
         """Print things as JSON, or as a table; ``none`` is said where there are none, and ``more``
         below them.

@@ -12,7 +12,7 @@ from memchat.cli import output, system
 from memchat.cli.command import Call, Limit, Yes, command, group, stopping
 from memchat.cli.output import ProgressLine
 from memchat.errors import NotFound
-from memchat.types import MOST_BATCH, JobStatus, counted, to_json
+from memchat.types import MOST_BATCH, JobStatus, counted
 
 if TYPE_CHECKING:
     from memchat.jobs.embedding import BackfillResult
@@ -77,8 +77,8 @@ def run(call: Call, app: AnyApp = None) -> None:
     result = jobs.run(user=call.user, again=True)
     failed = {job.id: job for job in result.failed}
     if call.as_json:
-        learned = [to_json(outcome) for outcome in result.learned]
-        output.print_json({"done": result.done, "failed": [*failed], "learned": learned})
+        done = {"done": result.done, "failed": [*failed], "learned": result.learned}
+        output.print_json(done)
     else:
         for outcome in result.learned:
             print(output.learned(outcome))
@@ -183,7 +183,7 @@ def list_services(call: Call) -> None:
     """List the services whose vectors the store has, which one is in use, and plug-ins."""
     found, plugins = call.mc.services.list(), call.mc.services.plugins()
     if call.as_json:
-        output.print_records([*found, *plugins])
+        output.print_json([*found, *plugins])
         return
     call.table(
         found,
@@ -236,7 +236,7 @@ def migrate(
             name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
         )
     if call.as_json:
-        output.print_json(to_json(done))
+        output.print_json(done)
     else:
         _say(done)
     call.failed = not done.switched

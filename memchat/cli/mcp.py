@@ -12,7 +12,7 @@ from typer import Argument, Option
 from memchat.cli import output
 from memchat.cli.command import Call, Yes, command, confirm, group, settings
 from memchat.errors import ConfigError, InputError, StoreError
-from memchat.types import CLIENT_MODES, ClientMode, counted, one_line, to_json
+from memchat.types import CLIENT_MODES, ClientMode, counted, one_line
 
 STDIO_CLIENT, HTTP_PORT = "assistant", 8765
 app = group("The memory for other assistants over MCP, and the tools of other servers.")
@@ -130,7 +130,7 @@ def tokens(call: Call) -> None:
 
     found = keys.read_tokens(settings().home).values()
     if call.as_json:
-        print(json.dumps([{"name": one.name, "mode": one.mode} for one in found]))
+        output.print_json([{"name": one.name, "mode": one.mode} for one in found], indent=None)
     elif not found:
         print("No program has a token. memchat mcp token NAME makes one.")
     for one in () if call.as_json else found:
@@ -159,7 +159,7 @@ def clients(call: Call, undo: str | None = Option(None, metavar="NAME"), yes: Ye
             )
         return
     if call.as_json:
-        print(json.dumps([to_json(one) for one in found], ensure_ascii=False))
+        output.print_json(found, indent=None)
         return
     if not found:
         print("No program has called yet.")

@@ -42,7 +42,6 @@ from memchat.types import (
     MemoryStatus,
     Place,
     clean_tags,
-    to_json,
 )
 
 if TYPE_CHECKING:
@@ -95,8 +94,8 @@ def everything(memories: Memories, memory: Memory) -> dict[str, Any]:
     evidence, events = memories.evidence(memory.id), memories.history(memory.id)
     (state,) = memories.embedding_states([memory.id])
     return with_embedding(memory, state) | {
-        "evidence": [to_json(item) for item in evidence],
-        "history": [to_json(event) for event in events],
+        "evidence": evidence,
+        "history": events,
     }
 
 
@@ -188,7 +187,7 @@ def store(
         what = f"looks like a {error.kind}"
         confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
         saved = save(memories, True)
-    output.print_written(saved, call.as_json)
+    call.result(saved, saved.id)
     if key is not None and saved.key != key:
         output.notice(f"“{key}” is stored under the key {saved.key}")
     return saved
@@ -403,7 +402,7 @@ def delete(
 @command(app)
 def restore(call: Call, memory_id: Id) -> None:
     """Bring back a replaced, merged, ended or expired memory."""
-    output.print_written(call.person.memories.restore(memory_id), call.as_json)
+    call.result(call.person.memories.restore(memory_id), memory_id)
     call.embed_now()
 
 
@@ -413,7 +412,7 @@ def pin(call: Call, memory_id: Id, off: bool = False) -> None:
 
     :param off: Take it out of there again.
     """
-    output.print_written(call.person.memories.pin(memory_id, on=not off), call.as_json)
+    call.result(call.person.memories.pin(memory_id, on=not off), memory_id)
 
 
 @command(app)

@@ -119,9 +119,9 @@ def doctor(call: Call, repair: bool = False, probe: bool = False) -> None:
     repaired = call.mc.repair() if repair else []
     checks = call.mc.doctor(probe=probe) + [Check("settings", "note", line) for line in _unread()]
     if call.as_json and repair:
-        output.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
+        output.print_json({"repaired": repaired, "checks": checks})
     elif call.as_json:
-        output.print_records(checks)
+        output.print_json(checks)
     else:
         for line in repaired or (["nothing was out of step"] if repair else []):
             print(f"repaired {line}" if repaired else f"ok       repair: {line}")
@@ -265,8 +265,8 @@ def audit(
     mendable = [f for f in found if f.fix is not None and (f.kind != "secret" or kind)]
     mended = call.known.mend(mendable).count if fix and yes and mendable else 0
     if call.as_json:
-        findings = {"findings": [to_json(finding) for finding in found]}
-        output.print_json(to_json(seen) | findings | ({"mended": mended} if fix else {}))
+        more = {"mended": mended} if fix else {}
+        output.print_json(to_json(seen) | {"findings": found} | more)
     else:
         _report(call, seen, found)
     if not fix:

@@ -106,16 +106,18 @@ def embed_in_batches(
     batch: int,
     batch_tokens: int | None = None,
     dimensions: int | None = None,
+    cut: Callable[[str, int], list[str]] | None = None,
 ) -> Vectors:
     """One unit vector for each text, in order, shape (n, dimensions); ``call`` makes one request.
 
-    A text longer than ``max_tokens`` is embedded in windows, and its vector is the direction of
-    their mean. Raises InputError for an empty text, ProviderError for vectors that cannot be used.
+    A text longer than ``max_tokens`` is embedded in windows, as ``cut`` makes them, and its vector
+    is the direction of their mean. Raises InputError for an empty text, ProviderError for vectors
+    that cannot be used.
     """
     import numpy as np
 
-    cut = [windows(text, max_tokens) for text in texts]
-    pieces = [piece for parts in cut for piece in parts]
+    parts = [(cut or windows)(text, max_tokens) for text in texts]
+    pieces = [piece for some in parts for piece in some]
     found: list[Vectors] = []
     for some in _batches(pieces, batch, batch_tokens):
         found.append(unit_vectors(call(some), model=model, count=len(some), dimensions=dimensions))
@@ -123,7 +125,7 @@ def embed_in_batches(
     if not found:
         return np.zeros((0, dimensions or 0), np.float32)
     rows = np.concatenate(found)
-    starts = np.cumsum([0, *(len(parts) for parts in cut)])
+    starts = np.cumsum([0, *map(len, parts)])
     means = [rows[a:b].mean(axis=0) for a, b in pairwise(starts)]
     return unit_vectors(means, model=model, count=len(texts), dimensions=dimensions)
 
@@ -227,11 +229,11 @@ class BatchEmbedder(ABC):
         """The vectors, the tokens of the texts, and what they cost in US dollars."""
 
     def _in_batches(
-        self, texts: Sequence[str], call: Callable[[list[str]], Rows], batch: int, **limits: int
+        self, texts: Sequence[str], call: Callable[[list[str]], Rows], batch: int, **more: Any
     ) -> Vectors:
         """The vectors that ``call`` makes in several requests."""
         mine = self.service
-        given = {"max_tokens": mine.max_tokens, "dimensions": mine.dimensions, **limits}
+        given = {"max_tokens": mine.max_tokens, "dimensions": mine.dimensions, **more}
         return embed_in_batches(texts, call, model=mine.name, batch=batch, **given)
 
 

@@ -206,6 +206,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     return value
 
 
