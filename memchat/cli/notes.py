@@ -457,15 +457,12 @@ def print_hits(hits: Sequence[NoteHit], query: str, zone: ZoneInfo, *, scores: b
 
     A terminal shows the part of a passage that has the words of the query.
     """
-    first, sure = True, any(hit.confident for hit in hits)
-    for hit in hits:
-        if sure and not hit.confident:
-            sure = False
-            print(f"{'' if first else chr(10)}Less sure:")
-            first = True
-        if not first:
+    sure = sum(hit.confident for hit in hits)
+    for place, hit in enumerate(hits):
+        if place:
             print()
-        first = False
+        if sure and place == sure:
+            print("Less sure:")
         print(_head(hit, zone))
         if scores:
             print(f"  {_scores(hit)}")

@@ -14,6 +14,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from importlib.metadata import EntryPoint, entry_points
@@ -21,7 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memchat.config.providers import provider_of
-from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
+from memchat.errors import ConfigError, InputError, MemChatError, ProviderError, ServiceError
 from memchat.providers.litellm_calls import (
     LOCAL,
     PER_MINUTE,
@@ -29,7 +30,6 @@ from memchat.providers.litellm_calls import (
     cost_usd,
     limited,
     litellm,
-    plugin_errors,
     shared_limiter,
     unusable_answer,
 )
@@ -89,6 +89,20 @@ def package_of(point: EntryPoint) -> PluginInfo:
     if made_by is None:
         return PluginInfo(point.name, point.value, "")
     return PluginInfo(point.name, made_by.name, made_by.version)
+
+
+@contextmanager
+def plugin_errors(make: Callable[[str], MemChatError]) -> Iterator[None]:
+    """Turn any error of code outside memchat, such as a plug-in's, into one of memchat's own.
+
+    ``make`` gets the name of the error's class; its text may hold what a user wrote.
+    """
+    try:
+        yield
+    except MemChatError:
+        raise
+    except Exception as error:
+        raise make(type(error).__name__) from error
 
 
 BYTES_A_TOKEN = 2

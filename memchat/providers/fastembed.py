@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
-from memchat.providers.embedders import BatchEmbedder
-from memchat.providers.litellm_calls import plugin_errors
+from memchat.providers.embedders import BatchEmbedder, plugin_errors
 from memchat.types import Service, clean_text
 
 if TYPE_CHECKING:

@@ -352,20 +352,6 @@ def empty_answer(model: str, reason: str | None) -> ProviderError:
     return unusable_answer(model, "sent an empty answer; try again")
 
 
-@contextmanager
-def plugin_errors(make: Callable[[str], MemChatError]) -> Iterator[None]:
-    """Turn any error of code outside memchat, such as a plug-in's, into one of memchat's own.
-
-    ``make`` gets the name of the error's class; its text may hold what a user wrote.
-    """
-    try:
-        yield
-    except MemChatError:
-        raise
-    except Exception as error:
-        raise make(type(error).__name__) from error
-
-
 def _from_status(status: int, wait: float | None, text: str, remote: RemoteModel) -> MemChatError:
     model = remote.model
 
