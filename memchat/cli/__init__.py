@@ -136,11 +136,7 @@ def _quiet_exit() -> None:
     """Say nothing of what fails while the interpreter clears up, as a library's event loop that
     Ctrl-C left open does: everything is stored by then."""
     if os.environ.get("MEMCHAT_DEBUG") != "1":
-        atexit.register(setattr, sys, "unraisablehook", _ignore)
-
-
-def _ignore(_: object) -> None:
-    """A hook that does nothing."""
+        atexit.register(setattr, sys, "unraisablehook", lambda _: None)
 
 
 def _close_output() -> None:

@@ -148,15 +148,14 @@ def clients(call: Call, undo: str | None = Option(None, metavar="NAME"), yes: Ye
     if undo is not None:
         there = [one for one in found if one.name == undo]
         if there:
-            what = f"{_memories(there[0].memories)} and {counted(there[0].notes, 'note')}"
+            what = f"{counted(there[0].memories, 'memory')} and {counted(there[0].notes, 'note')}"
             confirm(f"Delete all that {undo} wrote, {what}?", yes=yes)
         done = person.clients.undo(undo)
-        print(output.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
+        gone, kept = (counted(len(some), "memory") for some in (done.gone, done.kept))
+        print(f"Deleted {gone}; {len(done.back)} are back.")
         if done.kept:
-            print(
-                f"Kept {_memories(len(done.kept))}, which you changed, pinned or tagged, or "
-                "which somebody else said too."
-            )
+            whose = "which you changed, pinned or tagged, or which somebody else said too"
+            print(f"Kept {kept}, {whose}.")
         return
     if call.as_json:
         output.print_json(found, indent=None)
@@ -165,7 +164,7 @@ def clients(call: Call, undo: str | None = Option(None, metavar="NAME"), yes: Ye
         print("No program has called yet.")
     for one in found:
         wrote = (
-            f"{_memories(one.memories)}, {counted(one.notes, 'note')}, "
+            f"{counted(one.memories, 'memory')}, {counted(one.notes, 'note')}, "
             f"{one.waiting} waiting in the inbox, {one.forgotten} asked to forget"
         )
         print(output.plain(f"{one.name} ({one.mode}): {counted(one.calls, 'call')}; {wrote}"))
@@ -200,10 +199,6 @@ def call_tool(
     answer = client.call(tool, given)
     # Another program wrote it: nothing of it may steer the terminal.
     print(json.dumps(answer.structured) if call.as_json else output.plain(answer.text))
-
-
-def _memories(number: int) -> str:
-    return "1 memory" if number == 1 else f"{number:,} memories"
 
 
 def _require_sdk() -> None:

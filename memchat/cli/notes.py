@@ -10,7 +10,7 @@ from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 from typer import Argument, BadParameter, Option
@@ -376,14 +376,7 @@ def report(call: Call, limit: int = Option(20, min=1)) -> None:
         print_report(found)
 
 
-class _Period(TypedDict):
-    """The ends of a period, as the verbs on notes take them."""
-
-    since: datetime | None
-    until: datetime | None
-
-
-def _period(since: date | None, until: date | None, zone: ZoneInfo) -> _Period:
+def _period(since: date | None, until: date | None, zone: ZoneInfo) -> dict[str, Any]:
     """The moments between these days, both included."""
     if since is not None and until is not None and since > until:
         raise BadParameter("the day of --since is after that of --until")

@@ -582,7 +582,7 @@ def _consequences(plan: RestorePlan, made: str, *, keep_present: bool) -> list[s
     else:
         lost = ", ".join(
             (
-                f"{plan.memories:,} memor{'y' if plan.memories == 1 else 'ies'}",
+                counted(plan.memories, "memory"),
                 counted(plan.sessions, "session"),
                 counted(plan.messages, "message"),
                 counted(plan.inbox_items, "open inbox item"),
@@ -680,7 +680,7 @@ def _tell_imported(done: Imported) -> None:
     if done.known:
         print(f"here already, and left as they are: {counted_records(done.known)}")
     if done.forgotten:
-        print(f"forgotten here, and left out: {counted_records({'memory': done.forgotten})}")
+        print(f"forgotten here, and left out: {counted(done.forgotten, 'memory')}")
     if done.deleted_notes:
         print(f"deleted here, and left out: {counted(done.deleted_notes, 'note')}")
     if done.changed_notes:

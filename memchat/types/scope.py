@@ -86,8 +86,9 @@ def clean_text(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 text``, ``1,200 texts``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """``1 text``, ``1,200 texts``, ``2 memories``."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def documented(work: Callable[..., object]) -> tuple[str, dict[str, str]]:
