@@ -163,8 +163,8 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
-    if command.asked():
-        command.prepare()
+    if command.is_completing():
+        command.prepare_completion()
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

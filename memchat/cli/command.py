@@ -101,12 +101,12 @@ def completion(shell: Shell) -> None:
     print(get_completion_script(prog_name="memchat", complete_var=COMPLETE_VAR, shell=shell))
 
 
-def asked() -> bool:
+def is_completing() -> bool:
     """Whether a shell's script runs the program to ask for completions."""
     return COMPLETE_VAR in os.environ
 
 
-def prepare() -> None:
+def prepare_completion() -> None:
     """Make Typer able to answer a shell's script."""
     from typer import _completion_classes
 
@@ -125,7 +125,7 @@ def user_name() -> str:
 
     from memchat.config.settings import USER, collect
 
-    if asked():  # no file needs to be read then, and none may be in the way
+    if is_completing():  # no file needs to be read then, and none may be in the way
         return ""
     named = collect(os.environ, ENV_FILE.get()).values.get(USER)
     if named:
@@ -439,7 +439,7 @@ def command(
 def _declared(one: Parameter, help: str | None) -> Parameter:
     """A parameter as Typer takes it. A flag has no ``--no-`` form, unless it says so."""
     info: Any = one.default
-    if help is not None:
+    if help is not None or one.annotation is bool:
         if info is Parameter.empty:
             info = Argument()
         elif not isinstance(info, ParameterInfo):

@@ -143,7 +143,7 @@ def evidence_line(call: Call, evidence: Evidence) -> str:
     return f"said      “{words}” ({evidence.role}, {at}, {where})"
 
 
-def told_events(events: Sequence[Event]) -> list[Event]:
+def changes_of_fact(events: Sequence[Event]) -> list[Event]:
     """The events that changed the fact, without those of the index."""
     return [event for event in events if event.kind not in UPKEEP]
 
@@ -262,7 +262,7 @@ def show_memory(call: Call, memory_id: Id) -> None:
     print_memory(call, memory, state, client)
     for evidence in memories.evidence(memory_id):
         print(output.plain(evidence_line(call, evidence)))
-    for event in told_events(memories.history(memory_id)):
+    for event in changes_of_fact(memories.history(memory_id)):
         print(output.plain(f"history   {event_line(call, event)}"))
 
 
@@ -438,7 +438,7 @@ def history(call: Call, memory_id: Id) -> None:
     """List what happened to a memory, oldest first."""
     events = call.person.memories.history(memory_id)
     call.table(
-        events if call.as_json else told_events(events),
+        events if call.as_json else changes_of_fact(events),
         {
             "at": "at",
             "what": "kind",

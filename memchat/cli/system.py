@@ -181,13 +181,13 @@ def _origin(set_to: Settings, name: str, variable: str) -> str:
 
 def _printable(value: object) -> object:
     """The value as its variable is written, without a password that an address may carry."""
-    from memchat.config.providers import shown
+    from memchat.config.providers import without_password
 
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, tuple):
         value = ",".join(f"{number:g}" for number in value)
-    return shown(value) if isinstance(value, str) else value
+    return without_password(value) if isinstance(value, str) else value
 
 
 @command(without="app as_json")
