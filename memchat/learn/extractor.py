@@ -23,7 +23,7 @@ from memchat.learn.verdict import KnownFact
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Message, Usage
+from memchat.types import ChatMessage, Message, Role, Usage
 
 Answer = TypeVar("Answer")
 
@@ -84,33 +84,22 @@ ASK_FOR_MORE = "Now the facts after these that are still missing, if any."
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptLine:
-    """One turn, or a part of a very long one, as the model is shown it."""
+class ShownTurn:
+    """One turn, or a part of a very long one, as a model is shown it."""
 
     id: str
-    role: str
-    said: str
-    words: str
-
-    def to_json(self) -> dict[str, str]:
-        marked = verdict.mark_quoted(self.words)
-        return {"id": self.id, "role": self.role, "said": self.said, "text": marked}
+    role: Role
+    text: str
+    said: str = ""
+    """The day, as in 2026-11-18 Wed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """The turns that one call reads, and the turns before them as context."""
 
-    transcript: tuple[TranscriptLine, ...]
-    context: tuple[TranscriptLine, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """The answers of a call and its follow-ups, and their usage."""
-
-    answers: list[ExtractionAnswer]
-    usage: list[Usage]
+    transcript: tuple[ShownTurn, ...]
+    context: tuple[ShownTurn, ...] = ()
 
 
 class Extractor:
@@ -122,8 +111,9 @@ class Extractor:
 
     def read(
         self, window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]
-    ) -> Extraction:
-        """Read one window. ``known`` comes nearest first, each with the day it was learnt.
+    ) -> tuple[list[ExtractionAnswer], list[Usage]]:
+        """The answers to one window and to its follow-ups, and what they took. ``known`` comes
+        nearest first, each with the day it was learnt.
 
         Raises ProviderError when the provider fails, ExtractionError when its answer is of no use
         even after one repair.
@@ -140,7 +130,7 @@ class Extractor:
             if not new or not (answer.more or len(answer.facts) >= MAX_FACTS):
                 break
             chat += [ChatMessage("assistant", reply), ChatMessage("user", ASK_FOR_MORE)]
-        return Extraction(answers, call.usage)
+        return answers, call.usage
 
 
 def _parsed(reply: str) -> ExtractionAnswer:
@@ -155,12 +145,17 @@ def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Se
     meant, and common keys that are free. No text in it can close the fence, because ``<`` is
     escaped."""
     data = {
-        "transcript": [line.to_json() for line in window.transcript],
-        "context": [line.to_json() for line in window.context],
+        "transcript": [_marked(turn) for turn in window.transcript],
+        "context": [_marked(turn) for turn in window.context],
         "known": [_as_sent(fact, learned) for fact, learned in fitting(known)],
         "keys": list(keys),
     }
     return fenced(data)
+
+
+def _marked(turn: ShownTurn) -> dict[str, str]:
+    text = verdict.mark_quoted(turn.text)
+    return {"id": turn.id, "role": turn.role, "said": turn.said, "text": text}
 
 
 def fenced(data: dict[str, Any]) -> str:
@@ -233,10 +228,10 @@ def cut(
         )
     ]
     windows: list[Window] = []
-    batch: list[tuple[int, TranscriptLine]] = []
+    batch: list[tuple[int, ShownTurn]] = []
     used = 0
     for position, line in lines:
-        cost = estimate_tokens(line.words) + 20
+        cost = estimate_tokens(line.text) + 20
         if batch and used + cost > room:
             windows.append(_window(turns, batch, zone))
             batch, used = [], 0
@@ -261,9 +256,7 @@ def _room(window_tokens: int) -> int:
     return max(500, min(window_tokens // 2, LARGEST))
 
 
-def _window(
-    turns: Sequence[Message], batch: list[tuple[int, TranscriptLine]], zone: ZoneInfo
-) -> Window:
+def _window(turns: Sequence[Message], batch: list[tuple[int, ShownTurn]], zone: ZoneInfo) -> Window:
     start = batch[0][0]
     before = range(max(0, start - CONTEXT_TURNS), start)
     context = tuple(
@@ -275,7 +268,7 @@ def _window(
 
 def _lines(
     position: int, message: Message, room: int, zone: ZoneInfo, *, whole: bool
-) -> Iterator[TranscriptLine]:
+) -> Iterator[ShownTurn]:
     """A message as the lines that the model is shown of it."""
     pieces = _pieces(message.content, room)
     words = [message.content[piece] for piece in pieces]
@@ -299,12 +292,12 @@ def _pieces(content: str, room: int) -> list[slice]:
     return [slice(start, min(start + size, len(content))) for start in starts]
 
 
-def _line(position: int, message: Message, zone: ZoneInfo, words: str) -> TranscriptLine:
-    return TranscriptLine(
-        turn_id(position, message), message.role, said(message.created_at, zone), words
+def _line(position: int, message: Message, zone: ZoneInfo, words: str) -> ShownTurn:
+    return ShownTurn(
+        turn_id(position, message), message.role, words, said(message.created_at, zone)
     )
 
 
 def said(at: datetime, zone: ZoneInfo) -> str:
-    """The day of a turn as a model is shown it: 2026-11-18 Wed."""
+    """The day of a turn as a model is shown it."""
     return f"{at.astimezone(zone):%Y-%m-%d %a}"

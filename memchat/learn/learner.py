@@ -324,16 +324,16 @@ class Learner:
             shown = reading.show_facts(tx, space, window)
             in_use = lists.keys_in_use(tx, tx.ids)
         free = [key for key in keys.COMMON_KEYS if key not in in_use]
-        extraction = extractor.read(window, self._sent_facts(shown), free)
-        reading.usage += extraction.usage
-        items = [item for answer in extraction.answers for item in answer.facts]
+        answers, spent = extractor.read(window, self._sent_facts(shown), free)
+        reading.usage += spent
+        items = [item for answer in answers for item in answer.facts]
         with self._database.read() as tx:
             items = [reading.link_by_key(tx, item) for item in items]
         known = {fact.id: fact for fact, _ in shown}
         known |= {item.to: reading.known[item.to] for item in items if item.to in reading.known}
         judged = self._judge(extractor, reading, known)
         reading.verdicts += [judged(item) for item in items]
-        self._describe(reading, extraction.answers[0])
+        self._describe(reading, answers[0])
 
     def _judge(
         self, extractor: Extractor, reading: SessionReading, known: Mapping[str, KnownFact]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from memchat.errors import ExtractionError
 from memchat.facts.keys import cardinality
 from memchat.language.numbers import numbers
-from memchat.language.secrets import Secret, find_secrets, mask, reveals
+from memchat.language.secrets import mask, reveals
 from memchat.language.sentences import find_spans, sentence_around
 from memchat.learn import values
 from memchat.learn.candidate import (
@@ -27,11 +27,11 @@ from memchat.learn.candidate import (
     list_schema,
     object_schema,
 )
-from memchat.learn.extractor import JsonCall, fenced
+from memchat.learn.extractor import JsonCall, ShownTurn, fenced
 from memchat.learn.verdict import KnownFact, Proof, Turn, Verdict, mark_quoted
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.types import ChatMessage, Role, Usage
+from memchat.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)
 
@@ -56,17 +56,6 @@ REFUSAL_REASONS = {
 """What the user is told for each reason of a ``not``."""
 
 SECRET = "it holds a secret, which is never remembered"
-
-
-@dataclass(frozen=True, slots=True)
-class ShownMessage:
-    """One message as the second look is shown it."""
-
-    id: str
-    role: Role
-    text: str
-    said: str = ""
-    """The day, as the reading was shown it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +101,23 @@ class SecondLook:
     usage: list[Usage] = field(default_factory=list)
 
     def ask(
-        self, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
+        self, requests: Sequence[LookRequest], messages: Sequence[ShownTurn]
     ) -> list[LookAnswer]:
         """An answer for each request, in order. Raises ProviderError where the provider fails."""
-        if self.masks:
-            requests, messages = mask_requests(requests, messages)
         call = JsonCall(self.model, "verify", self.prompts.render("verify"), json_schema())
         found: list[LookAnswer] = []
         try:
             for start in range(0, len(requests), BATCH_SIZE):
-                found += _batch(call, requests[start : start + BATCH_SIZE], messages)
+                found += _batch(call, requests[start : start + BATCH_SIZE], messages, self.masks)
         finally:
             self.usage += call.usage
         return found
 
 
 def _batch(
-    call: JsonCall, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
+    call: JsonCall, requests: Sequence[LookRequest], messages: Sequence[ShownTurn], masks: bool
 ) -> list[LookAnswer]:
-    chat = [ChatMessage("user", fenced(_data(requests, messages)))]
+    chat = [ChatMessage("user", fenced(_data(requests, messages, masks)))]
     try:
         return call.ask(chat, partial(parse_answers, ids=_ids(requests)))[0]
     except ExtractionError as error:
@@ -150,39 +137,6 @@ def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
         raise ExtractionError("the answer holds no JSON object with a list 'verdicts'")
     found = {str(item.get("id")): _answer(item) for item in items if isinstance(item, dict)}
     return [found.get(name, UNCLEAR) for name in ids]
-
-
-def mask_requests(
-    requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
-) -> tuple[list[LookRequest], list[ShownMessage]]:
-    """The same with each secret replaced by its kind, and the places moved accordingly."""
-    found = {message.id: find_secrets(message.text) for message in messages}
-    hidden = [
-        replace(
-            request,
-            said=tuple((name, *_moved(found[name], a, b)) for name, a, b in request.said),
-            value=mask(request.value),
-            known=request.known and mask(request.known),
-        )
-        for request in requests
-    ]
-    return hidden, [replace(message, text=mask(message.text)) for message in messages]
-
-
-def _moved(found: Sequence[Secret], start: int, end: int) -> tuple[int, int]:
-    """Where a span lies after masking. One that cuts a secret covers its whole mask."""
-    moved_start, moved_end = start, end
-    for secret in found:
-        longer = len(f"[{secret.kind}]") - (secret.end - secret.start)
-        if secret.end <= start:
-            moved_start += longer
-        elif secret.start < start:
-            moved_start -= start - secret.start
-        if secret.end <= end:
-            moved_end += longer
-        elif secret.start < end:
-            moved_end += longer + secret.end - end
-    return moved_start, moved_end
 
 
 def json_schema() -> dict[str, Any]:
@@ -216,33 +170,34 @@ def _word(value: Any) -> str:
     return str(value).strip().casefold()
 
 
-def _data(requests: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> dict[str, Any]:
-    by_id = {message.id: message for message in messages}
+def _data(
+    requests: Sequence[LookRequest], messages: Sequence[ShownTurn], masks: bool
+) -> dict[str, Any]:
+    texts = {message.id: message.text for message in messages}
+    hide = mask if masks else str
     candidates = []
-    described = {request.key: request.value for request in requests if not request.said}
     for name, request in zip(_ids(requests), requests, strict=True):
         if not request.said:
             continue
-        words = (mark_quoted(by_id[name].text, start, end) for name, start, end in request.said)
+        words = (mark_quoted(texts[i], a, b, masks=masks) for i, a, b in request.said)
+        fact = hide(request.value)
         fields = {
             "id": name,
             "from": ", ".join(dict.fromkeys(name for name, _, _ in request.said)),
             "words": " … ".join(words),
-            "fact": f"{request.key}: {request.value}" if request.value else request.key,
+            "fact": f"{request.key}: {fact}" if fact else request.key,
             "is": request.relation,
-            "known": request.known,
+            "known": hide(request.known or ""),
             "starts": request.starts,
             "until": request.until,
         }
         candidates.append({name: value for name, value in fields.items() if value})
-    return {
-        "messages": _dated(_shown(requests, messages)),
-        "candidates": candidates,
-        **described,
-    }
+    described = {request.key: hide(request.value) for request in requests if not request.said}
+    shown = _dated(_shown(requests, messages, masks))
+    return {"messages": shown, "candidates": candidates, **described}
 
 
-def _dated(shown: Iterator[tuple[ShownMessage, str]]) -> list[dict[str, str]]:
+def _dated(shown: Iterator[tuple[ShownTurn, str]]) -> list[dict[str, str]]:
     """The messages to send, with a day where it is another than that of the one before."""
     sent, day = [], ""
     for message, text in shown:
@@ -253,8 +208,8 @@ def _dated(shown: Iterator[tuple[ShownMessage, str]]) -> list[dict[str, str]]:
 
 
 def _shown(
-    requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
-) -> Iterator[tuple[ShownMessage, str]]:
+    requests: Sequence[LookRequest], messages: Sequence[ShownTurn], masks: bool
+) -> Iterator[tuple[ShownTurn, str]]:
     """The messages to send: all, or of a long conversation the quoted ones with their neighbours,
     and those with a number of the title or summary."""
     whole = sum(len(message.text) for message in messages) <= WHOLE_CONVERSATION_LIMIT
@@ -270,16 +225,14 @@ def _shown(
                 spots.setdefault(spot, []).append((at, at + len(number)))
     beside = {at for place in spots for at in (place - 1, place + 1, place + 2)}
     for place, message in enumerate(messages):
-        if whole or place in spots:
-            text = mark_quoted(message.text) if whole else _near(message.text, spots[place])
-        elif place in beside:
-            text = _near(message.text, [(0, 0), (len(message.text), len(message.text))])
-        else:
-            continue
-        yield message, text
+        edges = [(0, 0), (len(message.text), len(message.text))]
+        if whole:
+            yield message, mark_quoted(message.text, masks=masks)
+        elif place in spots or place in beside:
+            yield message, _near(message.text, spots.get(place, edges), masks)
 
 
-def _near(text: str, spots: Sequence[tuple[int, int]]) -> str:
+def _near(text: str, spots: Sequence[tuple[int, int]], masks: bool = False) -> str:
     """The parts of a long message around some places, with quoted text marked."""
     windows: list[tuple[int, int]] = []
     for start, end in sorted(spots):
@@ -287,7 +240,7 @@ def _near(text: str, spots: Sequence[tuple[int, int]]) -> str:
         if windows and first <= windows[-1][1]:
             first, last = windows[-1][0], max(last, windows.pop()[1])
         windows.append((first, last))
-    shown = " … ".join(mark_quoted(text, first, last) for first, last in windows)
+    shown = " … ".join(mark_quoted(text, first, last, masks=masks) for first, last in windows)
     return ("…" if windows[0][0] else "") + shown + ("…" if windows[-1][1] < len(text) else "")
 
 

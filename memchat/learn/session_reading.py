@@ -26,13 +26,12 @@ from memchat.language.secrets import reveals
 from memchat.language.text import UNSPACED, fold, trim
 from memchat.learn import extractor
 from memchat.learn.candidate import Candidate, Quote
-from memchat.learn.extractor import TranscriptLine, Window, fitting
+from memchat.learn.extractor import ShownTurn, Window, fitting
 from memchat.learn.outcomes import REPEATED, known_fact, resolve
 from memchat.learn.second_look import (
     REFUSAL_REASONS,
     LookRequest,
     SecondLook,
-    ShownMessage,
     ToldSecret,
     apply_answer,
     place_of,
@@ -251,7 +250,7 @@ class SessionReading:
         of what the model proposed."""
         turns = {turn.id: turn for turn in self.gate_turns()}
         shown = [
-            ShownMessage(turn.id, turn.role, turn.text, extractor.said(turn.said_at, zone))
+            ShownTurn(turn.id, turn.role, turn.text, extractor.said(turn.said_at, zone))
             for turn in turns.values()
         ]
         requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
@@ -430,7 +429,7 @@ class SessionReading:
 
     def _question_texts(self, window: Window) -> list[str]:
         by_id = {extractor.turn_id(i, m): m for i, m in enumerate(self.turns)}
-        asked: list[TranscriptLine] = [line for line in window.transcript if line.role == "user"]
+        asked = [line for line in window.transcript if line.role == "user"]
         if len(asked) > MESSAGES_SEARCHED:
             asked = asked[: MESSAGES_SEARCHED // 2] + asked[-MESSAGES_SEARCHED // 2 :]
         return [shortened(by_id[line.id].content) for line in asked]

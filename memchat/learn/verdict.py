@@ -20,6 +20,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from memchat.language.lexicon import PASTE
+from memchat.language.secrets import mask_part
 from memchat.language.sentences import Span, sentence_around
 from memchat.learn.candidate import Candidate
 from memchat.types import MemoryType, Role
@@ -265,21 +266,22 @@ def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return out
 
 
-def mark_quoted(text: str, start: int = 0, end: int | None = None) -> str:
+def mark_quoted(text: str, start: int = 0, end: int | None = None, *, masks: bool = False) -> str:
     """A part of a text with ⟦ and ⟧ around its quoted parts, which are found in the whole text.
-    Such marks in the text itself become square brackets."""
+    Such marks in the text itself become square brackets; ``masks``: and secrets their kind."""
     end = len(text) if end is None else end
 
-    def plain(piece: str) -> str:
+    def plain(first: int, last: int) -> str:
+        piece = mask_part(text, first, last) if masks else text[first:last]
         return piece.replace("⟦", "[[").replace("⟧", "]]")
 
     out, at = [], start
     for a, b in quoted_spans(text):
         a, b = max(a, start), min(b, end)
         if a < b:
-            out.append(f"{plain(text[at:a])}⟦{plain(text[a:b])}⟧")
+            out.append(f"{plain(at, a)}⟦{plain(a, b)}⟧")
             at = b
-    return "".join(out) + plain(text[at:end])
+    return "".join(out) + plain(at, end)
 
 
 Outcome = Literal["accept", "review", "refuse"]
