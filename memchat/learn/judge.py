@@ -19,14 +19,13 @@ from memchat.language.secrets import (
     find_in_conversation,
     find_in_fact,
     find_secrets,
-    mask,
     reveals,
 )
 from memchat.language.sentences import next_sentence, sentence_around
 from memchat.language.text import content_words, fold, holds_word, normal_value
 from memchat.learn import dates, instructions, quotes, values
-from memchat.learn.candidate import Candidate, Quote
-from memchat.learn.verdict import Case, KnownFact, Outcome, Proof, Turn, Verdict
+from memchat.learn.candidate import Candidate
+from memchat.learn.verdict import Case, KnownFact, Proof, Turn, Verdict
 
 NOT_KEPT = "you asked that it is not remembered"
 
@@ -287,33 +286,14 @@ def _verdict(case: Case) -> Verdict:
         for turn, span in cited
         for a, b in span.pieces
     )
-    if case.wordless:
-        _hide(case)
-        spans = tuple(replace(span, quote="[secret]") for span in spans)
     remarks = [] if case.wordless else [*case.reviews, *case.notes]
-    reasons = dict.fromkeys((*case.refusals, *remarks))
-    return Verdict(
-        _outcome(case),
-        tuple(reasons),
+    verdict = Verdict(
+        "refuse" if case.refusals else "review" if case.reviews else "accept",
+        tuple(dict.fromkeys((*case.refusals, *remarks))),
         spans,
         case.candidate,
         case.until,
         case.starts,
-        case.wordless,
         asks=case.asks,
     )
-
-
-def _outcome(case: Case) -> Outcome:
-    if case.refusals:
-        return "refuse"
-    return "review" if case.reviews else "accept"
-
-
-def _hide(case: Case) -> None:
-    item = case.candidate
-    shown = {quote.msg: Quote(msg=quote.msg, text="[secret]") for quote in item.quotes}
-    value = mask(item.value)
-    case.change(
-        value="[secret]" if value == item.value else value, quotes=tuple(shown.values()), cues=()
-    )
+    return verdict.without_words() if case.wordless else verdict

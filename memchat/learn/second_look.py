@@ -21,7 +21,6 @@ from memchat.learn import values
 from memchat.learn.candidate import (
     RELATIONS,
     Candidate,
-    Quote,
     Relation,
     find_object,
     list_schema,
@@ -248,7 +247,6 @@ NOT_LOOKED_AT = "it is looked at once more when the model can be reached"
 NOBODY_LOOKED = "no model has looked at it once more"
 UNCLEAR_REASON = "a second look could not tell whether it holds"
 OTHER_RELATION = "it holds, and it is not clear what it does to what is remembered"
-HIDDEN_WORDS = "[secret]"
 
 
 Place = tuple[int, int, int]
@@ -330,16 +328,7 @@ def apply_answer(
 
 def as_secret(verdict: Verdict) -> Verdict:
     """The verdict on a secret, without any of its words."""
-    quotes = tuple(Quote(msg=quote.msg, text=HIDDEN_WORDS) for quote in verdict.candidate.quotes)
-    hidden = {"key": "secret", "value": HIDDEN_WORDS, "quotes": quotes, "cues": ()}
-    return replace(
-        verdict,
-        outcome="refuse",
-        reasons=(SECRET,),
-        spans=tuple(replace(span, quote=HIDDEN_WORDS) for span in verdict.spans),
-        candidate=verdict.candidate.model_copy(update=hidden),
-        wordless=True,
-    )
+    return replace(verdict.without_words(), outcome="refuse", reasons=(SECRET,))
 
 
 def without_secrets(

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -284,6 +284,7 @@ def mark_quoted(text: str, start: int = 0, end: int | None = None, *, masks: boo
     return "".join(out) + plain(at, end)
 
 
+HIDDEN_WORDS = "[secret]"
 Outcome = Literal["accept", "review", "refuse"]
 """Store it, after a second look where a model can make one; ask the user; do not keep it."""
 
@@ -346,6 +347,15 @@ class Verdict:
     """What a second look said: ``verdict`` and ``model``."""
     asks: str | None = None
     """What the person is asked about once it is stored."""
+
+    def without_words(self) -> Verdict:
+        """The verdict with nothing of what was said or proposed."""
+        item = self.candidate
+        quotes = tuple(quote.model_copy(update={"text": HIDDEN_WORDS}) for quote in item.quotes)
+        hidden = {"key": "secret", "value": HIDDEN_WORDS, "quotes": quotes, "cues": ()}
+        spans = tuple(replace(span, quote=HIDDEN_WORDS) for span in self.spans)
+        candidate = item.model_copy(update=hidden)
+        return replace(self, spans=spans, candidate=candidate, wordless=True)
 
 
 @dataclass
