@@ -72,9 +72,9 @@ def test_a_message_of_as_many_windows_as_are_read_is_read_whole() -> None:
         return extractor.cut([turn], 0, WINDOW, ZoneInfo("UTC"), () if whole else {1})
 
     assert len(cut(26_000)) == len(cut(28_000)) == len(cut(200_000)) == extractor.MOST_WINDOWS
-    shown = [line.words for window in cut(28_000) for line in window.transcript]
+    shown = [line.text for window in cut(28_000) for line in window.transcript]
     assert any("Zanzibar" in words for words in shown)
-    assert not any("Zanzibar" in line.words for w in cut(200_000) for line in w.transcript)
+    assert not any("Zanzibar" in line.text for w in cut(200_000) for line in w.transcript)
 
 
 def test_all_of_it_can_be_read_later(mc, extract_model) -> None:
