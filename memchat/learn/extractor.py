@@ -25,7 +25,7 @@ from memchat.providers import ChatModel
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Message, Role, Usage
 
-Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 
 _BAD_ANSWER_SHOWN = 4_000
 
@@ -46,7 +46,7 @@ class JsonCall:
             instructions = f"{instructions}\nIts JSON schema: {shape}\n"
         self._system = ChatMessage("system", instructions)
 
-    def ask(self, chat: Sequence[ChatMessage], read: Callable[[str], Answer]) -> tuple[Answer, str]:
+    def ask(self, chat: Sequence[ChatMessage], read: Callable[[str], Found]) -> tuple[Found, str]:
         """What ``read`` finds in the reply to a chat, and the reply.
 
         A reply for which it raises ExtractionError is sent back once with the reason. Raises

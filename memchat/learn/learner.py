@@ -99,17 +99,17 @@ class Learner:
         if reading is None:
             return self._skip(claim, why_not)
         model = self._model(claim.how)
-        extractor = Extractor(model, self._prompts)
+        reader = Extractor(model, self._prompts)
         parts, began = self._windows(reading, model), monotonic()
         with self._usage_kept(reading):
             for number, window in enumerate(parts):
                 if number and number % WINDOWS_AT_ONCE == 0:
                     yield
-                self._extract_and_judge(extractor, reading, window)
+                self._extract_and_judge(reader, reading, window)
                 self._renew(claim)
                 on_progress(Progress(number + 1, len(parts), monotonic() - began, unit="parts"))
             self._compare_with_store(reading)
-            self._look_again(claim, reading, model, extractor)
+            self._look_again(claim, reading, model, reader)
             facts, changes = reading.resolve(self._settings.zone)
             facts, vectors = self._embed(reading, facts, self._space()[0])
             learned = self._write(claim, reading, facts, vectors)
@@ -256,7 +256,7 @@ class Learner:
         return extractor.cut(turns, reading.first_unread, model.window, zone, reading.shortened)
 
     def _extract_and_judge(
-        self, extractor: Extractor, reading: SessionReading, window: Window
+        self, reader: Extractor, reading: SessionReading, window: Window
     ) -> None:
         space, _ = self._space()  # the first call writes, so it must not run in a read transaction
         reading.embed_questions(space, window)
@@ -265,17 +265,17 @@ class Learner:
             in_use = lists.keys_in_use(tx, tx.ids)
         sent = [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
         free = [key for key in keys.COMMON_KEYS if key not in in_use]
-        answers, spent = extractor.read(window, sent, free)
+        answers, spent = reader.read(window, sent, free)
         reading.usage += spent
         with self._database.read() as tx:
             items = [reading.link_by_key(tx, item) for one in answers for item in one.facts]
         known = {fact.id: fact for fact, _ in shown}
         known |= {item.to: reading.known[item.to] for item in items if item.to in reading.known}
-        reading.verdicts += map(self._judge(extractor, reading, known), items)
+        reading.verdicts += map(self._judge(reader, reading, known), items)
         self._describe(reading, answers[0])
 
     def _judge(
-        self, extractor: Extractor, reading: SessionReading, known: Mapping[str, KnownFact]
+        self, reader: Extractor, reading: SessionReading, known: Mapping[str, KnownFact]
     ) -> Callable[[Candidate], Verdict]:
         """The gate over the conversation, for candidates of a reading that was shown ``known``."""
         turns, facts = reading.gate_turns(), list(known.values())
@@ -285,7 +285,7 @@ class Learner:
                 item,
                 turns,
                 facts,
-                prompt_text=extractor.instructions,
+                prompt_text=reader.instructions,
                 injected=reading.injected,
                 zone=self._settings.zone,
             )
@@ -300,7 +300,7 @@ class Learner:
             reading.verdicts = [reading.refuse_if_forgotten(tx, tx.ids, v) for v in asked]
 
     def _look_again(
-        self, claim: Claim, reading: SessionReading, model: ChatModel, extractor: Extractor
+        self, claim: Claim, reading: SessionReading, model: ChatModel, reader: Extractor
     ) -> None:
         """Ask the model for a second look at what code did not refuse, and at title and summary.
         Of what waits for the person only a secret counts.
@@ -316,7 +316,7 @@ class Learner:
         described = reading.described() if asked or reading.title or reading.summary else {}
         waits = NOBODY_LOOKED if self._settings.verify == "off" else None
         if waits is None and (asked or described) and not model.stand_in:
-            waits = self._ask_again(claim, reading, model, extractor, asked, described)
+            waits = self._ask_again(claim, reading, model, reader, asked, described)
         if waits is not None:
             reading.verdicts = [unlooked(verdict, waits) for verdict in reading.verdicts]
         with self._database.read(reading.scope) as tx:
@@ -327,7 +327,7 @@ class Learner:
         claim: Claim,
         reading: SessionReading,
         model: ChatModel,
-        extractor: Extractor,
+        reader: Extractor,
         asked: Sequence[int],
         described: Mapping[str, str],
     ) -> str | None:
@@ -337,7 +337,7 @@ class Learner:
                 return NOT_LOOKED_AT
         self._renew(claim)
         look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
-        judged = self._judge(extractor, reading, reading.known)
+        judged = self._judge(reader, reading, reading.known)
         try:
             reading.look_again(asked, described, look, self._settings.zone, judged)
         except ProviderError as error:

@@ -23,7 +23,7 @@ from memchat.learn.verdict import Case, KnownFact, Turn
 def check_quotes(case: Case) -> None:
     """Find each quote. Words of the assistant, the instructions, shown memories or pasted text
     prove nothing; after a paste whose end is not marked the user decides."""
-    quotes: list[Quote] = []
+    found: list[Quote] = []
     for quote in case.candidate.quotes:
         turn, span = _locate(quote, case.turns)
         if turn is None or span is None:
@@ -36,11 +36,11 @@ def check_quotes(case: Case) -> None:
         if own[0].start >= verdict.unmarked_paste_start(turn.text):
             case.reviews.append("it stands behind something pasted, whose end is not marked")
         case.proofs.append((turn, own[0]))
-        quotes.append(Quote(msg=turn.id, text=quote.text))
-    if not quotes:
+        found.append(Quote(msg=turn.id, text=quote.text))
+    if not found:
         case.refusals += dict.fromkeys(case.notes)
         return
-    case.change(quotes=tuple(quotes))
+    case.change(quotes=tuple(found))
 
 
 def _locate(quote: Quote, turns: Sequence[Turn]) -> tuple[Turn | None, Span | None]:
