@@ -20,7 +20,7 @@ from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.facts import history, memories
 from memchat.forget.undo import DELETED, TAKEN_BACK
 from memchat.language.secrets import mask
-from memchat.learn import extractor
+from memchat.learn import model_calls
 from memchat.learn.candidate import MAX_FACTS
 from memchat.notes import rows
 from memchat.prompts import Prompts
@@ -156,14 +156,14 @@ class Sessions(Room):
         Messages from which nothing is to be learned are left out, and copied ones, which are read
         where they were said. Raises NotFound outside the scope.
         """
-        from memchat.learn import extractor
+        from memchat.learn import model_calls
 
         with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
             turns = messages.of_session(tx, session_id, learnable=True)
             whole = messages.to_read_whole(tx, session_id)
         own = (turn for turn in turns if turn.copied_from is None)
-        turns = [turn for turn in own if len(turn.content) > extractor.NEVER_LONG]
+        turns = [turn for turn in own if len(turn.content) > model_calls.NEVER_LONG]
         if not turns:
             return []
         model = self._assembly.extract_model()
@@ -491,12 +491,12 @@ def found(
 ) -> list[LongMessage]:
     """The long ones among these messages. ``to_read_whole`` are the ids of those of which all is
     read."""
-    long = [turn for turn in turns if extractor.is_long(turn.content, model.window)]
+    long = [turn for turn in turns if model_calls.is_long(turn.content, model.window)]
     return [_planned(turn, turn.id in to_read_whole, model, prompts) for turn in long]
 
 
 def _planned(turn: Message, read_all: bool, model: ChatModel, prompts: Prompts) -> LongMessage:
-    calls = extractor.count(turn.content, model.window)
+    calls = model_calls.count(turn.content, model.window)
     instructions = estimate_tokens(prompts.render("extract", limit=str(MAX_FACTS)))
     sent = estimate_tokens(turn.content) + calls * (instructions + BESIDE_TOKENS)
     came = calls * ANSWER_TOKENS
@@ -504,7 +504,7 @@ def _planned(turn: Message, read_all: bool, model: ChatModel, prompts: Prompts) 
         turn.id,
         len(turn.content),
         read_all,
-        extractor.MOST_WINDOWS,
+        model_calls.MOST_WINDOWS,
         calls,
         sent + came,
         cost_usd(model.name, sent, came),

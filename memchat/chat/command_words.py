@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memchat.language import sentences
-from memchat.learn import verdict
+from memchat.learn import own_words
 from memchat.providers import ToolCall
 from memchat.types import MEMORY_TYPES
 
@@ -208,7 +208,7 @@ def everything(words: str) -> bool:
 def asks_to_forget(message: str) -> bool:
     """Whether the person's own words, pasted and quoted text aside, are about forgetting at all."""
     own, at = [], 0
-    for start, end in verdict.quoted_spans(message):
+    for start, end in own_words.quoted_spans(message):
         own.append(message[at:start])
         at = end
     return _FORGET_WORDS.search(" ".join([*own, message[at:]])) is not None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from memchat.chat import command_words
 from memchat.language import text
-from memchat.learn import verdict
+from memchat.learn import own_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _split(message: str) -> tuple[str, str]:
     if found is None or not any(c.isalpha() for c in found["lead"]):
         return "", ""  # "2. I live in Porto" may be a list
     own = found["lead"][0].isalnum() or found["lead"][0] == "¡"
-    if not own or any(start == 0 for start, _ in verdict.quoted_spans(message)):
+    if not own or any(start == 0 for start, _ in own_words.quoted_spans(message)):
         return "", ""
     return found["lead"], found["rest"]
 

@@ -29,7 +29,7 @@ from memchat.facts.history import Cause
 from memchat.facts.inbox import FORGET, PROMOTE, NewInboxItem
 from memchat.facts.manual import checked_fact, checked_tags, given_fact, is_secret
 from memchat.learn.candidate import Candidate, Quote, Relation
-from memchat.learn.instructions import reads_as_instruction
+from memchat.learn.own_words import reads_as_instruction
 from memchat.learn.quoted_proposal import QuotedProposal
 from memchat.prompts import Prompts
 from memchat.types import (

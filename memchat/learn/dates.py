@@ -29,10 +29,10 @@ from memchat.language.lexicon import languages_of
 from memchat.language.sentences import Span, find_spans, sentence_around
 from memchat.language.text import UNSPACED, content_words, fold, holds_word, normal_value
 from memchat.learn.candidate import Candidate
-from memchat.learn.verdict import is_quoted
+from memchat.learn.own_words import is_quoted
 
 if TYPE_CHECKING:
-    from memchat.learn.verdict import Case, Turn
+    from memchat.learn.candidate import Case, Turn
 
 _BREAK = re.compile(
     r"[;:、，]|,(?!\d)|\s[-–—]\s|(?<!\w)(?:and|but|while|because|und|aber|weil|et|mais|y|pero|e|ma|mas|maar"

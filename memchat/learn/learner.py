@@ -29,21 +29,22 @@ from memchat.facts.fact import Fact, target_of
 from memchat.facts.history import Cause
 from memchat.forget import purge, redaction
 from memchat.language import secrets
-from memchat.learn import extractor
-from memchat.learn.candidate import Candidate, ExtractionAnswer
-from memchat.learn.extractor import Extractor, Window
-from memchat.learn.judge import judge
+from memchat.learn import model_calls
+from memchat.learn.candidate import Candidate, ExtractionAnswer, KnownFact, Verdict
+from memchat.learn.gate import judge
+from memchat.learn.model_calls import (
+    NOBODY_LOOKED,
+    NOT_LOOKED_AT,
+    Extractor,
+    SecondLook,
+    Window,
+    unlooked,
+)
 from memchat.learn.outcomes import (
     add_refusals,
     hold_for_review,
     needing_review,
     refused_verdicts,
-)
-from memchat.learn.second_look import (
-    NOBODY_LOOKED,
-    NOT_LOOKED_AT,
-    SecondLook,
-    unlooked,
 )
 from memchat.learn.session_reading import (
     NEAREST_FACTS,
@@ -52,7 +53,6 @@ from memchat.learn.session_reading import (
     grounded_description,
     shown_memory_lines,
 )
-from memchat.learn.verdict import KnownFact, Verdict
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.search import passages, services, turns
@@ -249,11 +249,11 @@ class Learner:
             turn.id
             for turn in reading.new_turns
             if turn.id not in reading.to_read_whole
-            and extractor.is_long(turn.content, model.window)
+            and model_calls.is_long(turn.content, model.window)
         }
         turns = [replace(turn, content=self._masked(turn.content)) for turn in reading.turns]
         zone = self._settings.zone
-        return extractor.cut(turns, reading.first_unread, model.window, zone, reading.shortened)
+        return model_calls.cut(turns, reading.first_unread, model.window, zone, reading.shortened)
 
     def _extract_and_judge(
         self, reader: Extractor, reading: SessionReading, window: Window

@@ -14,13 +14,12 @@ from memchat.facts.inbox import NewInboxItem
 from memchat.language import text
 from memchat.language.text import holds_word
 from memchat.learn import session_reading
-from memchat.learn.candidate import Candidate
-from memchat.learn.judge import judge
+from memchat.learn.candidate import Candidate, Outcome, Verdict
+from memchat.learn.gate import judge
+from memchat.learn.model_calls import NOBODY_LOOKED, unlooked
 from memchat.learn.outcomes import inbox_entry, to_fact
-from memchat.learn.second_look import NOBODY_LOOKED, unlooked
 from memchat.learn.session_reading import SessionReading, shown_memory_lines
 from memchat.learn.values import is_negated
-from memchat.learn.verdict import Outcome, Verdict
 from memchat.types import Message
 
 DAYS_UNPROVED = "its days are not proved by the quote"

@@ -24,23 +24,24 @@ from memchat.forget import tombstones
 from memchat.language import numbers, secrets, text
 from memchat.language.secrets import reveals
 from memchat.language.text import UNSPACED, fold, trim
-from memchat.learn import extractor
-from memchat.learn.candidate import Candidate, Quote
-from memchat.learn.extractor import ShownTurn, Window, fitting
-from memchat.learn.outcomes import REPEATED, known_fact, resolve
-from memchat.learn.second_look import (
+from memchat.learn import model_calls
+from memchat.learn.candidate import Candidate, KnownFact, Proof, Quote, Turn, Verdict
+from memchat.learn.model_calls import (
     REFUSAL_REASONS,
     LookRequest,
     SecondLook,
+    ShownTurn,
     ToldSecret,
+    Window,
     apply_answer,
+    fitting,
     place_of,
     to_request,
     told_secrets,
     with_relation,
     without_secrets,
 )
-from memchat.learn.verdict import KnownFact, Proof, Turn, Verdict
+from memchat.learn.outcomes import REPEATED, known_fact, resolve
 from memchat.notes import rows
 from memchat.search import embeddings, keywords, receipts
 from memchat.search.embed import EmbeddingSpace, shortened
@@ -161,7 +162,7 @@ class SessionReading:
     def gate_turns(self) -> list[Turn]:
         """The turns as the gate takes them."""
         return [
-            Turn(extractor.turn_id(i, m), m.role, m.content, m.created_at, m.id)
+            Turn(model_calls.turn_id(i, m), m.role, m.content, m.created_at, m.id)
             for i, m in enumerate(self.turns)
         ]
 
@@ -199,7 +200,7 @@ class SessionReading:
         turn, end = self.turns[place], item.start + len(item.quote)
         fact = known_fact(f"k{target.id}", target) if target is not None else None
         self.known |= {fact.id: fact} if fact is not None else {}
-        short_id = extractor.turn_id(place, turn)
+        short_id = model_calls.turn_id(place, turn)
         candidate = Candidate(
             quotes=(Quote(msg=short_id, text=item.quote),),
             type=item.memory_type or "other",
@@ -254,7 +255,7 @@ class SessionReading:
         of what the model proposed."""
         turns = {turn.id: turn for turn in self.gate_turns()}
         shown = [
-            ShownTurn(turn.id, turn.role, turn.text, extractor.said(turn.said_at, zone))
+            ShownTurn(turn.id, turn.role, turn.text, model_calls.said(turn.said_at, zone))
             for turn in turns.values()
         ]
         requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
@@ -421,7 +422,7 @@ class SessionReading:
         return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
     def _question_texts(self, window: Window) -> list[str]:
-        by_id = {extractor.turn_id(i, m): m for i, m in enumerate(self.turns)}
+        by_id = {model_calls.turn_id(i, m): m for i, m in enumerate(self.turns)}
         asked = [line for line in window.transcript if line.role == "user"]
         if len(asked) > MESSAGES_SEARCHED:
             asked = asked[: MESSAGES_SEARCHED // 2] + asked[-MESSAGES_SEARCHED // 2 :]

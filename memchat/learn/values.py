@@ -21,8 +21,8 @@ from memchat.language.numbers import numbers
 from memchat.language.secrets import find_in_conversation, find_secrets, reveals
 from memchat.language.sentences import Span, find_span, sentence_around
 from memchat.language.text import content_words, fold, holds_word, names, normal_value, visible_text
-from memchat.learn.instructions import is_instruction, reads_as_instruction
-from memchat.learn.verdict import Case, Turn, own_words
+from memchat.learn.candidate import Case, Turn
+from memchat.learn.own_words import is_instruction, own_words, reads_as_instruction
 
 _COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from memchat.errors import ExtractionError
-from memchat.learn import second_look
-from memchat.learn.extractor import ShownTurn
-from memchat.learn.second_look import LookAnswer, LookRequest, parse_answers
+from memchat.learn import model_calls
+from memchat.learn.model_calls import LookAnswer, LookRequest, ShownTurn, parse_answers
 
 REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"}]}'
 
@@ -18,14 +17,14 @@ REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (REPLY, [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])]),
+        (REPLY, [LookAnswer("unclear"), LookAnswer("not", model_calls.REFUSAL_REASONS["joke"])]),
         (
             f"```json\n{REPLY}\n```",
-            [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])],
+            [LookAnswer("unclear"), LookAnswer("not", model_calls.REFUSAL_REASONS["joke"])],
         ),
         (
             f"Sure. {REPLY} Done.",
-            [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])],
+            [LookAnswer("unclear"), LookAnswer("not", model_calls.REFUSAL_REASONS["joke"])],
         ),
         ('{"verdicts": []}', [LookAnswer("unclear")] * 2),
         ('{"verdicts": ["holds", null, 3]}', [LookAnswer("unclear")] * 2),
@@ -35,7 +34,7 @@ REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"
         ),
         (
             '{"verdicts": [{"id": "c1", "answer": "not", "why": null}]}',
-            [LookAnswer("not", second_look.REFUSAL_REASONS["never_said"]), LookAnswer("unclear")],
+            [LookAnswer("not", model_calls.REFUSAL_REASONS["never_said"]), LookAnswer("unclear")],
         ),
         ('{"verdicts": [{"id": "c9", "answer": "holds"}]}', [LookAnswer("unclear")] * 2),
     ],
@@ -51,8 +50,8 @@ def test_an_answer_without_a_list_of_verdicts_cannot_be_read(reply: str) -> None
 
 
 def test_the_schema_lists_every_reason() -> None:
-    one = second_look.json_schema()["properties"]["verdicts"]["items"]
-    assert one["properties"]["why"]["enum"] == [*second_look.REFUSAL_REASONS, None]
+    one = model_calls.json_schema()["properties"]["verdicts"]["items"]
+    assert one["properties"]["why"]["enum"] == [*model_calls.REFUSAL_REASONS, None]
     assert set(one["required"]) == set(one["properties"])
 
 
@@ -64,7 +63,7 @@ def asked(
     doubts: Sequence[LookRequest], said: Sequence[ShownTurn], masks: bool = False
 ) -> dict[str, Any]:
     """What the model is sent."""
-    return second_look._data(doubts, said, masks)
+    return model_calls._data(doubts, said, masks)
 
 
 def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
@@ -137,7 +136,7 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
     ]
     data = asked(doubts, [ShownTurn("u1", "user", text)])
     (shown,) = data["messages"]
-    assert len(fence) > second_look.WHOLE_CONVERSATION_LIMIT and shown["text"].startswith("…⟦")
+    assert len(fence) > model_calls.WHOLE_CONVERSATION_LIMIT and shown["text"].startswith("…⟦")
     assert shown["text"].endswith("```⟧\nI work at Globex these days.")
     assert shown["text"].count("⟦") == shown["text"].count("⟧") == 1
     words = [item["words"] for item in data["candidates"]]
@@ -145,7 +144,7 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
 
 
 def test_of_a_very_long_message_each_quoted_place_is_shown() -> None:
-    from memchat.learn.second_look import _near
+    from memchat.learn.model_calls import _near
 
     text = "I live in Bath. " + "x " * 4_000 + "I keep bees."
     at = text.index("I keep bees.")
