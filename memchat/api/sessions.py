@@ -2,7 +2,8 @@
 
 Beside ``Sessions`` there are its helpers: messages of a caller's own chat loop as turns to store
 (``Incoming``), the cost of reading long messages, the changes that a conversation taught, and what
-the terminal and the app need for the commands ``/why`` and ``/note`` (``memchat.chat.slash``).
+the terminal and the app need for the commands ``/why`` and ``/note``
+(``memchat.chat.command_words``).
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class Sessions(Room):
 
         Raises StoreError where a chat of this or another running process still uses it.
         """
-        from memchat.chat.lease import refuse_held
+        from memchat.chat.conversation import refuse_held
         from memchat.jobs.session_end import close_session
 
         with self._database.write(self._scope) as tx:
@@ -344,7 +345,7 @@ class Sessions(Room):
         A message of the person's own stands for the reply to it; without a number it is the latest
         reply of the app. Raises NotFound where there is none.
         """
-        from memchat.chat.why import Explaining
+        from memchat.chat.prompt import Explaining
 
         with self._database.read(self._scope) as tx:
             if message_id is None:

@@ -14,15 +14,12 @@ from dataclasses import replace
 from datetime import datetime
 from queue import Empty, SimpleQueue
 
-from memchat.chat import command_replies, command_words, confirmation, slash
+from memchat.chat import command_replies, command_words
 from memchat.chat import prompt as prompts
 from memchat.chat.command_replies import CodeReply, ForgetChoice
-from memchat.chat.command_words import TOOLS, Command
-from memchat.chat.confirmation import Confirmation
-from memchat.chat.conversation import Conversation, Parts
-from memchat.chat.lease import Lease
+from memchat.chat.command_words import TOOLS, Command, ForgetAnswer
+from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.prompt import Prompt
-from memchat.chat.reply import Reader, Reply
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError
 from memchat.facts import lists
@@ -227,7 +224,7 @@ class Turn:
         """Its row; 0 in an incognito session, None where the message was stored before."""
         self._command: Command | None = None
         self._choice: ForgetChoice | None = None
-        self._confirmation: Confirmation | None = None
+        self._confirmation: ForgetAnswer | None = None
         self._prompt: Prompt | None = None
         self._memory = conversation.memory
 
@@ -237,8 +234,8 @@ class Turn:
         conversation = self._conversation
         self._choice, conversation.choice = conversation.choice, None
         if self._choice is not None:
-            typed = slash.memory_command(text) is not None
-            answer = Confirmation((), text) if typed else self._choice.answered_by(text)
+            is_command = command_words.memory_command(text) is not None
+            answer = ForgetAnswer((), text) if is_command else self._choice.answered_by(text)
             self._confirmation = answer
         rest = text if self._confirmation is None else self._confirmation.rest
         self._command = _command(rest)
@@ -309,7 +306,7 @@ class Turn:
         if choice is None:
             yield from self._answer()
             return
-        if confirmed is None and confirmation.is_unclear_yes(self._text):
+        if confirmed is None and command_words.is_unclear_yes(self._text):
             yield from self._answer()
             yield from self._ask(choice)
             return
@@ -472,7 +469,7 @@ class Turn:
 
 
 def _command(message: str) -> Command | None:
-    return slash.memory_command(message) or command_words.command(message)
+    return command_words.memory_command(message) or command_words.command(message)
 
 
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:
