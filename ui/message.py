@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from memchat.api.sessions import keep_note, last_reply
-from memchat.chat import slash
+from memchat.chat import command_words
 from memchat.errors import InputError
 from memchat.types import Message
 from ui import components as ui
@@ -36,10 +36,12 @@ def send(text: str) -> None:
     state["told"] = None
 
     def work() -> None:
-        command = slash.read(text)
+        command = command_words.typed(text)
         name = command.name if command is not None else ""
         if name == "help":
-            lines = (f"- **{ui.literal(typed)}** · {does}" for typed, does in slash.helped())
+            lines = (
+                f"- **{ui.literal(typed)}** · {does}" for typed, does in command_words.helped()
+            )
             state["told"] = "\n".join(lines)
             return
         if name in ("exit", "incognito"):

@@ -36,14 +36,14 @@ from memchat.forget.mentions import MentionsToBlank
 from memchat.language import lexicon, text
 from memchat.language import sentences as stored_quotes
 from memchat.language.text import holds_word
-from memchat.learn.candidate import Candidate, Quote
+from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
 from memchat.learn.dates import clause_edges
-from memchat.learn.judge import judge
+from memchat.learn.gate import judge
+from memchat.learn.model_calls import NOBODY_LOOKED, NOT_LOOKED_AT, unlooked
 from memchat.learn.outcomes import inbox_entry, known_fact
-from memchat.learn.second_look import NOBODY_LOOKED, NOT_LOOKED_AT, unlooked
+from memchat.learn.own_words import own_words
 from memchat.learn.session_reading import SessionReading, shown_memory_lines
 from memchat.learn.values import is_negated
-from memchat.learn.verdict import KnownFact, Verdict, own_words
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall
 from memchat.search import receipts

@@ -33,14 +33,13 @@ from memchat.facts.memories import Fact
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.language import text
 from memchat.language.text import holds_word
-from memchat.learn.candidate import Candidate, Quote, Relation
-from memchat.learn.instructions import reads_as_instruction
-from memchat.learn.judge import judge
+from memchat.learn.candidate import Candidate, Quote, Relation, Verdict
+from memchat.learn.gate import judge
+from memchat.learn.model_calls import NOBODY_LOOKED, unlooked
 from memchat.learn.outcomes import inbox_entry, to_fact
-from memchat.learn.second_look import NOBODY_LOOKED, unlooked
+from memchat.learn.own_words import reads_as_instruction
 from memchat.learn.session_reading import SessionReading, ask_first, shown_memory_lines
 from memchat.learn.values import is_negated
-from memchat.learn.verdict import Verdict
 from memchat.prompts import Prompts
 from memchat.types import (
     Change,

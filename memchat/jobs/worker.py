@@ -38,7 +38,7 @@ from memchat.jobs.embedding import (
 )
 from memchat.jobs.session_end import close_session, is_abandoned
 from memchat.learn.learner import Learner
-from memchat.learn.second_look import NOBODY_LOOKED
+from memchat.learn.model_calls import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search.embed import EmbeddingSpace
 from memchat.types import Job, Learned, OnProgress

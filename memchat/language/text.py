@@ -210,7 +210,7 @@ def holds_word(text: str, word: str, *, loosely: bool = True) -> bool:
             return True
         if len(token) >= 3 and wanted.startswith(token) and wanted[len(token) :] in ("s", "'s"):
             return True
-        if loosely and _shared(token, wanted) >= max(4, 0.6 * max(len(token), len(wanted))):
+        if loosely and common_start(token, wanted) >= max(4, 0.6 * max(len(token), len(wanted))):
             return True
     return False
 
@@ -223,7 +223,8 @@ def _tokens(folded: str) -> frozenset[str]:
     return frozenset(token.strip(".-") for token in found)
 
 
-def _shared(a: str, b: str) -> int:
+def common_start(a: str, b: str) -> int:
+    """How many characters two texts begin with in common."""
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
     )

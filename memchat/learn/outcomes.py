@@ -16,10 +16,9 @@ from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS
 from memchat.forget import tombstones
 from memchat.forget.redaction import FILLER
 from memchat.language import secrets, sentences, text
-from memchat.learn import judge
-from memchat.learn.candidate import Candidate
-from memchat.learn.second_look import NOT_LOOKED_AT
-from memchat.learn.verdict import KnownFact, Proof, Verdict
+from memchat.learn import gate
+from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
+from memchat.learn.model_calls import NOT_LOOKED_AT
 from memchat.types import Change, Memory, Message, Proposal
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def resolve(
 ) -> tuple[list[Fact], list[Change]]:
     """The facts to store, in the order said, and the changes that the other verdicts are reported
     as. ``turns`` by message id."""
-    kept = judge.dedupe_session(_without_overtaken(verdicts))
+    kept = gate.dedupe_session(_without_overtaken(verdicts))
     changes = [_refused(v) for v in kept if v.outcome != "accept"]
     return [to_fact(v, turns, known, zone) for v in kept if v.outcome == "accept"], changes
 
@@ -52,7 +51,7 @@ def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
     gone = {id(verdict) for verdict in _overtaken(verdicts)}
     judged = [v for v in verdicts if v.outcome == "review" and id(v) not in gone]
     known = {id(verdict.candidate) for verdict in judged}
-    settled = judge.dedupe_session(_without_overtaken(verdicts))
+    settled = gate.dedupe_session(_without_overtaken(verdicts))
     doubted = [v for v in settled if v.outcome == "review" and id(v.candidate) not in known]
     return judged + doubted
 
@@ -61,7 +60,7 @@ def refused_verdicts(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]
     """The proposals that are not kept, leaving out those that another proposal keeps in the same
     words."""
     standing = _without_overtaken(verdicts)
-    settled = judge.dedupe_session(standing)
+    settled = gate.dedupe_session(standing)
     stays = {id(verdict.candidate) for verdict in settled}
     slips = [v for v in standing if v.outcome == "accept" and id(v.candidate) not in stays]
     slips += [v for v in _overtaken(verdicts) if v.outcome == "accept"]
