@@ -19,7 +19,8 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from memchat.config import Settings
 from memchat.db import Tx, database, messages, schema
 from memchat.errors import InputError, NotFound
-from memchat.facts import changes, history, keys, memories, proposals
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import UPKEEP, Cause
 from memchat.facts.consolidation import (
     INBOX,
     KEPT_REFUSAL,
@@ -28,11 +29,10 @@ from memchat.facts.consolidation import (
     end_memory,
     ingest,
 )
-from memchat.facts.history import UPKEEP, Cause
 from memchat.facts.manual import ManualChanges
 from memchat.facts.memories import Fact, search_text
 from memchat.facts.proposals import FORGET, PROMOTE, proposed, question, target_of
-from memchat.forget import purge, redaction, tombstones
+from memchat.forget import purge, tombstones
 from memchat.forget.tombstones import Mark
 from memchat.forget.undo import TAKEN_BACK
 from memchat.learn.values import VALUE_LIMIT
@@ -312,7 +312,7 @@ def take(
 
     ``before`` is another transaction, which does not see what ``tx`` has not committed yet.
     """
-    touched = sorted({i for one in app_ids for i in history.changed_since(tx, one, since)})
+    touched = sorted({i for one in app_ids for i in changes.changed_since(tx, one, since)})
     left = {row["id"] for row in _rows(tx, schema.memories, "id", touched)}
     old = _rows(before, schema.memories, "id", touched)
     proofs = _rows(before, schema.memory_sources, "memory_id", touched)
@@ -328,14 +328,14 @@ def take(
         tombstones=tuple(_rows(before, schema.tombstones, "id", gone)),
         new_tombstones=tuple(_rows(tx, schema.tombstones, "id", new)),
         first_event=since + 1,
-        last_event=max((history.latest_event(tx, one) for one in app_ids), default=0),
+        last_event=max((changes.latest_event(tx, one) for one in app_ids), default=0),
     )
 
 
 def changed_meanwhile(tx: Tx, images: RowImages) -> bool:
     """Whether anything but upkeep has changed one of the memories since."""
     ids = [*images.added, *(row["id"] for row in images.memories)]
-    past = history.events_of_memories(tx, ids).values()
+    past = changes.events_of_memories(tx, ids).values()
     return any(e.id > images.last_event and e.kind not in UPKEEP for all_ in past for e in all_)
 
 
@@ -351,13 +351,13 @@ def put_back(tx: Tx, images: RowImages, cause: Cause) -> None:
     for row in images.memories:
         home = memories.app_id_of(tx, row["id"])
         if home != row["app_id"]:
-            history.record_move(tx, row["id"], home, row["app_id"], cause)
+            changes.record_move(tx, row["id"], home, row["app_id"], cause)
         values = {name: row[name] for name in _CHANGED}
         changes.set_columns(tx, row["id"], updated_at=cause.at, **values)
         passages.show(tx, row["id"], row["app_id"])
         if not row["active"] and row["inactive_reason"] != "superseded":
             passages.hide(tx, row["id"])
-        history.record(tx, row["id"], row["app_id"], "restore", cause)
+        changes.record(tx, row["id"], row["app_id"], "restore", cause)
     new_proofs = _s.memory_id.in_(ids) & _s.id.not_in(images.proofs)
     tx.execute(delete(schema.memory_sources).where(new_proofs))
     tx.execute(delete(schema.memory_tags).where(schema.memory_tags.c.memory_id.in_(ids)))
@@ -426,13 +426,13 @@ def take_back(
 
 def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
     there = memories.by_ids(tx, tx.ids, added)
-    every = redaction.traces_of(tx, there.values())
+    every = purge.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
-    redaction.drop_receipt_lines(tx, every)
+    purge.drop_receipt_lines(tx, every)
     changes.remove(tx, list(homes))
-    history.blank_events(tx, homes)
+    changes.blank_events(tx, homes)
     for memory_id, app_id in homes.items():
-        history.record(tx, memory_id, app_id, "forget", cause)
+        changes.record(tx, memory_id, app_id, "forget", cause)
     if homes:
         purge.request_scrub(tx)
     return set(homes.values())

@@ -13,8 +13,8 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from memchat.db import Tx
-from memchat.facts import changes, history, keys, memories, proposals
-from memchat.facts.history import Cause
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.memories import ValuesInForce
 from memchat.facts.proposals import REJECTED, change_question
 from memchat.types import EVERY_APP, LEARNED, Memory, Proposal
@@ -99,7 +99,7 @@ def first_day(memory: Memory, zone: ZoneInfo) -> date:
 
 def planned_target(tx: Tx, memory_id: int) -> int | None:
     """The memory that one with a later first day was said to replace, or None."""
-    past = [e for e in history.events_of_memory(tx, memory_id) if e.kind in ("add", "restore")]
+    past = [e for e in changes.events_of_memory(tx, memory_id) if e.kind in ("add", "restore")]
     return past[-1].related_id if past else None
 
 
@@ -117,7 +117,7 @@ def replaced_by_plan(
         return None
     done = any(
         e.kind == "supersede" and e.related_id == plan.id
-        for e in history.events_of_memory(tx, linked)
+        for e in changes.events_of_memory(tx, linked)
     )
     if done:
         return None
@@ -161,7 +161,7 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
 def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     """Ask the user whether a memory that starts now replaces one that was said later."""
     tx, now, app_id = tx, tx.now, memories.app_id_of(tx, memory.id)
-    proofs = [p for p in history.evidence_of_memory(tx, memory.id) if p.role == "user"]
+    proofs = [p for p in changes.evidence_of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
     held = Proposal(

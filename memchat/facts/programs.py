@@ -20,6 +20,7 @@ from memchat.db.records import from_text
 from memchat.db.schema import utc_text
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.consolidation import (
     ENDS_FIRST,
     Ingested,
@@ -27,7 +28,6 @@ from memchat.facts.consolidation import (
     Source,
     ingest,
 )
-from memchat.facts.history import Cause
 from memchat.facts.manual import checked_fact, checked_tags, given_fact, is_secret
 from memchat.facts.memories import Fact
 from memchat.facts.proposals import FORGET, PROMOTE

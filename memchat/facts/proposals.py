@@ -12,7 +12,7 @@ from sqlalchemy import delete, insert, or_, select, update
 from memchat.db import Tx, database
 from memchat.db.records import columns, from_text
 from memchat.db.schema import apps, jobs, messages, proposals
-from memchat.facts import history, memories
+from memchat.facts import changes, memories
 from memchat.facts.memories import Fact
 from memchat.types import Memory, Proposal, clean_tags
 
@@ -123,7 +123,7 @@ def target_of(tx: Tx, ids: Sequence[int], what: Proposal) -> Memory | None:
     if target is None or not target.active:
         return None
     # Another last day does not count.
-    reworded = history.value_edits(tx, [target.id]).get(target.id)
+    reworded = changes.value_edits(tx, [target.id]).get(target.id)
     return None if reworded is not None and reworded > what.created_at else target
 
 
