@@ -310,7 +310,7 @@ class Memories(Room):
         What is purged never comes back.
         """
         with self._database.write(self._scope) as tx:
-            waiting = changes.listed(tx, tx.ids)
+            waiting = memories.hidden(tx, tx.ids)
             memory = next((m for m in waiting if m.id == memory_id), None)
             if memory is not None:
                 return self._by_hand(tx).undelete(memory)
@@ -327,7 +327,7 @@ class Memories(Room):
         for batch in batches(memory_ids, progress):
             with self._database.write(self._scope) as tx:
                 ids, chosen = tx.ids, set(batch)
-                back = [memory for memory in changes.listed(tx, ids) if memory.id in chosen]
+                back = [memory for memory in memories.hidden(tx, ids) if memory.id in chosen]
                 for memory in back:
                     self._by_hand(tx).undelete(memory)
                 for app_id in ids:
@@ -348,7 +348,7 @@ class Memories(Room):
         for batch in batches(ids):
             with self._database.write(self._scope) as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
-                found += [m for m in changes.listed(tx, [own]) if m.id in batch]
+                found += [m for m in memories.hidden(tx, [own]) if m.id in batch]
                 stale = purge.forget(tx, found)
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)

@@ -29,6 +29,7 @@ from memchat.providers import ChatModel
 from memchat.providers.litellm_calls import cost_usd
 from memchat.search import receipts
 from memchat.tokens import estimate_tokens
+from memchat.types import TITLE_LIMIT as NOTE_TITLE_LIMIT
 from memchat.types import (
     Change,
     Event,
@@ -47,7 +48,6 @@ from memchat.types import (
     clean_text,
     one_line,
 )
-from memchat.types import conversations as note_types
 from memchat.types.conversations import PASTE_LENGTH
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class Sessions(Room):
                 profile="document",
             )
         elif title:
-            note = room.update(note.id, title=one_line(title, "title", note_types.TITLE_LIMIT))
+            note = room.update(note.id, title=one_line(title, "title", NOTE_TITLE_LIMIT))
         assert note is not None  # no message is blank
         with self._database.write(self._scope) as tx:
             messages.exclude(tx, [first_id, message.id])

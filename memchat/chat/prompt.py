@@ -311,7 +311,7 @@ class Explaining:
     def _hidden(self) -> list[Memory]:
         """The memories whose purge is queued, in any app: they may have been moved."""
         here = self.tx.ids[0]
-        return changes.listed(self.tx, [here, *apps.other_ids(self.tx, here)])
+        return memories.hidden(self.tx, [here, *apps.other_ids(self.tx, here)])
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
         if memory is None:

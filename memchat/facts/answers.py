@@ -263,7 +263,7 @@ def _message(tx: Tx, item: Proposal) -> Message | None:
 
 def _hidden(tx: Tx, memory_id: int) -> Memory | None:
     """A memory that is out of use until the person decides whether it is forgotten."""
-    there = changes.listed(tx, tx.ids)
+    there = memories.hidden(tx, tx.ids)
     return next((memory for memory in there if memory.id == memory_id), None)
 
 

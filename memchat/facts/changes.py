@@ -26,7 +26,7 @@ from memchat.db.schema import (
     utc_text,
 )
 from memchat.facts import memories as stored
-from memchat.facts.memories import FORGOTTEN, SELECT, NewMemory, app_id_of, by_ids, memory_of_text
+from memchat.facts.memories import FORGOTTEN, NewMemory, app_id_of, by_ids
 from memchat.search import passages
 from memchat.types import TAGS_MOST, Event, Evidence, Memory, clean_tags
 
@@ -491,9 +491,6 @@ def _state(fact: NewMemory | Memory) -> dict[str, Any]:
     }
 
 
-_THERE = "SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-
-
 def hide(tx: Tx, memory: Memory, app_id: int, cause: Cause) -> None:
     """Hide a memory until it is purged or shown again."""
     passages.hide(tx, memory.id)
@@ -516,22 +513,7 @@ def unhide(tx: Tx, memory_id: int, app_id: int, cause: Cause) -> None:
 
 def existing(tx: Tx, ids: Collection[int]) -> set[int]:
     """Which of these memories still exist, in any scope, hidden ones included."""
-    return {row[0] for row in tx.rows(_THERE, database.json_list(ids))}
-
-
-def listed(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
-    """The hidden memories of these scope rows; with ``sha1`` only that fact."""
-    # The reason is part of the text: with a bound value SQLite would plan the query each time.
-    hidden = (
-        f"{SELECT} WHERE m.app_id IN (SELECT value FROM json_each(?))"
-        f" AND m.inactive_reason = '{FORGOTTEN}'"
-    )
-    scopes = database.json_list(app_ids)
-    if sha1 is None:
-        found = tx.rows(f"{hidden} ORDER BY m.id", scopes)
-    else:
-        found = tx.rows(f"{hidden} AND m.sha1 = ?", scopes, sha1)
-    return [memory_of_text(row) for row in found]
+    return {*stored.homes_of(tx, ids)}
 
 
 _STALE = """
@@ -575,8 +557,8 @@ def successors(tx: Tx, memory: Memory) -> list[int]:
 
 def replaced_memories(tx: Tx, *memory_ids: int) -> list[Memory]:
     """The inactive memories that these replaced."""
-    sql = f"{SELECT} WHERE m.replaced_by IN (SELECT value FROM json_each(?))"
-    return [memory_of_text(row) for row in tx.rows(sql, database.json_list(memory_ids))]
+    condition = "m.replaced_by IN (SELECT value FROM json_each(?))"
+    return stored.where(tx, condition, database.json_list(memory_ids))
 
 
 def replaced_values(

@@ -65,11 +65,6 @@ with_scope: Select[Any] = select(
 """Every row with the names of its scope, hidden ones too."""
 
 
-def memory_of_text(row: Sequence[Any]) -> Memory:
-    """The record of a row that ``SELECT`` gave."""
-    return records.from_text(Memory, row)
-
-
 def memory_of(row: Row[Any]) -> Memory:
     """The record of a row that ``with_scope`` gave."""
     return records.from_row(Memory, row)
@@ -79,13 +74,18 @@ _m = memories.c
 FORGOTTEN = "forgotten"
 """The reason of inactive rows that wait for their purge. They are hidden everywhere."""
 visible = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
-_VISIBLE = f"{SELECT} WHERE (m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
-_BY_IDS = f"""
-    {_VISIBLE} AND m.id IN (SELECT value FROM json_each(?))
-        AND +m.app_id IN (SELECT value FROM json_each(?))
-"""
+_IN = "IN (SELECT value FROM json_each(?))"
+_VISIBLE = f"(m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
+_BY_IDS = f"{_VISIBLE} AND m.id {_IN} AND +m.app_id {_IN}"
 """The plus sign keeps SQLite from using the index of the scope."""
-_IN_SCOPES = f"{_VISIBLE} AND m.app_id IN (SELECT value FROM json_each(?))"
+_IN_SCOPES = f"{_VISIBLE} AND m.app_id {_IN}"
+
+
+def where(tx: Tx, condition: str, *given: Any) -> list[Memory]:
+    """The memories for which a condition holds, hidden ones too."""
+    return [
+        records.from_text(Memory, row) for row in tx.rows(f"{SELECT} WHERE {condition}", *given)
+    ]
 
 
 def get(tx: Tx, app_ids: Sequence[int], memory_id: int) -> Memory | None:
@@ -98,8 +98,8 @@ def by_ids(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memo
     """Memories of these scope rows by id. Ids that are unknown or of other scopes are left out."""
     if not ids or not app_ids:
         return {}
-    rows = tx.rows(_BY_IDS, database.json_list(ids), database.json_list(app_ids))
-    return {row[0]: memory_of_text(row) for row in rows}
+    found = where(tx, _BY_IDS, database.json_list(ids), database.json_list(app_ids))
+    return {one.id: one for one in found}
 
 
 def homes_of(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
@@ -115,9 +115,8 @@ def app_id_of(tx: Tx, memory_id: int) -> int:
 
 def by_sha1(tx: Tx, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The memory with this sha1, active or not: rather an active one, then rather the app's own."""
-    found = tx.rows(f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
-    rows = map(memory_of_text, found)
-    return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
+    found = where(tx, f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
+    return min(found, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
 def id_of(tx: Tx, app_id: int, sha1: str) -> tuple[int, bool] | None:
@@ -138,8 +137,8 @@ def made_at(tx: Tx, app_ids: Sequence[int], sha1: str, created_at: datetime) -> 
 
 def with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, the one said last first."""
-    sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return [memory_of_text(row) for row in tx.rows(sql, database.json_list(app_ids), key)]
+    said = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
+    return where(tx, said, database.json_list(app_ids), key)
 
 
 def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
@@ -232,16 +231,13 @@ def sha1_of(memory_type: str, key: str, value: str) -> str:
 
 
 # A union, since each half uses an index of its own.
-_DUE = f"""
-    {SELECT} WHERE m.id IN (
+_DUE = """
+    m.id IN (
         SELECT id FROM memories
         WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND expires_at < ?2
         UNION ALL SELECT id FROM memories
         WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND starts_at <= ?2)
     ORDER BY m.starts_at, m.id
-"""
-_OF_KEY = f"""
-    {SELECT} WHERE m.app_id IN (SELECT value FROM json_each(?)) AND m.active IN (0, 1) AND m.key = ?
 """
 
 
@@ -307,13 +303,25 @@ def holds_on(memory: Memory, day: date) -> bool:
 def with_due_date(tx: Tx, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The active memories whose last day is past or whose first day has come, the earliest first
     day first."""
-    found = tx.rows(_DUE, database.json_list(app_ids), today.isoformat())
-    return [memory_of_text(row) for row in found]
+    return where(tx, _DUE, database.json_list(app_ids), today.isoformat())
 
 
 def of_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """All memories with this key, active or not, hidden ones too."""
-    return [memory_of_text(row) for row in tx.rows(_OF_KEY, database.json_list(app_ids), key)]
+    known = f"m.app_id {_IN} AND m.active IN (0, 1) AND m.key = ?"
+    return where(tx, known, database.json_list(app_ids), key)
+
+
+def hidden(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
+    """The hidden memories of these scope rows; with ``sha1`` only that fact."""
+    # The reason is part of the text: with a bound value SQLite would plan the query each time.
+    there, scopes = (
+        f"m.app_id {_IN} AND m.inactive_reason = '{FORGOTTEN}'",
+        database.json_list(app_ids),
+    )
+    if sha1 is not None:
+        return where(tx, f"{there} AND m.sha1 = ?", scopes, sha1)
+    return where(tx, f"{there} ORDER BY m.id", scopes)
 
 
 _t = memory_tags.c
@@ -472,10 +480,8 @@ def ids(tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: 
 
 def of_ids(tx: Tx, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
     """These memories in this order, hidden ones too; unknown ones are left out."""
-    sql = f"{SELECT} WHERE m.id IN (SELECT value FROM json_each(?))"
-    rows = tx.rows(sql, database.json_list(memory_ids))
-    found = {row[0]: now.as_of_today(memory_of_text(row)) for row in rows}
-    return [found[i] for i in memory_ids if i in found]
+    found = {one.id: one for one in where(tx, f"m.id {_IN}", database.json_list(memory_ids))}
+    return [now.as_of_today(found[i]) for i in memory_ids if i in found]
 
 
 def or_over(wanted: Wanted) -> Wanted:
@@ -497,7 +503,7 @@ def pinned_first(tx: Tx, app_ids: Sequence[int], now: ValuesInForce, limit: int)
 def each_active(tx: Tx, app_id: int) -> Iterator[Memory]:
     """The active memories of a scope row, read one at a time, so that the caller may stop early."""
     for row in tx.each_row(f"{SELECT} WHERE m.app_id = ? AND m.active = 1", app_id):
-        yield memory_of_text(row)
+        yield records.from_text(Memory, row)
 
 
 def count_for_prompts(tx: Tx, app_ids: Sequence[int], today: date, without: Collection[int]) -> int:

@@ -361,7 +361,7 @@ def purge_hidden_duplicate(tx: Tx, app_id: int, sha1: str) -> None:
 
     Its vector left the saved index when it was hidden.
     """
-    for memory in changes.listed(tx, [app_id], sha1=sha1):
+    for memory in memories.hidden(tx, [app_id], sha1=sha1):
         kept = jobs.instructions(tx, "forget", memory.id) == KEEP_TRANSCRIPT
         forget(tx, [memory], keep_transcript=kept)
 
@@ -468,7 +468,7 @@ def forget_app(tx: Tx, app_id: int) -> tuple[int, set[int]]:
     """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
     many memories it had, and the scope rows whose saved vector index must be dropped."""
     rows = memories.ids_in_app(tx, app_id)
-    there = [*memories.by_ids(tx, [app_id], rows).values(), *changes.listed(tx, [app_id])]
+    there = [*memories.by_ids(tx, [app_id], rows).values(), *memories.hidden(tx, [app_id])]
     every = traces_of(tx, there)
     facts = {fact for traces in every for fact in traces.facts}
     shown = [traces.shown(tx) for traces in every]

@@ -151,7 +151,7 @@ class ConversationUndo:
         else holds. Those that the user deleted are purged soon."""
         return {
             memory.id: memory
-            for memory in changes.listed(self.tx, self.tx.ids)
+            for memory in memories.hidden(self.tx, self.tx.ids)
             if not jobs.is_unfinished(self.tx, "forget", memory.id)
             and not self._other_proofs(memory.id)
             and not self._is_user_owned(memory)

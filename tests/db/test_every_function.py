@@ -183,7 +183,7 @@ def test_hidden_memories_come_back_as_they_were(tx, own) -> None:
     before = memories.get(tx, [own], lisbon := add(tx, own, "Lisbon"))
     changes.hide(tx, before, own, BY_ANA)
     assert memories.get(tx, [own], lisbon) is None
-    assert [m.id for m in changes.listed(tx, [own], sha1=before.sha1)] == [lisbon]
+    assert [m.id for m in memories.hidden(tx, [own], sha1=before.sha1)] == [lisbon]
     assert changes.existing(tx, [lisbon, 999]) == {lisbon}
     changes.unhide(tx, lisbon, own, BY_ANA)
     assert memories.get(tx, [own], lisbon) == before
