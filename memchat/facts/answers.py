@@ -72,11 +72,10 @@ def accept(
 
 def _accept_about(tx: Tx, item: Proposal, memory_id: int, settings: Settings) -> Memory:
     """Do what is proposed about a whole memory, or a pair."""
-    tx, ids = tx, tx.ids
     cause = Cause(tx.now, INBOX.actor, INBOX.cause)
     if item.related_id is not None:
-        old = memories.get(tx, ids, item.related_id)
-        new = changes.current(tx, ids, [memory_id]).get(memory_id)
+        old = memories.get(tx, tx.ids, item.related_id)
+        new = changes.current(tx, tx.ids, [memory_id]).get(memory_id)
         if new is None or old is None or new.id == old.id:
             raise NotFound("one of the two memories is gone or retired; reject the item")
         if old.active:
@@ -114,14 +113,13 @@ def forget(tx: Tx, item: Proposal, hold: float) -> tuple[Memory, set[int]]:
 def reject(tx: Tx, item: Proposal) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
     the item is removed with its words."""
-    tx, own = tx, tx.own
     found = marks(item)
     if item.relation == FORGET and item.memory_id is not None:
         hidden = _hidden(tx, item.memory_id)
         if hidden is not None:
             purge.unhide(tx, hidden)
     if tombstones.find(tx, tx.ids, found):
-        tombstones.add(tx, own, 0, found, tx.now)
+        tombstones.add(tx, tx.own, 0, found, tx.now)
         proposals.remove(tx, [item.id])
     else:
         proposals.reject(tx, item.id)
@@ -139,11 +137,10 @@ def marks(item: Proposal) -> set[Mark]:
 
 def current_question(tx: Tx, item: Proposal) -> str:
     """The question of an item, for the memories as they are now."""
-    tx, ids = tx, tx.ids
     if item.key is not None:
-        asked = question(item, target_of(tx, ids, item))
+        asked = question(item, target_of(tx, tx.ids, item))
         return f"{asked} Tags: {', '.join(item.tags)}." if item.tags else asked
-    found = memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
+    found = memories.by_ids(tx, tx.ids, [i for i in (item.memory_id, item.related_id) if i])
     newer = found.get(item.memory_id or 0)
     if newer is None and item.memory_id is not None and item.relation == FORGET:
         newer = _hidden(tx, item.memory_id)
@@ -410,7 +407,6 @@ def take_back(
 
     Raises InputError where a memory was changed since; nothing is taken back then.
     """
-    tx, ids = tx, tx.ids
     if changed_meanwhile(tx, images):
         raise InputError(
             "a memory that it concerns was changed or forgotten since, so nothing was taken back; "
@@ -420,7 +416,7 @@ def take_back(
     stale = _remove_added(tx, images.added, cause)
     put_back(tx, images, cause)
     there = {item.id for item in items if _may_wait(tx, item, answered_at)}
-    back = [proposals.get(tx, ids, i) for i in put_items_back(tx, images, there)]
+    back = [proposals.get(tx, tx.ids, i) for i in put_items_back(tx, images, there)]
     return [item for item in back if item is not None], stale
 
 
@@ -441,12 +437,11 @@ def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
 def _may_wait(tx: Tx, item: Proposal, answered_at: datetime) -> bool:
     """Whether an item may come back: its memories and its message are there, with the words that
     it quotes, and nothing of what it says was forgotten since."""
-    tx, ids = tx, tx.ids
     pair = {i for i in (item.memory_id, item.related_id) if i is not None}
     # What a program asked to forget may be hidden until the answer.
     hides = item.relation == FORGET
-    there = changes.existing(tx, pair) if hides else memories.by_ids(tx, ids, [*pair])
-    forgotten = tombstones.find(tx, ids, marks(item)).values()
+    there = changes.existing(tx, pair) if hides else memories.by_ids(tx, tx.ids, [*pair])
+    forgotten = tombstones.find(tx, tx.ids, marks(item)).values()
     if len(there) < len(pair) or any(at > answered_at for at in forgotten):
         return False
     turn = _message(tx, item)

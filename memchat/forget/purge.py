@@ -138,6 +138,8 @@ def drop_receipt_lines(tx: Tx, every: Iterable[Traces]) -> None:
     """Remove the lines of memories from all receipts and lists, and the prompts that had them."""
     traces = list(every)
     shown = sorted({i for each in traces for i in each.shown(tx)})
+    if not receipts.sent_to_models(tx, shown):
+        return
     receipts.remove_prompts_with_items(tx, "memory", shown)
     receipts.remove(tx, "memory", shown)
     receipts.remove_list_lines(tx, [each.memory.id for each in traces])
@@ -303,7 +305,7 @@ def present_search_text(
 def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int] = ()) -> set[int]:
     """Write the search text of memories again, from their present quotes except those of the
     messages ``without``; their scope rows."""
-    tx, scopes = tx, set()
+    scopes = set()
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)
@@ -327,13 +329,12 @@ def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) 
     Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
     dropped.
     """
-    tx, now = tx, tx.now
     gone = with_merged(tx, [memory])
     # One that was deleted by itself has a purge of its own.
     there = [one for one in gone.values() if one.inactive_reason != FORGOTTEN]
     for traces in traces_of(tx, there):
-        _add_tombstones(tx, traces, now)
-        changes.hide(tx, traces.memory, traces.app_id, Cause(now, "user"))
+        _add_tombstones(tx, traces, tx.now)
+        changes.hide(tx, traces.memory, traces.app_id, Cause(tx.now, "user"))
         _drop_proposals(tx, keywords.related_app_ids(tx, traces.app_id), traces.facts)
     if hold is not None:
         queue_purge(tx, memory, hold, how)
@@ -381,7 +382,6 @@ def forget(
     ``tombstone`` only these memories are purged, the same may be learned again, and titles
     of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
     """
-    tx, now = tx, tx.now
     gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
         return set()
@@ -393,7 +393,7 @@ def forget(
         if tombstone:
             hidden = traces.memory.inactive_reason == FORGOTTEN
             # What was said between hiding and purging counts as said after it was forgotten.
-            _add_tombstones(tx, traces, traces.memory.updated_at if hidden else now)
+            _add_tombstones(tx, traces, traces.memory.updated_at if hidden else tx.now)
         collect_occurrences(tx, traces, occurrences)
     drop_receipt_lines(tx, every)
     changes.remove(tx, ids)
@@ -410,7 +410,7 @@ def forget(
         stale.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(changes.proved_memories(tx, rewritten) if rewritten else ())
     changes.blank_events(tx, ids)
-    cause = Cause(now, "user")
+    cause = Cause(tx.now, "user")
     for traces in every:
         changes.record(tx, traces.memory.id, traces.app_id, "forget", cause)
     request_scrub(tx)
@@ -506,8 +506,7 @@ def scrub(database: Database, *, ask: bool = True) -> bool:
     with database.write() as tx:
         # Only after truncating, so that another process repeats it if this one is killed; and only
         # this mark: what was forgotten meanwhile is not scrubbed yet.
-        if records.get(tx, SCRUB_PENDING) == pending:
-            records.remove(tx, SCRUB_PENDING)
+        tx.rows("DELETE FROM meta WHERE key = ? AND value = ?", SCRUB_PENDING, pending)
     return True
 
 
