@@ -278,28 +278,24 @@ _CHANGED = (
 )  # fmt: skip
 """The columns that an answer may change. The words of a memory are not among them: forgetting may
 have taken some of them away meanwhile."""
-_s, _t, _i = schema.memory_sources.c, schema.tombstones.c, schema.proposals.c
+_i, _t = schema.proposals.c, schema.tombstones.c
 
 
 @dataclass(frozen=True, slots=True)
 class RowImages:
-    """What a transaction changed in one user's rows, with the rows as they were before."""
+    """The rows of one user that a transaction changed, by table."""
 
-    memories: tuple[Row, ...]
-    added: tuple[int, ...]
-    """The ids of the memories that were added."""
-    proofs: frozenset[int]
-    """The ids of the evidence that the memories had before."""
-    tags: tuple[Row, ...]
-    """The tags that the memories had before."""
-    inbox: tuple[Row, ...]
-    left_items: frozenset[int]
-    """The ids of the inbox items that were still there afterwards, with another status."""
-    tombstones: tuple[Row, ...]
-    """Those that were deleted or renewed."""
-    new_tombstones: tuple[Row, ...]
+    before: Mapping[str, Sequence[Row]]
+    """As they were before it."""
+    after: Mapping[str, Sequence[Row]]
     first_event: int
     last_event: int
+
+    @property
+    def added(self) -> list[int]:
+        """The ids of the memories that were added."""
+        known = {row["id"] for row in self.before["memories"]}
+        return [row["id"] for row in self.after["memories"] if row["id"] not in known]
 
 
 def take(
@@ -310,20 +306,20 @@ def take(
     ``before`` is another transaction, which does not see what ``tx`` has not committed yet.
     """
     touched = sorted({i for one in app_ids for i in changes.changed_since(tx, one, since)})
-    left = {row["id"] for row in _rows(tx, schema.memories, "id", touched)}
-    old = _rows(before, schema.memories, "id", touched)
-    proofs = _rows(before, schema.memory_sources, "memory_id", touched)
-    stones, new_stones = _tombstones(before, app_ids), _tombstones(tx, app_ids)
-    gone, new = ([i for i, _ in one] for one in (stones - new_stones, new_stones - stones))
+    wanted = (
+        (schema.memories, "id", touched),
+        (schema.memory_sources, "memory_id", touched),
+        (schema.memory_tags, "memory_id", touched),
+        (schema.proposals, "id", item_ids),
+        (schema.tombstones, "app_id", app_ids),
+    )
+    changed: tuple[dict[str, list[Row]], dict[str, list[Row]]] = ({}, {})
+    for table, column, ids in wanted:
+        old, new = _rows(before, table, column, ids), _rows(tx, table, column, ids)
+        changed[0][table.name] = [row for key, row in old.items() if key not in new]
+        changed[1][table.name] = [row for key, row in new.items() if key not in old]
     return RowImages(
-        memories=tuple(row for row in old if row["id"] in left),
-        added=tuple(sorted(left - {row["id"] for row in old})),
-        proofs=frozenset(row["id"] for row in proofs),
-        tags=tuple(_rows(before, schema.memory_tags, "memory_id", touched)),
-        inbox=tuple(_rows(before, schema.proposals, "id", item_ids)),
-        left_items=frozenset(row["id"] for row in _rows(tx, schema.proposals, "id", item_ids)),
-        tombstones=tuple(_rows(before, schema.tombstones, "id", gone)),
-        new_tombstones=tuple(_rows(tx, schema.tombstones, "id", new)),
+        *changed,
         first_event=since + 1,
         last_event=max((changes.latest_event(tx, one) for one in app_ids), default=0),
     )
@@ -331,7 +327,7 @@ def take(
 
 def changed_meanwhile(tx: Tx, images: RowImages) -> bool:
     """Whether anything but upkeep has changed one of the memories since."""
-    ids = [*images.added, *(row["id"] for row in images.memories)]
+    ids = [*images.added, *(row["id"] for row in images.before["memories"])]
     past = changes.events_of_memories(tx, ids).values()
     return any(e.id > images.last_event and e.kind not in UPKEEP for all_ in past for e in all_)
 
@@ -340,12 +336,12 @@ def put_back(tx: Tx, images: RowImages, cause: Cause) -> None:
     """Give the memories that were there, their evidence, their tags and the tombstones their state
     of before; each memory gets a ``restore`` event, and the cause of what happened to it becomes
     that of ``cause``. What was added is not touched."""
-    ids = [row["id"] for row in images.memories]
-    e = schema.memory_events.c
+    old, new = images.before, images.after
+    e, ids = schema.memory_events.c, [row["id"] for row in old["memories"]]
     past = e.memory_id.in_(ids), e.id.between(images.first_event, images.last_event)
     by_person = update(schema.memory_events).where(*past, e.actor == "user")
     tx.execute(by_person.values(cause=cause.cause))
-    for row in images.memories:
+    for row in old["memories"]:
         home = memories.app_id_of(tx, row["id"])
         if home != row["app_id"]:
             changes.record_move(tx, row["id"], home, row["app_id"], cause)
@@ -355,16 +351,14 @@ def put_back(tx: Tx, images: RowImages, cause: Cause) -> None:
         if not row["active"] and row["inactive_reason"] != "superseded":
             passages.hide(tx, row["id"])
         changes.record(tx, row["id"], row["app_id"], "restore", cause)
-    new_proofs = _s.memory_id.in_(ids) & _s.id.not_in(images.proofs)
-    tx.execute(delete(schema.memory_sources).where(new_proofs))
-    tx.execute(delete(schema.memory_tags).where(schema.memory_tags.c.memory_id.in_(ids)))
-    for row in images.tags:
-        tx.execute(insert(schema.memory_tags).values(**row))
-    for row in images.new_tombstones:
-        renewed = (_t.id == row["id"]) & (_t.created_at == row["created_at"])
-        tx.execute(delete(schema.tombstones).where(renewed))
-    for row in images.tombstones:
-        tx.execute(sqlite_insert(schema.tombstones).values(**row).on_conflict_do_nothing())
+    for table, key in (("memory_sources", "id"), ("memory_tags", "tag"), ("tombstones", "id")):
+        stored = schema.metadata.tables[table]
+        for row in new[table]:
+            same = [stored.c[name] == row[name] for name in ("memory_id", key)]
+            same += [_t.created_at == row["created_at"]] if table == "tombstones" else []
+            tx.execute(delete(stored).where(*same))
+        for row in old[table] if table != "memory_sources" else ():
+            tx.execute(sqlite_insert(stored).values(**row).on_conflict_do_nothing())
 
 
 def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list[int]:
@@ -372,14 +366,14 @@ def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list
 
     One that stayed in the store and was deleted there since is left out.
     """
-    ids = []
-    for row in images.inbox:
-        same = _i.id == row["id"], _i.created_at == row["created_at"]
+    ids, stayed = [], {row["id"] for row in images.after["proposals"]}
+    for row in images.before["proposals"]:
         if row["id"] not in item_ids:
             continue
+        same = _i.id == row["id"], _i.created_at == row["created_at"]
         if tx.execute(update(schema.proposals).where(*same).values(**row)).rowcount:
             ids.append(int(row["id"]))
-        elif row["id"] not in images.left_items:
+        elif row["id"] not in stayed:
             taken = tx.execute(select(_i.id).where(_i.id == row["id"])).first()
             values = {name: row[name] for name in row if name != "id" or taken is None}
             new = insert(schema.proposals).values(**values).returning(_i.id)
@@ -387,16 +381,10 @@ def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list
     return ids
 
 
-def _tombstones(tx: Tx, app_ids: Sequence[int]) -> set[tuple[int, str]]:
-    """The tombstones of these scope rows, each with the time that it was made or renewed."""
-    sql = "SELECT id, created_at FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?))"
-    return {(row[0], row[1]) for row in tx.rows(sql, database.json_list(app_ids))}
-
-
-def _rows(tx: Tx, table: Table, column: str, values: Sequence[int]) -> list[Row]:
+def _rows(tx: Tx, table: Table, column: str, values: Sequence[int]) -> dict[tuple[Any, ...], Row]:
     stored = select(*(one for one in table.c if one.computed is None))
     wanted = stored.where(table.c[column].in_(database.id_list(values)))
-    return [dict(row._mapping) for row in tx.execute(wanted)]
+    return {tuple(row): dict(row._mapping) for row in tx.execute(wanted)}
 
 
 def take_back(

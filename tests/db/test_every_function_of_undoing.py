@@ -24,7 +24,7 @@ def test_rows_are_put_back_as_they_were(store: Database) -> None:
         proposals.remove(tx, [item.id])
         with store.read() as before:
             images = answers.take(before, tx, [item.id], [own], since)
-    assert images.added == (added,) and [row["id"] for row in images.memories] == [kept]
+    assert images.added == [added] and [row["id"] for row in images.before["memories"]] == [kept]
     with store.write() as tx:
         assert not answers.changed_meanwhile(tx, images)
         changes.remove(tx, images.added)
