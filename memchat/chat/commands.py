@@ -26,7 +26,6 @@ from memchat.db import Tx, apps, backup, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.errors import InputError
 from memchat.facts import history, inbox, keys, lists, memories
-from memchat.facts import history as proofs
 from memchat.facts.consolidation import chat_command, ingest, queue_embedding
 from memchat.facts.history import LearnedFact
 from memchat.facts.in_force import as_of
@@ -34,8 +33,7 @@ from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
 from memchat.language import lexicon, text
-from memchat.language import sentences as stored_quotes
-from memchat.language.text import holds_word
+from memchat.language.text import find_span, holds_word
 from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
 from memchat.learn.dates import clause_edges
 from memchat.learn.gate import judge
@@ -109,7 +107,7 @@ def _is_meant(words: str, fact: LearnedFact) -> bool:
 def _states(words: str, message: str) -> bool:
     """Whether a message states what words want forgotten: it holds all of them, or they name a
     fact that a rule reads in it."""
-    from memchat.language.statements import statements
+    from memchat.language.statements import statements  # its many patterns are seldom needed
 
     if command_words.everything(words):
         return True
@@ -259,7 +257,7 @@ class Commands:
         turn = choice.turn
         for memory in gone:
             if any(holds_word(turn.content, word) for word in text.content_words(memory.value)):
-                proofs.add_evidence(tx, memory.id, [(turn.id, 0, turn.content)])
+                history.add_evidence(tx, memory.id, [(turn.id, 0, turn.content)])
 
     # Remember
 
@@ -315,9 +313,7 @@ class Commands:
             waits = NOBODY_LOOKED if self.settings.verify == "off" else NOT_LOOKED_AT
         # "Don't forget that …" is no negation of what follows: the quote is the whole request.
         quotes = tuple(
-            Quote(
-                msg=here, text=whole if stored_quotes.find_span(quote.text, whole) else quote.text
-            )
+            Quote(msg=here, text=whole if find_span(quote.text, whole) else quote.text)
             for quote in item.quotes
         )
         item = item.model_copy(update={"quotes": quotes})
@@ -397,7 +393,7 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
 
 def _is_cut_out(quote: str, said: str) -> bool:
     """Whether a quote leaves out words of its clause: "I live in Rome" of "if I live in Rome"."""
-    span = stored_quotes.find_span(quote, said)
+    span = find_span(quote, said)
     if span is None:
         return False
     start, end = clause_edges(said, span.start, span.end)

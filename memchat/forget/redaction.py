@@ -15,7 +15,7 @@ from memchat.facts import changes, cues, history, inbox, lists, memories, refusa
 from memchat.facts.fact import search_text
 from memchat.facts.history import Cause
 from memchat.language import numbers, text
-from memchat.language import sentences as stored_quotes
+from memchat.language.text import find_spans
 from memchat.search import embeddings, passages, receipts
 from memchat.search.embed import shortened
 from memchat.types import Event, Evidence, Memory, Message
@@ -242,7 +242,7 @@ def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
         if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
             continue
         if not running:
-            found |= {(span.start, span.end) for span in stored_quotes.find_spans(words, content)}
+            found |= {(span.start, span.end) for span in find_spans(words, content)}
             continue
         at = hay.text.find(needle)
         while at >= 0:
