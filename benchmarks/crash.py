@@ -37,6 +37,11 @@ from memchat.search.vector_index import VectorIndex
 CLOCK_SLACK = timedelta(seconds=5)
 """A job's time is taken before its transaction waits for the writer's place."""
 
+_WAITING = """
+    SELECT (SELECT count(*) FROM jobs WHERE status = -1)
+        + (SELECT count(*) FROM passages WHERE status = -1)
+"""
+
 
 def forkserver() -> ForkServerContext:
     """A clean process that has everything imported; its forks are at work within milliseconds."""
@@ -88,9 +93,7 @@ class Crash:
             self._kill()
         found = self._look()
         with self._database.read() as tx:
-            left = tx.connection.exec_driver_sql(
-                "SELECT count(*) FROM jobs WHERE status = -1"
-            ).scalar()
+            left = tx.connection.exec_driver_sql(_WAITING).scalar()
         self._database.close()
         if left:
             found.append(f"{left} jobs are left with nobody to do them")

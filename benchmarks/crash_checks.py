@@ -173,7 +173,7 @@ def _said(tx: Tx, index: VectorIndex) -> Iterator[str]:
 
 
 def _vectors(tx: Tx) -> Iterator[str]:
-    queued = "SELECT source_id FROM jobs WHERE kind = 'embed' AND status = -1"
+    queued = "SELECT owner_id FROM passages WHERE kind = 'fact' AND status = -1"
     waiting = {memory for (memory,) in _rows(tx, queued)}
     for (memory,) in _rows(
         tx,
@@ -303,7 +303,9 @@ def _sessions(tx: Tx, since: datetime) -> Iterator[str]:
             yield f"LOST session {session}: ended, unread, its job is {(status, owner, run_at)}"
     for job, kind, status, error in _rows(
         tx,
-        "SELECT id, kind, status, error_message FROM jobs WHERE status > 0 OR error_message > ''",
+        "SELECT * FROM (SELECT id, kind, status, error_message FROM jobs UNION ALL"
+        " SELECT id, kind, status, error_message FROM passages)"
+        " WHERE status > 0 OR error_message > ''",
     ):
         yield f"job {job} ({kind}) failed with {status}: {error}"
     for session, count in _rows(

@@ -58,14 +58,14 @@ def _chunks(tx: Tx) -> Iterator[str]:
         row[0] for row in _rows(tx, "SELECT rowid >> 2 FROM passages_fts WHERE rowid & 3 = 3")
     }
     embedded = {row[0] for row in _rows(tx, "SELECT hash FROM embeddings")}
-    queued = "SELECT source_id FROM jobs WHERE kind = 'note' AND status = -1"
+    queued = "SELECT owner_id FROM passages WHERE kind = 'chunk' AND status = -1"
     waiting = {row[0] for row in _rows(tx, queued)}
     sql = 'SELECT c.id, s.id, c.hash, substr(s.content, c."offset" + 1, c.size)'
     rows = _rows(tx, f"{sql} FROM chunks c JOIN sources s ON s.id = c.source_id")
     for chunk, note, hashed, words in rows:
         if hashlib.sha256(words.encode()).hexdigest() != hashed:
             yield f"chunk {chunk} is no part of note {note}"
-        if hashed not in embedded and note not in waiting:
+        if hashed not in embedded and chunk not in waiting:
             yield f"chunk {chunk} of note {note} has no vector and nothing will make one"
     if worded != {row[0] for row in rows}:
         yield f"keyword rows of chunks differ: {sorted(worded ^ {row[0] for row in rows})[:5]}"

@@ -57,6 +57,7 @@ class Assembly:
         self.settings = settings
         self.clock = clock
         self.database = Database(settings.home, clock, settings.zone)
+        self.database.embeds = self.embeds
         self._chat_model, self._extract_model = chat_model, extract_model
         self.embedder = embedder
         self._lock = threading.RLock()
@@ -149,7 +150,6 @@ class Assembly:
                 self.recall(),
                 self.query_timeout(),
                 self.drop_vectors,
-                self.embeds,
             ),
         )
 

@@ -145,9 +145,9 @@ def page() -> str:
 
 def definition(name: str) -> ast.ClassDef:
     """The class of a public name, as its module writes it."""
-    module = sys.modules[getattr(memchat, name).__module__]
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.ClassDef) and node.name == name:
+    found = getattr(memchat, name)
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[found.__module__]))):
+        if isinstance(node, ast.ClassDef) and node.name == found.__name__:
             return node
     raise LookupError(name)
 
@@ -192,6 +192,9 @@ def _record(name: str) -> str:
             "them: mappings with `role` and `content`, a string or a list of parts.",
         }
         return f"### `{name}`\n\n{about[name]}\n"
+    first = next(one for one in memchat.__all__ if getattr(memchat, one) is getattr(memchat, name))
+    if first != name:
+        return f"### `{name}`\n\nThe same record as `{first}`.\n"
     found = definition(name)
     lines = [f"### `{name}`\n", _doc(found), ""]
     for node, after in zip(found.body, [*found.body[1:], None], strict=True):

@@ -104,7 +104,7 @@ def faults(folder: Path, memos: int) -> list[str]:
             "chunks without a vector": count(_WITHOUT_VECTOR),
             "chunks without a keyword row": count("SELECT count(*) FROM chunks")
             - count("SELECT count(*) FROM passages_fts WHERE rowid & 3 = 3"),
-            "jobs that are not done": count("SELECT count(*) FROM jobs WHERE status != 0"),
+            "jobs that are not done": count("SELECT count(*) FROM passages WHERE status != 0"),
         }
         damage = db.execute("PRAGMA integrity_check").fetchone()[0]
     wrong = [f"{number} {what}" for what, number in found.items() if number]

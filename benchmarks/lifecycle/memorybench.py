@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
 from memchat.facts.consolidation import MANUAL, ingest
-from memchat.facts.fact import Fact, search_text
+from memchat.facts.memories import Fact, search_text
 from memchat.language.numbers import numbers
 from memchat.language.text import content_words
 from memchat.providers import Embedder

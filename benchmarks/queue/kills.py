@@ -147,10 +147,11 @@ class Kills:
     def run(self, jobs: int, kills: int, workers: int = 2) -> Outcome:
         """Put the jobs in, some between any two kills; wait for the last retry; look."""
         database = Database(self._home)
+        database.embeds, database.clock = lambda: True, self._clock
         try:
             for number in range(kills):
                 share = range(jobs * number // kills, jobs * (number + 1) // kills)
-                store.fill(database, map(_text, share), self._clock(), queued=True)
+                store.fill(database, map(_text, share), self._clock())
                 self._staff(workers)
                 self._wait_for_a_call()
                 time.sleep(self._random.uniform(0, 0.2))
@@ -201,9 +202,8 @@ class Kills:
         while time.monotonic() < until:
             self._staff(workers)
             with database.read() as tx:
-                left = tx.connection.exec_driver_sql(
-                    "SELECT count(*) FROM jobs WHERE status = -1"
-                ).scalar()
+                waiting = "SELECT count(*) FROM passages WHERE status = -1"
+                left = tx.connection.exec_driver_sql(waiting).scalar()
             if not left:
                 return
             time.sleep(0.1)
@@ -212,12 +212,11 @@ class Kills:
         out = self._out
         with database.read() as tx:
             rows = tx.connection.exec_driver_sql(
-                "SELECT j.status, j.error_message, p.text, e.hash IS NOT NULL,"
+                "SELECT p.status, p.error_message, p.text, e.hash IS NOT NULL,"
                 # One change when the fact was written, and one when it got its vector.
                 " (SELECT count(*) - 1 FROM changes c WHERE c.passage_id = p.id),"
-                " CASE j.status WHEN 0 THEN j.processed_at END"
-                " FROM jobs j JOIN passages p ON p.kind = 'fact' AND p.owner_id = j.source_id"
-                " LEFT JOIN embeddings e ON e.hash = p.hash"
+                " CASE p.status WHEN 0 THEN p.processed_at END"
+                " FROM passages p LEFT JOIN embeddings e ON e.hash = p.hash"
             ).all()
         if len(rows) != jobs:
             out.faults.append(f"{len(rows)} jobs where {jobs} were put in")

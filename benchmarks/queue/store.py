@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.db import apps, jobs
+from memchat.db import apps
 from memchat.db.database import Database
 from memchat.facts import changes
 from memchat.facts.history import Cause
@@ -29,23 +29,21 @@ def text(number: int) -> str:
     return f"{subject} {verb} {OBJECTS[number // 36 % len(OBJECTS)]}, as note {number} says"
 
 
-def fill(database: Database, texts: Iterable[str], now: datetime, *, queued: bool) -> list[int]:
-    """Facts of one user with these values, by id; with ``queued`` each has its job."""
+def fill(database: Database, texts: Iterable[str], now: datetime) -> list[int]:
+    """Facts of one user with these values, by id; they wait where something embeds."""
     ids = []
     with database.write() as tx:
         own, _ = apps.ensure(tx, Scope(USER), now)
         for value in texts:
             new = NewMemory("fact", "note", value, True, f"note: {value}", now, "manual")
             ids.append(changes.add(tx, own, new, Cause(now, "user")))
-            if queued:
-                jobs.enqueue(tx, "embed", own, ids[-1], now)
     return ids
 
 
 def words_only(home: Path, count: int) -> None:
     """A store of so many facts that never saw an embedding service."""
     with MemChat(settings=Settings(home=home, embed_model="none", timezone="UTC")) as mc:
-        fill(mc._assembly.database, map(text, range(count)), datetime.now(UTC), queued=False)
+        fill(mc._assembly.database, map(text, range(count)), datetime.now(UTC))
 
 
 def with_service(home: Path, embedder: Embedder) -> MemChat:

@@ -21,7 +21,7 @@ from benchmarks.recall.data import Person, Talk
 from memchat import MemChat
 from memchat.db import apps, messages, sessions
 from memchat.facts.consolidation import ingest, session_end
-from memchat.facts.fact import Fact, search_text
+from memchat.facts.memories import Fact, search_text
 from memchat.notes.chunking import token_counter
 from memchat.providers import Embedder
 from memchat.search import embeddings, passages, turns
@@ -122,13 +122,11 @@ def _feed_talk(
             facts.append(Fact("fact", key, one.text, True, words, talk.at, "auto", proofs=proofs))
         tx = tx.within(own, shared)
         tx.now = talk.at
-        done = ingest(tx, session_end(session_id), facts, mc.settings.merge_threshold)
+        ingest(tx, session_end(session_id), facts, mc.settings.merge_threshold)
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
         turns.write(tx, session_id)
-        facts_ = passages.lacking(tx, meaning.service_id, "embed", done.written)
-        said = passages.lacking(tx, meaning.service_id, "index", [session_id])
-    lacking = [words for texts in (*facts_.values(), *said.values()) for words in texts.values()]
-    vectors, _ = meaning.documents(lacking)
+        lacking = passages.next_lacking(tx, meaning.service_id, 0, 10_000)
+    vectors, _ = meaning.documents([gap.text for _, gap in lacking])
     with mc._assembly.database.write() as tx:
         passages.keep_vectors(tx, meaning.service_id, vectors, talk.at)

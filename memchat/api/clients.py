@@ -24,7 +24,7 @@ from memchat.config.settings import HOME
 from memchat.db import Tx, apps, messages
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.facts import clients, inbox, lists, memories
+from memchat.facts import lists, memories, programs, proposals
 from memchat.notes import chunks, rows
 from memchat.types import (
     CLIENT_MODES,
@@ -50,7 +50,7 @@ from memchat.types import (
 
 if TYPE_CHECKING:
     from memchat.api.notes import Notes
-    from memchat.facts.client_facts import ClientFacts
+    from memchat.facts.programs import Program
 
 log = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ class ClientAccess(Room):
             client_id = self._called(tx)
             self._check_unchanged(tx, client_id, external_id)
             (note_id,) = writing.write_in(tx, [prepared])
-            clients.record_note(tx, client_id, note_id, self._clock())
+            programs.record_note(tx, client_id, note_id, self._clock())
         writing.scrub()
         self._make_vectors(self._notes.get(note_id), on_progress)
         return self._notes.get(note_id)
@@ -295,16 +295,13 @@ class ClientAccess(Room):
         note = rows.by_external_id(tx, tx.own, "memo", external_id)
         if note is None:
             return
-        if changed_by_hand(note, clients.note_written_at(tx, client_id, note.id)):
+        if changed_by_hand(note, programs.note_written_at(tx, client_id, note.id)):
             raise InputError("the person changed this note; keep yours under another memoId")
 
-    def _facts(self, tx: Tx) -> ClientFacts:
-        from memchat.facts.client_facts import ClientFacts
-
+    def _facts(self, tx: Tx) -> Program:
         self._require_memory(tx)
         self._called(tx)
-        prompts, embeds = self._assembly.prompts, self._assembly.embeds()
-        return ClientFacts(tx, self._settings, prompts, self.name, self.mode, embeds)
+        return programs.Program(tx, self._settings, self._assembly.prompts, self.name, self.mode)
 
     def _require_memory(self, tx: Tx) -> None:
         switch = apps.memory_switch(tx, self._scope)
@@ -312,7 +309,7 @@ class ClientAccess(Room):
             raise InputError(switch.reason)
 
     def _called(self, tx: Tx) -> int:
-        return clients.record_call(tx, tx.own, self.name, self.mode, tx.now)
+        return programs.record_call(tx, tx.own, self.name, self.mode, tx.now)
 
 
 class Clients(Room):
@@ -321,19 +318,19 @@ class Clients(Room):
     def list(self) -> Sequence[Client]:
         """The programs, the one that called last first."""
         with self._database.read(self._scope) as tx:
-            return clients.listed(tx, [tx.own])
+            return programs.listed(tx, [tx.own])
 
     def writes(self, name: str) -> Sequence[ClientWrite]:
         """What a program wrote, oldest first. Raises NotFound for one that never called."""
         with self._database.read(self._scope) as tx:
-            return clients.writes(tx, self._found(tx, name))
+            return programs.writes(tx, self._found(tx, name))
 
     def of_memories(self, memory_ids: Iterable[int]) -> Mapping[int, str]:
         """The name of the program that stored each of these memories, by memory id; memories that
         no program stored are left out."""
         with self._database.read(self._scope) as tx:
             there = memories.by_ids(tx, tx.ids, [*memory_ids])
-            return clients.of_memories(tx, [*there])
+            return programs.of_memories(tx, [*there])
 
     def undo(self, name: str) -> Undone:
         """Undo all that a program wrote: what it stored goes, what that had replaced comes back,
@@ -350,15 +347,15 @@ class Clients(Room):
         done = Undone()
         with self._database.write(self._scope) as tx:
             client_id = self._found(tx, name)
-            session_id = clients.session_of(tx, client_id)
+            session_id = programs.session_of(tx, client_id)
             stale: set[int] = set()
             if session_id is not None:
                 said = messages.of_session(tx, session_id)
                 done, stale = take_back(tx, said, keep_marked=True)
                 stale |= purge.forget_session(tx, session_id)
-            inbox.remove(tx, clients.asked_alone(tx, client_id))
+            proposals.remove(tx, programs.asked_alone(tx, client_id))
             kept = []
-            for write in clients.writes(tx, client_id, kind="note"):
+            for write in programs.writes(tx, client_id, kind="note"):
                 note = rows.get(tx, tx.ids, write.target_id)
                 app_id = rows.app_id_of(tx, write.target_id)
                 if note is None or not str(note.external_id).startswith(note_prefix(name)):
@@ -368,14 +365,14 @@ class Clients(Room):
                 elif app_id is not None:
                     rows.remove(tx, app_id, note, tx.now)
                     stale.add(app_id)
-            clients.remove_writes(tx, client_id, but_notes=kept)
+            programs.remove_writes(tx, client_id, but_notes=kept)
             self._assembly.drop_vectors(tx, stale)
             purge.request_scrub(tx)
         purge.scrub(self._database)
         return done
 
     def _found(self, tx: Tx, name: str) -> int:
-        found = clients.find(tx, tx.own, name)
+        found = programs.find(tx, tx.own, name)
         if found is None:
             raise NotFound(f"no program named {name!r} has called here; see memchat mcp clients")
         return found

@@ -8,7 +8,8 @@ from memchat.api.results import Answered
 from memchat.api.room import Room, check_choice
 from memchat.db import Tx
 from memchat.errors import InputError, NotFound
-from memchat.facts import history, inbox, inbox_answers, refusals
+from memchat.facts import answers, history, proposals
+from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.types import InboxItem, Memory, Refusal
 
 
@@ -19,14 +20,12 @@ class Inbox(Room):
         """What waits for a yes, oldest first; with the status ``rejected`` what got a no."""
         check_choice(status, ("pending", "rejected"), "status")
         with self._database.read(self._scope) as tx:
-            return inbox.listed(tx, tx.own, status)
+            return proposals.listed(tx, tx.own, status)
 
     def question(self, item: InboxItem) -> str:
         """What a yes to an item would do, in plain words, as the memories are now."""
-        from memchat.facts import inbox_answers
-
         with self._database.read(self._scope) as tx:
-            return inbox_answers.current_question(tx, item)
+            return answers.current_question(tx, item)
 
     def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory:
         """Say yes to an item, with other words where ``value`` gives some: what was proposed is
@@ -37,16 +36,13 @@ class Inbox(Room):
         when this returns. Raises NotFound where nothing waits under this number, StoreError as
         ``Memories.delete``.
         """
-        from memchat.facts import inbox_answers
-
-        embeds = self._assembly.embeds()
         with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
-            if value is not None and item.relation in (inbox.FORGET, inbox.PROMOTE):
+            if value is not None and item.relation in (FORGET, PROMOTE):
                 raise InputError("it is about a whole memory; answer it without other words")
-            if item.relation != inbox.FORGET:
-                return inbox_answers.accept(tx, item, self._settings, value, embeds=embeds)
-            memory, stale = inbox_answers.forget(tx, item, hold)
+            if item.relation != FORGET:
+                return answers.accept(tx, item, self._settings, value)
+            memory, stale = answers.forget(tx, item, hold)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
             self._run_purge(memory.id)
@@ -54,11 +50,9 @@ class Inbox(Room):
 
     def reject(self, item_id: int) -> InboxItem:
         """Say no to an item, which is returned; the same is not proposed again."""
-        from memchat.facts import inbox_answers
-
         with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
-            inbox_answers.reject(tx, item)
+            answers.reject(tx, item)
         return item
 
     def accept_many(
@@ -69,21 +63,17 @@ class Inbox(Room):
         All is done in one transaction. Items that ``accept`` refuses wait as before, and so do
         requests to forget, which cannot be taken back; the result says why.
         """
-        from memchat.facts import inbox_answers
-
-        embeds, words = self._assembly.embeds(), values or {}
+        words = values or {}
 
         def yes(tx: Tx, item: InboxItem) -> None:
             value = words.get(item.id)
-            inbox_answers.accept(tx, item, self._settings, value, embeds=embeds)
+            answers.accept(tx, item, self._settings, value)
 
         return self._answer_many(item_ids, yes)
 
     def reject_many(self, item_ids: Iterable[int]) -> Answered:
         """Say no to many items at once, in one transaction."""
-        from memchat.facts import inbox_answers
-
-        return self._answer_many(item_ids, inbox_answers.reject)
+        return self._answer_many(item_ids, answers.reject)
 
     def take_back(self, answered: Answered) -> Sequence[InboxItem]:
         """Undo what ``accept_many`` or ``reject_many`` did; the items that wait again.
@@ -92,11 +82,10 @@ class Inbox(Room):
         words were forgotten meanwhile does not come back. Raises InputError where a memory that it
         concerns was changed since; nothing is undone then.
         """
-        from memchat.facts import inbox_answers
         from memchat.forget import purge
 
         with self._database.write(self._scope) as tx:
-            back, stale = inbox_answers.take_back(tx, answered.items, answered.before, answered.at)
+            back, stale = answers.take_back(tx, answered.items, answered.before, answered.at)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return back
@@ -106,7 +95,8 @@ class Inbox(Room):
         with self._database.read(self._scope) as tx:
             if session_id is not None:
                 self._found_session(tx, session_id)
-            return refusals.listed(tx, tx.own, session_id)
+            found = proposals.listed(tx, tx.own, "refused")
+        return [one for one in found if session_id in (None, one.session_id)]
 
     def keep_refused(self, refusal_id: int) -> Memory:
         """Keep what was not kept after all: it counts as the person's own word.
@@ -114,12 +104,9 @@ class Inbox(Room):
         It is stored, replaces or ends as it was proposed, with its message as proof. Raises
         InputError where only the reason was noted, NotFound where there is nothing to end.
         """
-        from memchat.facts import inbox_answers
-
-        embeds = self._assembly.embeds()
         with self._database.write(self._scope, ensure=True) as tx:
             refused = self._found_refusal(tx, refusal_id)
-            return inbox_answers.keep_refused(tx, refused, self._settings, embeds=embeds)
+            return answers.accept(tx, refused, self._settings)
 
     def _answer_many(
         self, item_ids: Iterable[int], answer: Callable[[Tx, InboxItem], object]
@@ -140,17 +127,17 @@ class Inbox(Room):
             # Another transaction sees the rows as they were until this one is committed.
             with self._database.read(self._scope) as before:
                 ids = [item.id for item in done]
-                images = inbox_answers.take(before, tx, ids, tx.ids, since)
+                images = answers.take(before, tx, ids, tx.ids, since)
         return Answered(tuple(done), failed, tx.now, images)
 
     def _found_item(self, tx: Tx, item_id: int) -> InboxItem:
-        item = inbox.get(tx, tx.ids, item_id)
+        item = proposals.get(tx, tx.ids, item_id)
         if item is None or item.status != "pending":
             raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
         return item
 
     def _found_refusal(self, tx: Tx, refusal_id: int) -> Refusal:
-        refused = refusals.get(tx, [tx.own], refusal_id)
-        if refused is None:
+        found = proposals.get(tx, tx.ids, refusal_id)
+        if found is None or found.status != "refused":
             raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
-        return refused
+        return found

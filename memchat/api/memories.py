@@ -405,7 +405,7 @@ class Memories(Room):
             ids = lists.ids(tx, tx.ids, wanted, standing, by)
             shown = ids[offset : offset + limit]
             found = lists.of_ids(tx, shown, standing)
-            waiting = passages.unfinished_jobs(tx, shown, self._clock())
+            waiting = jobs.of_memories(tx, shown, self._clock())
         return Browsed(tuple(found), len(ids), waiting)
 
     def browse_ids(self, wanted: Wanted) -> Sequence[int]:
@@ -428,7 +428,7 @@ class Memories(Room):
                 states=lists.by_state(tx, ids),
                 most_used=tuple(lists.most_used(tx, ids, top)),
                 never_used=lists.never_used(tx, ids),
-                queue=lists.jobs_by_status(tx, ids),
+                queue=jobs.in_apps(tx, ids),
             )
 
     def _standing(self, tx: Tx) -> ValuesInForce:
@@ -439,7 +439,7 @@ class Memories(Room):
     def _by_hand(self, tx: Tx) -> ManualChanges:
         from memchat.facts.manual import ManualChanges
 
-        return ManualChanges(tx, self._settings, self._assembly.embeds())
+        return ManualChanges(tx, self._settings)
 
     def _in_days(self, days: int) -> date:
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))

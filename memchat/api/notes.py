@@ -104,7 +104,7 @@ class NoteBatches:
 
     def _embed(self, first: int, end: int, total: int) -> None:
         def so_far(result: EmbeddingResult) -> None:
-            self._report(min(first + len(result.done) + len(result.failed), end), total)
+            self._report(min(first + len(result.lengths) + len(result.reasons), end), total)
 
         self._writing.embed(on_progress=so_far)
         self._report(end, total)
@@ -359,14 +359,10 @@ class Notes(Room):
         """Undo the deletion of a note while it is held. Raises NotFound where its words have left
         this disk, outside the scope, and where a note of its type and external id was kept
         since."""
-        from memchat.notes.index import queue
-
         with self._database.write(self._scope) as tx:
-            own = tx.own
-            back = rows.restore(tx, own, note_id)
+            back = rows.restore(tx, tx.own, note_id)
             if back is None:
                 raise NotFound(f"the deletion of note {note_id} cannot be undone any more")
-            queue(tx, note_id, own, self._clock())
         return back
 
     def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:

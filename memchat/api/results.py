@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from memchat.facts.inbox_answers import RowImages
+from memchat.facts.answers import RowImages
 from memchat.types import InboxItem, Note, Recalled
 
 

@@ -189,7 +189,7 @@ class Backups:
             lost["memories"],
             lost["sessions"],
             lost["messages"],
-            lost["inbox"],
+            lost["proposals"],
             lost["sources"],
         )
 

@@ -22,7 +22,7 @@ from memchat.api.store import Apps
 from memchat.assembly import Assembly
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError, ProviderError, StoreError
-from memchat.facts import inbox
+from memchat.facts import proposals
 from memchat.tokens import estimate_tokens
 from memchat.types import (
     Audit,
@@ -387,7 +387,7 @@ class User(Room):
         """Queue what was not read, or not checked a second time, before memory was switched off."""
         user = self._scope.user
         left = [("extract", *found) for found in sessions.ended_with_unread(tx, user)]
-        for session_id in inbox.sessions_awaiting_second_look(tx, user):
+        for session_id in proposals.sessions_awaiting_second_look(tx, user):
             found = sessions.by_id(tx, session_id)
             if found is not None and found[0].ended_at is not None:
                 left.append(("verify", *found))

@@ -25,8 +25,8 @@ from memchat.config import Settings
 from memchat.db import Tx, apps, backup, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.errors import InputError
-from memchat.facts import history, inbox, keys, lists, memories
-from memchat.facts.consolidation import chat_command, ingest, queue_embedding
+from memchat.facts import history, keys, lists, memories, proposals
+from memchat.facts.consolidation import chat_command, ingest
 from memchat.facts.history import LearnedFact
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN
@@ -145,8 +145,6 @@ class Commands:
     query_timeout: QueryTimeout
     drop_vectors: Callable[[Tx, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
-    embeds: Callable[[], bool]
-    """Whether there is something to make vectors with."""
 
     def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
         """A command that was read from the message itself, for a model without tools.
@@ -271,9 +269,9 @@ class Commands:
         said = self._remember(proposals, place) if proposals else CodeReply()
         return said if len(proposals) == len(wishes) else said + CodeReply(command_replies.LATER)
 
-    def _remember(self, proposals: Sequence[Candidate], place: Place) -> CodeReply:
+    def _remember(self, given: Sequence[Candidate], place: Place) -> CodeReply:
         """Put proposals through the gate and what passes into the store, in one transaction."""
-        now, embeds = self.clock(), self.embeds()
+        now = self.clock()
         with self.database.write() as tx:
             if not (switch := apps.memory_switch(tx, place.scope)).on:
                 return command_replies.off("remember", switch)
@@ -283,18 +281,16 @@ class Commands:
             turns = messages.of_session(tx, place.session_id, learnable=True)
             reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
             tx = tx.within(*apps.ensure(tx, place.scope, now))
-            judged = [self._judge(tx, item, reading, place) for item in proposals]
+            judged = [self._judge(tx, item, reading, place) for item in given]
             reading.verdicts = judged
             facts, changes = reading.resolve(self.settings.zone)
             source = chat_command(place.session_id, place.turn.id)
             done = ingest(tx, source, facts, self.settings.merge_threshold)
             changes = done.changes + changes
-            if embeds:
-                queue_embedding(tx, done.written)
             said = {turn.id: turn for turn in turns}
             for verdict in reading.verdicts:
                 if verdict.outcome == "review":
-                    inbox.add(tx, found[1], inbox_entry(verdict, reading.known, said), now)
+                    proposals.add(tx, found[1], inbox_entry(verdict, reading.known, said), now)
         return command_replies.remembered(changes)
 
     def _judge(self, tx: Tx, item: Candidate, reading: SessionReading, place: Place) -> Verdict:

@@ -11,7 +11,7 @@ from memchat.chat.command_words import TOOLS
 from memchat.chat.conversation import Conversation, Parts
 from memchat.db import Tx, apps, messages, sessions, usage
 from memchat.errors import InputError
-from memchat.facts import changes, clients, history, lists, memories
+from memchat.facts import changes, history, lists, memories, programs
 from memchat.forget import purge, redaction
 from memchat.notes import rows
 from memchat.notes.search import MOST_TOKENS
@@ -324,7 +324,7 @@ class Explaining:
             newest.said_at if newest else memory.said_at,
             newest.session_id if newest else None,
             self._since(hit, memory),
-            client=clients.of_memories(self.tx, [hit.id]).get(hit.id),
+            client=programs.of_memories(self.tx, [hit.id]).get(hit.id),
         )
 
     def _since(self, hit: Hit, memory: Memory) -> str | None:

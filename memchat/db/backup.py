@@ -55,7 +55,7 @@ _TABLES = {
     "memories": ("created_at", f"m.inactive_reason IS NOT '{FORGOTTEN}'"),
     "sessions": ("started_at", "1"),
     "messages": ("created_at", "1"),
-    "inbox": ("created_at", "m.status = 'pending'"),
+    "proposals": ("created_at", "m.status IN ('pending', 'unchecked')"),
     "sources": ("created_at", "1"),
 }
 """The tables that are counted, with the column of the row's time and which rows count."""

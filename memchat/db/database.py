@@ -138,6 +138,8 @@ class Database:
         self.clock = clock
         self.zone = zone
         self.path = home / FILE
+        self.embeds: Callable[[], bool] = bool
+        """Whether there is an embedding model."""
         self.backup: Path | None = None
         """The copy of the store from before it was migrated; None if it was not."""
         try:
@@ -233,7 +235,7 @@ class Database:
                 self._let_go(connection)
 
     def _tx(self, connection: Connection, scope: Scope | None, ensure: bool) -> Tx:
-        tx = Tx(connection, self.clock(), self.zone)
+        tx = Tx(connection, self.clock(), self.zone, embeds=self.embeds)
         if scope is not None:
             made = apps.ensure(tx, scope, tx.now) if ensure else None
             tx.own, tx.shared = made or apps.find(tx, scope)

@@ -1,29 +1,33 @@
-"""The job queue: one row for each job, which a worker claims under a lease.
+"""The queue: rows of work, which a worker claims under a lease.
 
-``status`` is -1 while a job waits or runs, 0 when it is done, and the code of the error (an HTTP
-status, or 1) when it failed for good. A job is tried once and retried after 1, 2, 4, 8 and 16
-minutes, or as the settings say. Jobs that failed are claimed in smaller and smaller batches, so
-that a job that crashes its worker ends up alone. The jobs of a process that has ended can be freed
-before their lease runs out.
+Most are rows of the table ``jobs``; a passage that waits for its vector is itself one. ``status``
+is -1 while work waits or runs, 0 when it is done, and the code of the error (an HTTP status, or 1)
+when it failed for good. It is tried once and retried after 1, 2, 4, 8 and 16 minutes, or as the
+settings say. What failed is claimed in smaller and smaller batches, so that work that crashes its
+worker ends up alone. What an ended process holds can be freed before its lease runs out.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from sqlalchemy import (
     ColumnElement,
     Row,
+    Select,
+    Table,
     and_,
     case,
     delete,
     func,
+    literal,
     literal_column,
+    null,
     or_,
     select,
     update,
@@ -33,24 +37,66 @@ from memchat import processes
 from memchat.config.settings import RETRY_MINUTES
 from memchat.db import Tx, database
 from memchat.db.records import from_row
-from memchat.db.schema import apps, jobs, utc_text
+from memchat.db.schema import apps, chunks, jobs, messages, passages, utc_text
 from memchat.types import Job, JobStatus
 
 LEASE_SECONDS = 600.0
 """How long a claim lasts unless it is renewed. A long extraction renews it at every window."""
 FULL_TRIES = 2
 """Tries in batches of the full size. After them each batch is a quarter of the one before."""
-_j = jobs.c
+EMBEDDING_KINDS = ("embed", "index", "note")
+"""The kinds of work that make vectors: of facts, of turns and summaries, of chunks of notes."""
 NOT_LEASED: dict[str, None] = {"lease_owner": None, "lease_until": None}
 UNFINISHED = -1
-"""The status of a job that waits or runs."""
-unfinished = _j.status == literal_column(str(UNFINISHED))
-"""A literal, since SQLite does not use the partial index for a bound value."""
-_TARGETS = {"embed": "memory", "forget": "memory", "note": "note", "delete": "note"}
+"""The status of work that waits or runs."""
+_j, _p = jobs.c, passages.c
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """A table whose rows are work."""
+
+    table: Table
+    kind: ColumnElement[Any]
+    target_id: ColumnElement[Any]
+    job_id: ColumnElement[Any]
+    """The number by which people know the work on a target."""
+    text: ColumnElement[Any]
+    when_done: Mapping[str, None] = field(default_factory=dict)
+    """What a row is blanked of when it is done."""
+
+    @property
+    def unfinished(self) -> ColumnElement[bool]:
+        """A condition: the work waits or runs."""
+        # Literals, since SQLite does not use the partial indexes for a bound value.
+        status = self.table.c.status
+        return and_(status == literal_column(str(UNFINISHED)), status != literal_column("0"))
+
+    def is_free(self, now: datetime) -> ColumnElement[bool]:
+        """A condition: no worker holds the work."""
+        until = self.table.c.lease_until
+        return or_(until.is_(None), until < now)
+
+
+_JOBS = _Queue(jobs, _j.kind, _j.source_id, _j.id, _j.text, {"text": None})
+_part, _owner = _p.id.op("&")(literal_column("3")), _p.id.op(">>")(literal_column("2"))
+_session = select(messages.c.session_id).where(messages.c.id == _owner).scalar_subquery()
+_note = select(chunks.c.source_id).where(chunks.c.id == _owner).scalar_subquery()
+_target = case((_part == 1, _session), (_part == 3, _note), else_=_owner)
+_PASSAGES = _Queue(
+    passages,
+    case((_part == 0, "embed"), (_part == 3, "note"), else_="index"),
+    _target,
+    # An odd number, as those of jobs are even.
+    _target * 8 + case((_part == 0, 1), (_part == 3, 7), else_=3),
+    null(),
+)
+_QUEUES = (_JOBS, _PASSAGES)
+_TARGETS = {"forget": "memory", "delete": "note"}
 """The kinds of jobs whose target is a memory or a note; the target of the others is a session."""
 _ENQUEUE = """
-    INSERT INTO jobs (kind, app_id, source_type, source_id, text, run_at, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO jobs (id, kind, app_id, source_type, source_id, text, run_at, created_at)
+    VALUES ((SELECT coalesce(max(id), 0) + 2 FROM jobs), ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (kind, source_type, source_id) DO UPDATE SET
         status = -1, attempts = 0, run_at = excluded.run_at, text = excluded.text,
         app_id = excluded.app_id, error_message = NULL, lease_owner = NULL, lease_until = NULL,
@@ -62,8 +108,8 @@ _ENQUEUE = """
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claimed job. ``holder`` is unique to one call of ``claim``: a claim whose holder is no
-    longer the row's has been lost."""
+    """A claimed row of work. ``holder`` is unique to one call of ``claim``: a claim whose holder is
+    no longer the row's has been lost."""
 
     id: int
     kind: str
@@ -111,7 +157,8 @@ def enqueue(
 class ClaimRequest:
     """What a worker wants to claim."""
 
-    kind: str
+    kinds: Sequence[str]
+    """Either of embedding, or of jobs."""
     owner: str
     """The worker's name, by which others see whether its process is still alive."""
     lease_seconds: float
@@ -126,37 +173,42 @@ class ClaimRequest:
 
 
 def claim(tx: Tx, request: ClaimRequest, now: datetime) -> list[Claim]:
-    """Claim due jobs of a kind: waiting ones, and those whose lease ran out.
+    """Claim due work of some kinds: what waits, and what has a lease that ran out.
 
-    Jobs that were tried often are claimed one small batch at a time.
+    What was tried often is claimed one small batch at a time.
     """
-    query = select(_j.id, _j.attempts).where(
-        unfinished, _j.kind == request.kind, _j.run_at <= (request.due_by or now), is_free(now)
+    queue = _queue(request.kinds[0])
+    c, kinds = queue.table.c, request.kinds
+    query = select(c.id, c.attempts).where(
+        queue.unfinished, c.run_at <= (request.due_by or now), queue.is_free(now)
     )
+    if queue is _JOBS or len(kinds) < len(EMBEDDING_KINDS):
+        query = query.where(queue.kind.in_(kinds))
     if request.user is not None:
-        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == request.user)
+        query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == request.user)
     if request.target_id is not None:
-        query = query.where(_j.source_id == request.target_id)
-    query = query.order_by(_j.run_at, _j.id)
+        query = query.where(queue.target_id == request.target_id)
+    query = query.order_by(c.run_at, c.id)
     longest_due = tx.execute(query.limit(1)).first()
     if longest_due is None:
         return []
     if longest_due.attempts < FULL_TRIES:
-        query = query.where(_j.attempts < FULL_TRIES).limit(request.limit)
+        query = query.where(c.attempts < FULL_TRIES).limit(request.limit)
     else:
         size = batch_size(request.batch, longest_due.attempts)
-        query = query.where(_j.attempts == longest_due.attempts).limit(min(size, request.limit))
+        query = query.where(c.attempts == longest_due.attempts).limit(min(size, request.limit))
+    ids = database.id_list(list(tx.execute(query.with_only_columns(c.id)).scalars()))
     until = now + timedelta(seconds=request.lease_seconds)
     holder = f"{request.owner}:{secrets.token_hex(4)}"
-    rows = tx.execute(
-        update(jobs)
-        .where(_j.id.in_(query.with_only_columns(_j.id).scalar_subquery()))
-        .values(lease_owner=holder, lease_until=until, attempts=_j.attempts + 1)
-        .returning(_j.run_at, _j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
-    )
-    # RETURNING has no order; the job that has been due longest comes first.
-    taken = sorted(rows, key=lambda row: (row[0], row[1]))
-    return [Claim(row[1], row[2], row[3], row[4], row[5], holder, row[6]) for row in taken]
+    taken = {"lease_owner": holder, "lease_until": until, "attempts": c.attempts + 1}
+    tx.execute(update(queue.table).where(c.id.in_(ids)).values(**taken))
+    found = select(c.id, queue.kind, c.app_id, queue.target_id, c.attempts, literal(holder))
+    rows = tx.execute(found.add_columns(queue.text).where(c.id.in_(ids)).order_by(c.run_at, c.id))
+    return [Claim(*row) for row in rows]
+
+
+def _queue(kind: str) -> _Queue:
+    return _PASSAGES if kind in EMBEDDING_KINDS else _JOBS
 
 
 def batch_size(limit: int, attempts: int) -> int:
@@ -171,11 +223,13 @@ def finish(tx: Tx, claimed: Claim, now: datetime) -> bool:
 
 
 def finish_all(tx: Tx, claims: Sequence[Claim], now: datetime) -> list[Claim]:
-    """Mark the jobs as done whose claims are still valid; returns these claims."""
-    done = update(jobs).values(
-        status=0, processed_at=now, error_message=None, text=None, **NOT_LEASED
-    )
-    return _matched(tx, claims, done.returning(_j.id))
+    """Mark the work as done whose claims are still valid; returns these claims."""
+    held = still_held(tx, claims)
+    done = {"status": 0, "processed_at": now, "error_message": None, **NOT_LEASED}
+    for queue, ids in _by_queue(held):
+        values = {**done, **queue.when_done}
+        tx.execute(update(queue.table).where(queue.table.c.id.in_(ids)).values(**values))
+    return held
 
 
 def is_held(tx: Tx, claimed: Claim) -> bool:
@@ -185,7 +239,17 @@ def is_held(tx: Tx, claimed: Claim) -> bool:
 
 def still_held(tx: Tx, claims: Sequence[Claim]) -> list[Claim]:
     """Those of these claims that are still valid."""
-    return _matched(tx, claims, select(_j.id))
+    # The attempts are not compared: queueing the work again sets them back.
+    held = {
+        (row.id, row.lease_owner)
+        for queue, ids in _by_queue(claims)
+        for row in tx.execute(
+            select(queue.table.c.id, queue.table.c.lease_owner).where(
+                queue.table.c.id.in_(ids), queue.unfinished
+            )
+        )
+    }
+    return [claimed for claimed in claims if (claimed.id, claimed.holder) in held]
 
 
 def fail(
@@ -198,7 +262,7 @@ def fail(
     retry_after: float | None = None,
     retry_minutes: Sequence[float] = RETRY_MINUTES,
 ) -> None:
-    """Store the error and the time of the next try; after the last one the job has failed for
+    """Store the error and the time of the next try; after the last one the work has failed for
     good."""
     values: dict[str, Any] = {"error_message": reason, **NOT_LEASED}
     if claimed.attempt <= len(retry_minutes):
@@ -206,30 +270,24 @@ def fail(
         values["run_at"] = now + timedelta(seconds=wait)
     else:
         values.update(status=max(code, 1), processed_at=now)
-    tx.execute(update(jobs).where(*_fences([claimed])).values(**values))
+    _change_held(tx, [claimed], values)
 
 
 def fail_crashing_jobs(
     tx: Tx, now: datetime, retry_minutes: Sequence[float] = RETRY_MINUTES
 ) -> None:
-    """Mark jobs as failed whose workers ended at every try."""
-    tx.execute(
-        update(jobs)
-        .where(unfinished, is_free(now), _j.attempts > len(retry_minutes))
-        .values(
-            status=1,
-            processed_at=now,
-            error_message="every worker that took it ended before it was done",
-            **NOT_LEASED,
-        )
-    )
+    """Mark work as failed whose workers ended at every try."""
+    why = "every worker that took it ended before it was done"
+    values = {"status": 1, "processed_at": now, "error_message": why, **NOT_LEASED}
+    for queue in _QUEUES:
+        tried = queue.table.c.attempts > len(retry_minutes)
+        theirs = update(queue.table).where(queue.unfinished, queue.is_free(now), tried)
+        tx.execute(theirs.values(**values))
 
 
 def release(tx: Tx, claims: Sequence[Claim]) -> None:
-    """Free the jobs that a stopping worker holds, without counting the attempt."""
-    back = update(jobs).values(attempts=_j.attempts - 1, **NOT_LEASED)
-    for some in _by_holder(claims):
-        tx.execute(back.where(*_fences(some)))
+    """Free what a stopping worker holds, without counting the attempt."""
+    _change_held(tx, claims, {"attempts": literal_column("attempts - 1"), **NOT_LEASED})
 
 
 def renew(tx: Tx, claimed: Claim, until: datetime) -> bool:
@@ -239,19 +297,32 @@ def renew(tx: Tx, claimed: Claim, until: datetime) -> bool:
 
 def renew_all(tx: Tx, claims: Sequence[Claim], until: datetime) -> int:
     """Extend the leases of the claims that are still valid; how many there are."""
-    longer = update(jobs).values(lease_until=until)
-    return sum(tx.execute(longer.where(*_fences(some))).rowcount for some in _by_holder(claims))
+    return _change_held(tx, claims, {"lease_until": until})
+
+
+def _change_held(tx: Tx, claims: Sequence[Claim], values: Mapping[str, Any]) -> int:
+    """Change the rows of those of these claims that are still valid; how many there are."""
+    held = still_held(tx, claims)
+    for queue, ids in _by_queue(held):
+        tx.execute(update(queue.table).where(queue.table.c.id.in_(ids)).values(**values))
+    return len(held)
+
+
+def _by_queue(claims: Sequence[Claim]) -> list[tuple[_Queue, Any]]:
+    """The ids of these claims' rows, of each queue, as a list that a statement is given."""
+    every = ((queue, [c.id for c in claims if _queue(c.kind) is queue]) for queue in _QUEUES)
+    return [(queue, database.id_list(ids)) for queue, ids in every if ids]
 
 
 def is_unfinished(tx: Tx, kind: str, target_id: int) -> bool:
     """Whether a job for a target waits or runs."""
-    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, unfinished)
+    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _JOBS.unfinished)
     return tx.execute(query).first() is not None
 
 
 def unfinished_targets(tx: Tx, kind: str, app_id: int) -> set[int]:
     """The targets in a scope row whose jobs wait or run."""
-    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, unfinished)
+    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _JOBS.unfinished)
     return set(tx.execute(query).scalars())
 
 
@@ -262,27 +333,43 @@ def instructions(tx: Tx, kind: str, target_id: int) -> str | None:
 
 
 def due_kinds(tx: Tx, user: str | None, now: datetime) -> set[str]:
-    """The kinds of which the user, or anybody, has a job that is due and not held."""
-    # The index of unfinished jobs is forced, since a user may have very many finished ones.
-    sql = (
-        "SELECT DISTINCT j.kind FROM jobs j INDEXED BY ix_jobs_due"
-        " JOIN apps a ON a.id = j.app_id WHERE j.status = -1"
-        " AND j.run_at <= ?1 AND (j.lease_until IS NULL OR j.lease_until < ?1)"
-        " AND (?2 IS NULL OR a.user = ?2)"
-    )
-    return {row[0] for row in tx.rows(sql, utc_text(now), user)}
+    """The kinds of which the user, or anybody, has work that is due and not held; of embedding one
+    at most."""
+    found: set[str] = set()
+    for queue in _QUEUES:
+        c = queue.table.c
+        query = select(queue.kind).where(queue.unfinished, c.run_at <= now, queue.is_free(now))
+        if user is not None:
+            query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == user)
+        query = query.distinct() if queue is _JOBS else query.limit(1)
+        found.update(tx.execute(query).scalars())
+    return found
 
 
 def lease_owners(tx: Tx) -> list[str]:
     """The owners of all current leases."""
-    query = select(_j.lease_owner).where(unfinished, _j.lease_owner.is_not(None))
-    return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
+    return [*_held(tx, None)]
+
+
+def _held(tx: Tx, user: str | None) -> Counter[str]:
+    """How much each owner of a lease holds, of one user's work or of all."""
+    held: Counter[str] = Counter()
+    for queue in _QUEUES:
+        c = queue.table.c
+        query = select(c.lease_owner, func.count()).where(
+            queue.unfinished, c.lease_owner.is_not(None)
+        )
+        if user is not None:
+            query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == user)
+        held.update({row[0]: row[1] for row in tx.execute(query.group_by(c.lease_owner))})
+    return held
 
 
 def release_owner(tx: Tx, owner: str) -> None:
-    """Free the jobs of a worker that ended; the attempt counts."""
-    theirs = update(jobs).where(unfinished, _j.lease_owner == owner)
-    tx.execute(theirs.values(**NOT_LEASED))
+    """Free what a worker held that ended; the attempt counts."""
+    for queue in _QUEUES:
+        theirs = update(queue.table).where(queue.unfinished, queue.table.c.lease_owner == owner)
+        tx.execute(theirs.values(**NOT_LEASED))
 
 
 def retry(
@@ -294,24 +381,29 @@ def retry(
     failed_only: bool = False,
     attempts: int = 0,
 ) -> int:
-    """Make failed jobs, of a user or of all, and the waiting ones that failed before, due now; how
-    many. A job that is running is left alone.
+    """Make failed work, of a user or of all, and what waits and failed before, due now; how many
+    rows. What is running is left alone.
 
-    A job keeps ``attempts`` of its tries at most. One that crashes its worker is not to lose all of
-    them, since they keep it in a batch of its own.
+    ``attempts`` of the tries are kept at most. What crashes its worker is not to lose all of them,
+    since they keep it in a batch of its own.
     """
-    # A second look that is put off has not been tried; what is held until it is purged has not
-    # either, and waits for its day.
-    waiting = and_(unfinished, or_(_j.attempts > 0, _j.kind == "verify"), is_free(now))
-    which = _j.status > 0 if failed_only else or_(_j.status > 0, waiting)
-    query = update(jobs).where(which)
-    if user is not None:
-        query = query.where(_j.app_id.in_(select(apps.c.id).where(apps.c.user == user)))
-    if job_id is not None:
-        query = query.where(_j.id == job_id)
-    kept = func.min(_j.attempts, attempts)
-    again = {"status": UNFINISHED, "attempts": kept, "run_at": now, "processed_at": None}
-    return int(tx.execute(query.values(**again, lease_until=None)).rowcount)
+    count = 0
+    for queue in _QUEUES:
+        c = queue.table.c
+        # A second look that is put off has not been tried; what is held until it is purged has not
+        # either, and waits for its day.
+        tried = or_(c.attempts > 0, queue.kind == "verify")
+        waiting = and_(queue.unfinished, tried, queue.is_free(now))
+        failed = and_(c.status > 0, c.status != literal_column("0"))
+        query = update(queue.table).where(failed if failed_only else or_(failed, waiting))
+        if user is not None:
+            query = query.where(c.app_id.in_(select(apps.c.id).where(apps.c.user == user)))
+        if job_id is not None:
+            query = query.where(queue.job_id == job_id)
+        again = {"status": UNFINISHED, "run_at": now, "processed_at": None, "lease_until": None}
+        kept = func.min(c.attempts, attempts)
+        count += int(tx.execute(query.values(**again, attempts=kept)).rowcount)
+    return count
 
 
 def cancel(tx: Tx, kind: str, target_ids: Sequence[int]) -> None:
@@ -320,41 +412,12 @@ def cancel(tx: Tx, kind: str, target_ids: Sequence[int]) -> None:
 
 
 def remove_completed(tx: Tx, *, user: str) -> int:
-    """Delete a user's completed jobs; how many. Those of extractions stay, since they tell the
-    state of a conversation."""
+    """Take a user's completed work off the list; how many rows. That of extractions stays, since it
+    tells the state of a conversation."""
     mine = select(apps.c.id).where(apps.c.user == user)
     done = delete(jobs).where(_j.app_id.in_(mine), _j.status == 0, _j.kind != "extract")
-    return int(tx.execute(done).rowcount)
-
-
-def is_free(now: datetime) -> ColumnElement[bool]:
-    """A condition: no worker holds the job."""
-    return or_(_j.lease_until.is_(None), _j.lease_until < now)
-
-
-def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
-    """The conditions under which these claims, all of one holder, are still valid."""
-    # The attempts are not compared: queueing the job again sets them back.
-    return (
-        _j.id.in_([claimed.id for claimed in claims]),
-        unfinished,
-        _j.lease_owner == claims[0].holder,
-    )
-
-
-def _matched(tx: Tx, claims: Sequence[Claim], statement: Any) -> list[Claim]:
-    """The claims that still hold their job, for which a statement was run that tells their ids."""
-    found = (tx.execute(statement.where(*_fences(some))) for some in _by_holder(claims))
-    ids = {row.id for rows in found for row in rows}
-    return [claimed for claimed in claims if claimed.id in ids]
-
-
-def _by_holder(claims: Sequence[Claim]) -> list[list[Claim]]:
-    """The claims in groups of one holder."""
-    found: dict[str, list[Claim]] = {}
-    for claimed in claims:
-        found.setdefault(claimed.holder, []).append(claimed)
-    return list(found.values())
+    made = update(passages).where(_p.app_id.in_(mine), _p.status == 0).values(status=None)
+    return int(tx.execute(done).rowcount) + int(tx.execute(made).rowcount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,11 +436,8 @@ class DeadHolder:
 
 def dead_holders(tx: Tx, user: str | None = None) -> list[DeadHolder]:
     """The processes of this machine that ended and still hold jobs, of one user or of all."""
-    query = select(_j.lease_owner, func.count()).where(unfinished, _j.lease_owner.is_not(None))
-    if user is not None:
-        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
     held: Counter[int] = Counter()
-    for owner, count in tx.execute(query.group_by(_j.lease_owner)):
+    for owner, count in _held(tx, user).items():
         if processes.has_ended(owner):
             held[processes.pid_of(owner)] += count
     return [DeadHolder(process, count) for process, count in sorted(held.items())]
@@ -388,33 +448,24 @@ def any_dead(tx: Tx) -> bool:
     return any(processes.has_ended(owner) for owner in lease_owners(tx))
 
 
-def release_dead(tx: Tx, kind: str | None = None) -> bool:
-    """Free the jobs, of a kind or of all, that ended processes hold; whether there were any."""
-    query = select(_j.lease_owner).where(unfinished, _j.lease_owner.is_not(None)).distinct()
-    if kind is not None:
-        query = query.where(_j.kind == kind)
-    left = [owner for owner in tx.execute(query).scalars() if processes.has_ended(owner)]
+def release_dead(tx: Tx) -> bool:
+    """Free what ended processes hold; whether there was anything."""
+    left = [owner for owner in lease_owners(tx) if processes.has_ended(owner)]
     for owner in left:
         release_owner(tx, owner)
     return bool(left)
 
 
-def finish_unheld(tx: Tx, kind: str, target_ids: Sequence[int], now: datetime) -> None:
-    """Mark the jobs of these targets as done, failed ones too.
-
-    A job that a living process holds is left to it; it will find nothing left to do.
-    """
-    theirs = (_j.kind == kind, _j.source_id.in_(target_ids), _j.status != 0)
-    held = select(_j.lease_owner).where(*theirs, _j.lease_owner.is_not(None)).distinct()
-    for owner in list(tx.execute(held).scalars()):
-        if processes.has_ended(owner):
-            release_owner(tx, owner)
-    done = {"status": 0, "processed_at": now, "error_message": None}
-    free = update(jobs).where(*theirs, is_free(now))
-    tx.execute(free.values(**done, **NOT_LEASED))
-
-
 STATUSES = get_args(JobStatus)
+_RUNNING, _DONE = -2, 1_000_000
+_STATES: dict[str, tuple[int, int]] = {
+    "pending": (UNFINISHED, UNFINISHED),
+    "running": (_RUNNING, _RUNNING),
+    "completed": (_DONE, _DONE),
+    "failed": (1, _DONE - 1),
+}
+"""The first and last number of each status, in the order in which one of many passages decides how
+the work on their conversation or note stands."""
 
 
 def listed(
@@ -426,49 +477,95 @@ def listed(
     now: datetime,
     limit: int,
 ) -> list[Job]:
-    """The jobs of a user, or of all, with a status, or with any, and of these notes where they are
+    """The work of a user, or of all, with a status, or with any, and on these notes where they are
     named; the newest first."""
-    query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
-    if user is not None:
-        query = query.where(apps.c.user == user)
-    if note_ids is not None:
-        query = query.where(_j.kind == "note", _j.source_id.in_(database.id_list(note_ids)))
-    conditions = {
-        "pending": and_(unfinished, is_free(now)),
-        "running": and_(unfinished, _j.lease_until >= now),
-        "completed": _j.status == 0,
-        "failed": _j.status > 0,
-    }
-    if status is not None:
-        query = query.where(conditions[status])
-    return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
+    found = []
+    for queue in _QUEUES:
+        query = _work(queue, now, user=user, status=status)
+        if note_ids is not None:
+            parts = select(chunks.c.id * 4 + 3)
+            parts = parts.where(chunks.c.source_id.in_(database.id_list(note_ids)))
+            query = query.where(queue.table.c.id.in_(parts), literal(queue is _PASSAGES))
+        newest = func.max(queue.table.c.id).desc()
+        found += [_job(row) for row in tx.execute(query.order_by(newest).limit(limit))]
+    return sorted(found, key=lambda job: (job.created_at, job.id), reverse=True)[:limit]
 
 
 def counted(tx: Tx, *, user: str | None, now: datetime) -> dict[str, int]:
-    """How many jobs there are of each status."""
-    code = case(
-        (_j.status > 0, "failed"),
-        (_j.status == 0, "completed"),
-        (is_free(now), "pending"),
-        else_="running",
+    """How much work there is of each status."""
+    found: Counter[str] = Counter()
+    for queue in _QUEUES:
+        work = _work(queue, now, user=user).subquery()
+        query = select(work.c.state, func.count()).group_by(work.c.state)
+        for state, count in tx.execute(query):
+            found[_status(state)] += count
+    return {status: found[status] for status in STATUSES}
+
+
+def in_apps(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
+    """How much work of these scope rows is waiting, done, and failed for good; each text that is
+    embedded counts."""
+    found = {"waiting": 0, "done": 0, "failed": 0}
+    for queue in _QUEUES:
+        c = queue.table.c
+        query = select(c.status, func.count()).where(c.app_id.in_(app_ids), c.status.is_not(None))
+        for status, count in tx.execute(query.group_by(c.status)):
+            found["waiting" if status < 0 else "failed" if status else "done"] += count
+    return found
+
+
+def by_claims(tx: Tx, claims: Collection[Claim], now: datetime) -> list[Job]:
+    """How the claimed work stands."""
+    return [
+        _job(row)
+        for queue, ids in _by_queue([*claims])
+        for row in tx.execute(_work(queue, now).where(queue.table.c.id.in_(ids)))
+    ]
+
+
+def of_memories(tx: Tx, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
+    """Those of these memories that have no vector yet, each with the work that makes it."""
+    facts = _p.id.in_(database.id_list(memory_id * 4 for memory_id in memory_ids))
+    query = _work(_PASSAGES, now).where(facts, _p.status != literal_column("0"))
+    return {job.target_id: job for job in map(_job, tx.execute(query))}
+
+
+def _work(
+    queue: _Queue, now: datetime, *, user: str | None = None, status: str | None = None
+) -> Select[Any]:
+    """The work of a queue: each job, and of passages all of one target as one."""
+    c = queue.table.c
+    held = and_(c.status == UNFINISHED, c.lease_until >= now)
+    state = func.min(case((held, _RUNNING), (c.status == 0, _DONE), else_=c.status))
+    query = (
+        select(
+            queue.job_id.label("id"),
+            queue.kind.label("kind"),
+            queue.target_id.label("target_id"),
+            apps.c.user,
+            apps.c.name.label("app"),
+            state.label("state"),
+            *(
+                func.max(c[name]).label(name)
+                for name in ("attempts", "run_at", "error_message", "created_at", "processed_at")
+            ),
+        )
+        .join(apps, apps.c.id == c.app_id)
+        .where(c.status.is_not(None))
+        .group_by(queue.job_id)
     )
-    query = select(code, func.count()).group_by(code)
     if user is not None:
-        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
-    found = {row[0]: row[1] for row in tx.execute(query)}
-    return {status: found.get(status, 0) for status in STATUSES}
+        query = query.where(apps.c.user == user)
+    if status is not None:
+        query = query.having(state.between(*_STATES[status]))
+        if status != "completed":
+            query = query.where(c.status != literal_column("0"))
+    return query
 
 
-def by_ids(tx: Tx, ids: Sequence[int], now: datetime) -> list[Job]:
-    """Jobs by id."""
-    query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
-    return [_job(row, now) for row in tx.execute(query.where(_j.id.in_(ids)))]
+def _status(state: int) -> str:
+    return next(s for s, (first, last) in _STATES.items() if first <= state <= last)
 
 
-def _job(row: Row[Any], now: datetime) -> Job:
-    if row.status == UNFINISHED:
-        held = row.lease_until is not None and row.lease_until >= now
-        status = "running" if held else "pending"
-    else:
-        status = "completed" if row.status == 0 else "failed"
-    return from_row(Job, row, target_id=row.source_id, status=status)
+def _job(row: Row[Any]) -> Job:
+    return from_row(Job, row, status=_status(row.state))

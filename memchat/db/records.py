@@ -1,8 +1,7 @@
 """Helpers for reading and writing rows that the modules of several tables share.
 
 Rows become records and back, field by field, each by the type that the record declares. ``get`` and
-``put`` are for single values about the store itself, ``read`` and ``facts`` for the rows of a
-scope.
+``put`` are for single values about the store itself.
 """
 
 from __future__ import annotations
@@ -124,20 +123,3 @@ def store_id(tx: Tx) -> str:
         found = secrets.token_hex(16)
         put(tx, "store_id", found)
     return found
-
-
-def read(tx: Tx, table: str, columns: str, app_id: int) -> list[Any]:
-    """These columns of a table's rows in a scope, each named with ``t.`` before it. Of the row that
-    all apps of a user share, they are those of all these apps."""
-    sql = (
-        f"SELECT {columns} FROM apps here JOIN apps a ON a.user = here.user"
-        f" JOIN {table} t ON t.app_id = a.id"
-        " WHERE here.id = ? AND (a.id = here.id OR here.name = '')"
-    )
-    return tx.rows(sql, app_id)
-
-
-def facts(tx: Tx, table: str, app_id: int) -> dict[int, tuple[str, str]]:
-    """Key and value of a table's rows that have a value, by id."""
-    rows = read(tx, table, "t.id, t.key, t.value", app_id)
-    return {row_id: (key, value) for row_id, key, value in rows if value is not None}

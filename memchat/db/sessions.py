@@ -447,10 +447,9 @@ def take_place(tx: Tx, message_ids: Collection[int]) -> set[int]:
         session_id = int(tx.execute(select(_m.session_id).where(_m.id == new)).scalar_one())
         tx.rows("UPDATE messages SET copied_from = NULL WHERE id = ?", new)
         tx.rows("UPDATE messages SET copied_from = ? WHERE copied_from = ?", new, old)
-        for table in ("memory_sources", "inbox"):
-            sql = f"UPDATE OR IGNORE {table} SET message_id = ? WHERE message_id = ?"
-            tx.rows(sql, new, old)
-        for table in ("memory_events", "refusals"):
+        sql = "UPDATE OR IGNORE memory_sources SET message_id = ? WHERE message_id = ?"
+        tx.rows(sql, new, old)
+        for table in ("memory_events", "proposals"):
             sql = f"UPDATE {table} SET message_id = ?, session_id = ? WHERE message_id = ?"
             tx.rows(sql, new, session_id, old)
         touched.add(session_id)

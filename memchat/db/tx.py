@@ -8,7 +8,7 @@ for most of these. They are constants, so the driver keeps them prepared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -24,7 +24,8 @@ class Tx:
     """A transaction. ``now`` is when the work is done, ``zone`` where its days are counted.
 
     ``own`` and ``shared`` are the rows of ``apps`` that it is about: the app's own, and that of all
-    apps of the user. Each is 0 where there is none yet, and under 0 nothing is found.
+    apps of the user. Each is 0 where there is none yet, and under 0 nothing is found. ``embeds``
+    tells whether there is an embedding model.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Tx:
         zone: ZoneInfo = UTC_ZONE,
         own: int = 0,
         shared: int = 0,
+        embeds: Callable[[], bool] = bool,
     ) -> None:
         self.connection = connection
         self.driver: Any = connection.connection.driver_connection
@@ -43,10 +45,11 @@ class Tx:
         self.zone = zone
         self.own = own
         self.shared = shared
+        self.embeds = embeds
 
     def within(self, own: int, shared: int = 0) -> Tx:
         """The same transaction, about other rows of ``apps``."""
-        return Tx(self.connection, self.now, self.zone, own, shared)
+        return Tx(self.connection, self.now, self.zone, own, shared, self.embeds)
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -80,7 +83,8 @@ class Tx:
     def insert(self, table: str, **values: Any) -> int:
         """Insert one row; returns its id."""
         places = ", ".join("?" * len(values))
-        sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING rowid"
+        names = ", ".join(f'"{name}"' for name in values)
+        sql = f"INSERT INTO {table} ({names}) VALUES ({places}) RETURNING rowid"
         return int(self.rows(sql, *map(_stored, values.values()))[0][0])
 
 

@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import combinations
 
-from memchat.db import Tx, jobs, messages
-from memchat.facts import changes, history, inbox, keys, lists, memories, refusals
+from memchat.db import Tx, messages
+from memchat.facts import changes, history, keys, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import purge, redaction
 from memchat.language import numbers, secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
 from memchat.notes import rows
-from memchat.search import keywords, passages, receipts
+from memchat.search import keywords, passages, receipts, services
 from memchat.search.embed import EmbeddingSpace
+from memchat.search.keywords import passage_id
 from memchat.types import Audit, Evidence, Finding, Memory, Wanted, counted
 
 SOON = timedelta(days=7)
@@ -52,10 +53,13 @@ class Auditor:
         held = [m for m in self.rows if m.active]
         self.proofs = history.evidence_of_memories(tx, [m.id for m in held])
         current = [m for m in held if m.expires_at is None or m.expires_at >= self.tx.today]
+        holding = [m for m in current if memories.holds_on(m, today)]
+        coming = [m for m in current if not memories.holds_on(m, today)]
         findings = [
             *self._secrets(held),
-            *self._contradictions([m for m in current if memories.holds_on(m, today)]),
-            *self._duplicates(current),
+            *self._contradictions(holding),
+            *self._duplicates(holding),
+            *self._duplicates(coming),
             *self._stale(held),
             *self._unproven(held),
             *self._junk(held),
@@ -77,15 +81,14 @@ class Auditor:
                 fix = None if by_hand else "forget it for good"
                 yield Finding("secret", (memory.id,), what, fix)
         if (own := self.tx.own) is not None:
-            for item_id, words in inbox.texts(self.tx, own).items():
-                if kinds := _kinds(words):
-                    what = f"inbox item {item_id} holds {', '.join(sorted(kinds))}"
-                    yield Finding("secret", (), what, f"reject it: memchat inbox reject {item_id}")
-            for refusal_id, words in refusals.texts(self.tx, own).items():
-                if kinds := _kinds(words):
-                    what = f"refusal {refusal_id} holds {', '.join(sorted(kinds))}"
-                    fix = "delete its conversation: memchat sessions delete"
-                    yield Finding("secret", (), what, fix)
+            for one in proposals.in_scopes(self.tx, [own]):
+                if kinds := _kinds(proposals.words_of(one)):
+                    kept_out = one.status == "refused"
+                    what = f"{'refusal' if kept_out else 'inbox item'} {one.id}"
+                    fix = f"reject it: memchat inbox reject {one.id}"
+                    if kept_out:
+                        fix = "delete its conversation: memchat sessions delete"
+                    yield Finding("secret", (), f"{what} holds {', '.join(sorted(kinds))}", fix)
 
     def _contradictions(self, current: Sequence[Memory]) -> Iterator[Finding]:
         """Several values of a key that holds one, or a value beside its negation."""
@@ -188,22 +191,21 @@ class Auditor:
             if self.meaning.index.ids(tx, app_id) != embedded:
                 fix = "drop the saved index; it is rebuilt from the rows"
                 yield Finding("index drift", (), f"the index differs in scope {app_id}", fix)
-            lacking = wanted - embedded - jobs.unfinished_targets(tx, "embed", app_id)
+            lacking = passages.unqueued(tx, self.meaning.service_id, app_id, "fact")
             if lacking:
                 what = f"{len(lacking)} memories of scope {app_id} have no vector"
                 yield Finding("index drift", (), what, "queue their embedding")
         if notes_without_vectors := self._unqueued_notes():
-            what = f"passages of {counted(len(notes_without_vectors), 'note')} have no vector"
+            what = f"passages of {counted(notes_without_vectors, 'note')} have no vector"
             yield Finding("index drift", (), what, "queue their embedding")
 
-    def _unqueued_notes(self) -> list[int]:
-        """The notes that lack vectors, and that no job makes them for."""
+    def _unqueued_notes(self) -> int:
+        """How many notes lack vectors that no work makes."""
         tx, own = self.tx, self.tx.own
         if not own or self.meaning is None:
-            return []
-        waiting = jobs.unfinished_targets(tx, "note", own)
-        others = [i for i in rows.ids(tx, [own]) if i not in waiting]
-        return [*passages.lacking(tx, self.meaning.service_id, "note", others)]
+            return 0
+        lacking = passages.unqueued(tx, self.meaning.service_id, own, "chunk")
+        return rows.count_with_chunks(tx, lacking)
 
     def _proofs(self, memory: Memory) -> list[Evidence]:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
@@ -246,9 +248,9 @@ def _rebuild(tx: Tx) -> set[int]:
             passages.hide(tx, memory_id)
         for memory_id in wanted:
             passages.show(tx, memory_id, app_id)
-            jobs.enqueue(tx, "embed", app_id, memory_id, tx.now)
-        for note_id in rows.ids(tx, [app_id]):
-            jobs.enqueue(tx, "note", app_id, note_id, tx.now)
+        if (in_use := services.in_use(tx)) is not None:
+            parts = passages.unqueued(tx, in_use, app_id, "chunk")
+            passages.queue_lacking(tx, in_use, tx.now, [passage_id("chunk", i) for i in parts])
     return set(tx.ids)
 
 

@@ -17,47 +17,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
-from memchat.db import Tx, jobs
-from memchat.facts import changes, cues, history, inbox, keys, memories
-from memchat.facts.fact import (
-    ACCEPTED,
-    ADDED_BY_HAND,
-    BLANKED,
-    FORGOTTEN,
-    KEPT_ANYWAY,
-    REJECTED,
-    Fact,
-    in_the_slot_of,
-    inbox_entry,
-    last_day,
-    refusal_entry,
-    without_cues,
-)
+from memchat.db import Tx
+from memchat.facts import changes, history, keys, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.in_force import (
     apply_due_dates,
-    change_question,
-    in_words,
     is_single_valued,
     planned_target,
     replaced_by_plan,
     values_of_key,
 )
-from memchat.facts.inbox import NewInboxItem
-from memchat.facts.memories import NewMemory
-from memchat.facts.refusals import NewRefusal
+from memchat.facts.memories import Fact, NewMemory
+from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, change_question, in_words
 from memchat.forget import purge, tombstones
 from memchat.language import text
 from memchat.language.lexicon import is_sensitive
 from memchat.learn.values import are_equivalent, contains_words
-from memchat.types import EVERY_APP, LEARNED, Change, Memory
+from memchat.types import EVERY_APP, LEARNED, Change, Memory, Proposal
+
+ADDED_BY_HAND = "added by hand"
+ACCEPTED = "accepted from the inbox"
+KEPT_ANYWAY = "kept anyway"
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation:
-    """Decides whether a change is made unasked, and puts the question into the inbox if not.
+class Protection:
+    """Asks before what is the person's own is replaced, ended or learned again.
 
     Each of its checks gives None where nothing is to be asked.
     """
@@ -74,15 +61,14 @@ class Confirmation:
         if old is None or old.said_at > fact.said_at or not self.is_user_owned(fact, old):
             return None
         reason = change_question("updates", " … ".join(fact.quotes), old)
-        entry = inbox_entry(replace(fact, relation="updates"), reason, old)
-        return self._ask(entry, Change("review", None, fact.quotes, before=old.value))
+        return self._ask(replace(fact, relation="updates"), reason, old, before=old.value)
 
     def of_end(self, fact: Fact, target: Memory) -> Change | None:
         """The question before a memory that is the user's own is ended."""
         if not self.is_user_owned(fact, target):
             return None
         reason = change_question("ends", " … ".join(fact.quotes), target)
-        return self._ask(inbox_entry(fact, reason, target), Change("review", target, fact.quotes))
+        return self._ask(fact, reason, target, known=target)
 
     def of_start(self, fact: Fact, known: Memory, target: Memory | None) -> Change | None:
         """The question before a memory that is the user's own holds from another day."""
@@ -91,16 +77,14 @@ class Confirmation:
         since = f"from {fact.starts_at.isoformat()}" if fact.starts_at else "already"
         words = " ".join(" … ".join(fact.quotes).split())
         reason = f"You said “{words}”. Does {in_words(known)} hold {since}?"
-        return self._ask(inbox_entry(fact, reason, target), Change("review", known, fact.quotes))
+        return self._ask(fact, reason, target, known=known)
 
     def of_program(self, fact: Fact, known: Memory) -> Change | None:
         """The question before a program, by repeating it, gives a memory that is the user's own
         another last day or brings it back: what they entered holds as long as they said."""
         if fact.created_by != "mcp" or not self.is_user_owned(fact, known):
             return None
-        asked = replace(fact, relation="new", target_id=None)
-        entry = inbox_entry(asked, "a program asks to keep it", None)
-        return self._ask(entry, Change("review", known, fact.quotes))
+        return self._ask(fact, "a program asks to keep it", known=known)
 
     def of_forgotten(self, fact: Fact, target: Memory | None) -> Change | None:
         """A fact that was forgotten is refused; said again later, it is a question."""
@@ -118,8 +102,7 @@ class Confirmation:
             reason = "a program took what you had here out of use: does this take its place?"
         else:
             return None
-        old = target if fact.relation == "updates" else None
-        return self._ask(inbox_entry(fact, reason, old), Change("review", None, fact.quotes))
+        return self._ask(fact, reason, target if fact.relation == "updates" else None)
 
     def hide_for_program(self, memory: Memory, hold: float | None) -> set[int]:
         """As ``purge.hide``, at the wish of a program: the keys of what is the user's own are kept
@@ -153,11 +136,20 @@ class Confirmation:
         unproven = memory.created_by == "manual" and not history.messages_of(tx, memory.id)
         return entered or unproven or memory.id in history.value_edits(tx, [memory.id])
 
-    def _ask(self, entry: NewInboxItem, change: Change) -> Change:
+    def _ask(
+        self,
+        fact: Fact,
+        reason: str,
+        target: Memory | None = None,
+        *,
+        known: Memory | None = None,
+        before: str | None = None,
+    ) -> Change:
         """Put a question to the user, unless they answered no to it before."""
-        if inbox.add(self.tx, self.app_id, entry, self.tx.now) == "rejected":
-            return Change("refused", None, change.quotes, reason=REJECTED)
-        return replace(change, reason=entry.reason)
+        entry = proposals.asked(fact, reason, target)
+        if proposals.add(self.tx, self.app_id, entry, self.tx.now) == "rejected":
+            return Change("refused", None, fact.quotes, reason=REJECTED)
+        return Change("review", known, fact.quotes, before=before, reason=reason)
 
 
 def may_merge(old: Memory, new: Fact) -> bool:
@@ -170,6 +162,49 @@ def may_merge(old: Memory, new: Fact) -> bool:
         and old.starts_at == new.starts_at
         and are_equivalent(old.value, new.value)
     )
+
+
+def last_day(over_from: date | None, until: date | None, known: Memory, today: date) -> date | None:
+    """The last day of a memory that is said to end; None where it is over now. It is never later
+    than the last day that the memory already has."""
+    said = [until] if until is not None else []
+    if over_from is not None:
+        said.append(over_from - timedelta(days=1))
+    if not said or min(said) < today:
+        return None
+    return min([*said, known.expires_at] if known.expires_at is not None else said)
+
+
+def in_the_slot_of(fact: Fact, target: Memory) -> Fact:
+    """The fact under the key of the memory that it updates."""
+    text = fact.search_text.replace(memories.slot(fact.key), memories.slot(target.key), 1)
+    return replace(fact, key=target.key, many=target.many, search_text=text)
+
+
+def without_cues(fact: Fact, common: Collection[str]) -> Fact:
+    """The fact with a search text that leaves out the ``common`` cues. The row keeps all of
+    them."""
+    words = fact.search_text.removesuffix(f"\n{' '.join(fact.cues)}")
+    left = [cue for cue in fact.cues if cue not in common]
+    return replace(fact, search_text="\n".join([words, *([" ".join(left)] if left else [])]))
+
+
+def end_memory(
+    tx: Tx,
+    target: Memory,
+    said: Fact | Proposal,
+    said_at: datetime,
+    proofs: Iterable[tuple[int, int, str]],
+    cause: Cause,
+) -> Memory:
+    """End a memory now, or give it the last day that was said; the memory as it is then."""
+    history.add_evidence(tx, target.id, proofs)
+    last = last_day(said.starts_at, said.expires_at, target, tx.today)
+    if last is not None:
+        changes.set_expiry(tx, target, last, cause)
+    else:
+        changes.deactivate(tx, target, "ended", cause, said_at=said_at)
+    return memories.by_ids(tx, tx.ids, [target.id])[target.id]
 
 
 ENDS_FIRST = "it would end before it starts"
@@ -192,7 +227,7 @@ class Consolidation:
         apply_due_dates(self.tx)
         if fact.starts_at is not None and fact.starts_at <= self.tx.today:
             fact = replace(fact, starts_at=None)
-        common = set(fact.cues).difference(cues.distinctive(self.tx, self._own, fact.cues))
+        common = set(fact.cues).difference(lists.distinctive_cues(self.tx, self._own, fact.cues))
         if common:
             fact = without_cues(fact, common)
         if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
@@ -227,13 +262,8 @@ class Consolidation:
             return Change("refused", None, fact.quotes, reason=SAID_AGAIN)
         if (waits := self._confirm.of_end(fact, target)) is not None:
             return waits
-        history.add_evidence(self.tx, target.id, fact.proofs)
-        last = last_day(fact.starts_at, fact.expires_at, target, self.tx.today)
-        if last is not None:
-            changes.set_expiry(self.tx, target, last, self.cause)
-            return Change("ended", self._reload(target.id), fact.quotes, before=target.value)
-        changes.deactivate(self.tx, target, "ended", self.cause, said_at=fact.said_at)
-        return Change("ended", target, fact.quotes, before=target.value)
+        ended = end_memory(self.tx, target, fact, fact.said_at, fact.proofs, self.cause)
+        return Change("ended", ended, fact.quotes, before=target.value)
 
     def _find_same_value(self, fact: Fact) -> Memory | None:
         sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
@@ -417,8 +447,8 @@ class Consolidation:
                 changes.deactivate(self.tx, other, "merged", self.cause, replaced_by=new_id)
                 return other.value
             reason = "close to another memory: the same, or not?"
-            pair = NewInboxItem(reason, memory_id=new_id, related_id=other.id)
-            inbox.add(self.tx, self._own, pair, self.tx.now)
+            pair = Proposal(reason, memory_id=new_id, related_id=other.id)
+            proposals.add(self.tx, self._own, pair, self.tx.now)
         return None
 
     def _holds_many(self, fact: Fact) -> bool:
@@ -433,8 +463,8 @@ class Consolidation:
         return memory.app == EVERY_APP and fact.created_by in LEARNED
 
     @property
-    def _confirm(self) -> Confirmation:
-        return Confirmation(self.tx, self._own)
+    def _confirm(self) -> Protection:
+        return Protection(self.tx, self._own)
 
     @property
     def _own(self) -> int:
@@ -486,7 +516,7 @@ class Ingested:
     """The result of storing facts."""
 
     changes: list[Change] = field(default_factory=list)
-    refused: list[NewRefusal] = field(default_factory=list)
+    refused: list[Proposal] = field(default_factory=list)
     """The facts that the store did not take, for the list of refusals."""
     written: list[int] = field(default_factory=list)
     """Ids of memories that are new or have new words, and so need a vector."""
@@ -517,11 +547,11 @@ def ingest(
             if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
                 change = replace(change, memory=_tagged(tx, change.memory, fact, cause))
             if fact.asks and change.memory is not None and change.kind == "added":
-                question = NewInboxItem(fact.asks, memory_id=change.memory.id)
-                inbox.add(tx, memories.app_id_of(tx, change.memory.id), question, tx.now)
+                question = Proposal(fact.asks, memory_id=change.memory.id)
+                proposals.add(tx, memories.app_id_of(tx, change.memory.id), question, tx.now)
         done.changes.append(change)
         if change.kind == "refused":
-            done.refused.append(refusal_entry(fact, change.reason or ""))
+            done.refused.append(proposals.refused(fact, change.reason or ""))
     return done
 
 
@@ -533,13 +563,6 @@ def allow_again(tx: Tx, new: NewMemory) -> None:
     if own in held:
         tombstones.remove(tx, [own], tombstones.wording_marks(new.key, new.value))
     purge.purge_hidden_duplicate(tx, own, new.sha1)
-
-
-def queue_embedding(tx: Tx, memory_ids: Iterable[int]) -> None:
-    """Queue jobs that make the vectors of these memories."""
-    for memory_id in memory_ids:
-        app_id = memories.app_id_of(tx, memory_id)
-        jobs.enqueue(tx, "embed", app_id, memory_id, tx.now)
 
 
 def _tagged(tx: Tx, memory: Memory, fact: Fact, cause: Cause) -> Memory:

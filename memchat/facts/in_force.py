@@ -8,17 +8,16 @@ pass without anything being written: ``as_of`` computes the state for readers, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, messages
-from memchat.facts import changes, history, inbox, keys, memories, refusals
-from memchat.facts.fact import REJECTED, proposed
+from memchat.db import Tx
+from memchat.facts import changes, history, keys, memories, proposals
 from memchat.facts.history import Cause
-from memchat.facts.inbox import NewInboxItem
 from memchat.facts.memories import ValuesInForce
-from memchat.facts.refusals import NewRefusal
-from memchat.types import EVERY_APP, LEARNED, InboxItem, Memory
+from memchat.facts.proposals import REJECTED, change_question
+from memchat.types import EVERY_APP, LEARNED, Memory, Proposal
 
 EXPIRED = "its day is over"
 STARTED = "its day has come"
@@ -165,14 +164,11 @@ def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     proofs = [p for p in history.evidence_of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
-    held = NewInboxItem(
+    held = Proposal(
         change_question("updates", quote, winner),
-        message_id=proof.message_id if proof is not None else None,
         memory_type=memory.memory_type,
         key=memory.key,
         value=memory.value,
-        quote=proof.quote if proof is not None else None,
-        start=proof.start if proof is not None else None,
         expires_at=memory.expires_at,
         many=memory.many,
         relation="updates",
@@ -180,33 +176,19 @@ def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
         cues=memory.cues,
         sensitive=memory.sensitive,
     )
-    if inbox.add(tx, app_id, held, now) == "rejected" and proof is not None:
-        said_in = messages.by_ids(tx, [proof.message_id])[proof.message_id].session_id
-        end = proof.start + len(proof.quote)
-        refused = NewRefusal(
-            REJECTED, message_id=proof.message_id, start=proof.start, end=end, **proposed(held)
-        )
-        refusals.add(tx, app_id, said_in, [refused], now)
+    if proof is not None:
+        end, words = proof.start + len(proof.quote), proof.quote
+        held = replace(held, message_id=proof.message_id, start=proof.start, end=end, quote=words)
+    if proposals.add(tx, app_id, held, now) == "rejected" and proof is not None:
+        refused = replace(held, reason=REJECTED, quote=None)
+        proposals.add_refused(tx, app_id, proof.session_id, [refused], now)
 
 
 def drop_replacement_question(tx: Tx, app_id: int, memory: Memory) -> None:
     """Remove the question whether a value replaces another, once the value is in use."""
-    asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
+    asked = (item for item in proposals.listed(tx, app_id) if item.relation == "updates")
     same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
-    inbox.remove(tx, same)
-
-
-def change_question(relation: str, quote: str, target: Memory) -> str:
-    """The question about a change that needs the user's yes."""
-    asked = f"You said “{' '.join(quote.split())}”. "
-    if relation == "ends":
-        return f"{asked}Is {in_words(target)} over?"
-    return f"{asked}Replace {in_words(target)}?"
-
-
-def in_words(fact: Memory | InboxItem) -> str:
-    """Key and value as people write them."""
-    return f"{(fact.key or '').replace('_', ' ')}: {fact.value}"
+    proposals.remove(tx, same)
 
 
 def _is_over(memory: Memory, today: date) -> bool:

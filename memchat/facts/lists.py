@@ -37,7 +37,6 @@ from memchat.db.schema import (
     apps,
     fact_list_lines,
     fact_lists,
-    jobs,
     memories,
     messages,
     searched,
@@ -53,7 +52,7 @@ from memchat.facts.memories import (
     with_scope,
 )
 from memchat.language.text import folded
-from memchat.search import passages
+from memchat.search import keywords, passages
 from memchat.types import EVERY_APP, Memory, MemoryOrigin, Wanted
 
 _m = memories.c
@@ -90,6 +89,24 @@ class Slice(NamedTuple):
 
 
 WHOLE = Slice()
+
+
+COMMON_FROM = 10
+"""From how many facts on cues that most of them share are left out."""
+COMMON_SHARE = 5
+"""A cue of more than one in this many facts does not tell them apart."""
+
+
+def distinctive_cues(tx: Tx, app_id: int, cues: Sequence[str]) -> list[str]:
+    """These cues without those that more than a fifth of the user's facts have."""
+    if not cues:
+        return []
+    scopes = keywords.related_app_ids(tx, app_id)
+    count = count_active(tx, scopes)
+    if count < COMMON_FROM:
+        return list(cues)
+    most = count // COMMON_SHARE
+    return [cue for cue in cues if not keywords.is_held_by_more(tx, "fact", scopes, cue, most)]
 
 
 def sensitive_words(
@@ -357,15 +374,6 @@ def never_used(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many active memories were never sent to a model."""
     query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count == 0)
     return int(tx.execute(query).scalar_one())
-
-
-def jobs_by_status(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
-    """How many jobs are waiting, done, and failed for good."""
-    query = select(jobs.c.status, func.count()).where(jobs.c.app_id.in_(app_ids))
-    found = {"waiting": 0, "done": 0, "failed": 0}
-    for status, count in tx.execute(query.group_by(jobs.c.status)):
-        found["waiting" if status < 0 else "failed" if status else "done"] += count
-    return found
 
 
 def _quarter(at: Any) -> Any:

@@ -9,13 +9,12 @@ from datetime import date, datetime
 from memchat.config import Settings
 from memchat.db import Tx
 from memchat.errors import InputError, NotFound, SecretError
-from memchat.facts import changes, cues, history, inbox, keys, memories
+from memchat.facts import changes, history, keys, lists, memories, proposals
 from memchat.facts import changes as facts_changes
-from memchat.facts.consolidation import MANUAL, allow_again, ingest, queue_embedding
-from memchat.facts.fact import Fact, search_text
+from memchat.facts.consolidation import MANUAL, allow_again, ingest
 from memchat.facts.history import Cause
 from memchat.facts.in_force import apply_due_dates
-from memchat.facts.memories import NewMemory
+from memchat.facts.memories import Fact, NewMemory, search_text
 from memchat.forget import purge
 from memchat.language import secrets
 from memchat.language.lexicon import is_sensitive
@@ -37,8 +36,6 @@ class ManualChanges:
 
     tx: Tx
     settings: Settings
-    embeds: bool
-    """Whether there is an embedding service; without one no embedding is queued."""
 
     def add(
         self,
@@ -73,7 +70,6 @@ class ManualChanges:
         if secret and not memory.sensitive:
             changes.set_columns(self.tx, memory.id, sensitive=1)  # it was known before
             memory = self._reload(memory.id)
-        self._queue(memory.id)
         return memory
 
     def add_tags(self, memory: Memory, given: Iterable[str]) -> Memory:
@@ -119,7 +115,7 @@ class ManualChanges:
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
             search_text=self._search_text(
-                name, words, said_at, cues.distinctive(self.tx, here, given)
+                name, words, said_at, lists.distinctive_cues(self.tx, here, given)
             ),
             said_at=said_at,
             created_by=memory.created_by,
@@ -133,7 +129,6 @@ class ManualChanges:
         facts_changes.rewrite(self.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
-        self._queue(memory.id)
         if not same:
             self._reindex_turns(memory.id)
         return self._reload(memory.id)
@@ -157,7 +152,6 @@ class ManualChanges:
         changes.reactivate(self.tx, memory, cause, said_at=self.tx.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
-        self._queue(memory.id)
         return self._reload(memory.id)
 
     def undelete(self, memory: Memory) -> Memory:
@@ -166,7 +160,7 @@ class ManualChanges:
         That is also a no to a program that asked to forget it.
         """
         purge.unhide(self.tx, memory)
-        inbox.reject_requests_to_forget(self.tx, memory.id)
+        proposals.reject_requests_to_forget(self.tx, memory.id)
         back = self._reload(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
             app_id = memories.app_id_of(self.tx, back.id)
@@ -205,10 +199,6 @@ class ManualChanges:
 
     def _writing_to(self, app_id: int) -> Tx:
         return self.tx.within(app_id, self.tx.shared)
-
-    def _queue(self, memory_id: int) -> None:
-        if self.embeds:
-            queue_embedding(self.tx, [memory_id])
 
     def _reload(self, memory_id: int) -> Memory:
         found = memories.get(self.tx, self.tx.ids, memory_id)

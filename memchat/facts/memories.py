@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, update
 
@@ -19,6 +20,7 @@ from memchat.db import Tx, database, records
 from memchat.db.schema import apps, memories, memory_tags
 from memchat.facts import history
 from memchat.facts.history import Cause, Values
+from memchat.learn.candidate import Relation
 from memchat.types import TAGS_MOST, CreatedBy, Memory, MemoryType, clean_tags
 
 SELECT = """
@@ -156,6 +158,49 @@ class NewMemory:
     def sha1(self) -> str:
         """The hash that identifies the fact within its scope."""
         return sha1_of(self.memory_type, self.key, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(NewMemory):
+    """A new memory that passed the gate, or that the user entered, with what it does to others."""
+
+    relation: Relation = "new"
+    target_id: int | None = None
+    """The stored memory that ``relation`` speaks of."""
+    proofs: tuple[tuple[int, int, str], ...] = ()
+    """(message id, start, quote)."""
+    near: tuple[tuple[int, float], ...] = ()
+    """(memory id, cosine) of its nearest neighbours."""
+    detail: dict[str, str] | None = None
+    """What a second look said of it, for its events."""
+    sentence: str | None = None
+    """The sentence that the first quote stands in."""
+    tags: tuple[str, ...] = ()
+    """Tags that a person or a program gave with it."""
+    asks: str | None = None
+    """Why the person is asked, once it is stored, whether it is over."""
+
+    @property
+    def quotes(self) -> tuple[str, ...]:
+        return tuple(quote for _, _, quote in self.proofs)
+
+
+def search_text(
+    key: str,
+    value: str,
+    said_at: datetime,
+    zone: ZoneInfo,
+    quote: str = "",
+    cues: Sequence[str] = (),
+) -> str:
+    """The text that is embedded and indexed: the day, ``key: value``, the quote, and the cues."""
+    day = said_at.astimezone(zone)
+    said = f"[{day.day} {day:%B %Y}] {slot(key)}{value}\n{quote or value}"
+    return f"{said}\n{' '.join(cues)}" if cues else said
+
+
+def slot(key: str) -> str:
+    return f"{key.replace('_', ' ')}: "
 
 
 def sha1_of(memory_type: str, key: str, value: str) -> str:

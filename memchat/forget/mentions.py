@@ -19,7 +19,7 @@ from datetime import datetime
 
 from memchat.db import Tx, database, jobs, messages, sessions
 from memchat.errors import InputError
-from memchat.facts import history, inbox, memories, refusals
+from memchat.facts import history, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget import purge, redaction
@@ -172,11 +172,10 @@ def blank_note_words(
         return set()
     parts = [_without(part, identifying) for part in chunks.parts(tx, note_id)]
     new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
-    # A filler may have more tokens than the words in its place: the job looks at the sizes anew.
+    # A filler may have more tokens than the words in its place: the sizes are looked at anew.
     rows.put(tx, app_id, new, tx.now, sized_for=None)
     chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts, tx.now)
     rows.remove_from_chats(tx, note_id)
-    jobs.enqueue(tx, "note", app_id, note_id, tx.now)
     return {app_id}
 
 
@@ -232,8 +231,7 @@ class _Search:
         yield from self._descriptions()
         yield from self._memories()
         yield from self._notes()
-        yield from self._proposals("inbox", keywords.inbox_texts(self.tx, self.app_ids))
-        yield from self._proposals("refusal", keywords.refusal_texts(self.tx, self.app_ids))
+        yield from self._proposals()
 
     def _messages(self) -> Iterator[Place]:
         ids = set(keywords.partly_indexed(self.tx, self.app_ids, self.identifying.prefixes()))
@@ -286,22 +284,21 @@ class _Search:
                 shown += f": {_excerpt(content, texts[note_id])}"
             yield Place("note", note_id, None, database.parse_time(at), shown, has_file=bool(file))
 
-    def _proposals(
-        self, kind: PlaceKind, rows: Sequence[tuple[int, int | None, datetime, str]]
-    ) -> Iterator[Place]:
-        found = {row[0]: row for row in rows}
-        every = {i: row[3] for i, row in found.items()}
+    def _proposals(self) -> Iterator[Place]:
+        found = {one.id: one for one in proposals.in_scopes(self.tx, self.app_ids)}
+        every = {i: proposals.words_of(one) for i, one in found.items()}
         facts = {fact for each in self.occurrences.scopes.values() for fact in each}
-        turns = messages.by_ids(self.tx, sorted({row[1] for row in rows if row[1] is not None}))
-        for item_id, spans in self.identifying.spans(every).items():
-            _, message_id, at, said = found[item_id]
-            turn = turns.get(message_id) if message_id is not None else None
+        turns = messages.by_ids(self.tx, [m for one in found.values() if (m := one.message_id)])
+        for i, spans in self.identifying.spans(every).items():
+            one, said = found[i], every[i]
+            turn = turns.get(one.message_id or 0)
             rewritten = (
                 turn is not None and redaction.redacted_text(turn, self.occurrences) != turn.content
             )
             if not (rewritten or redaction.spans_of(redaction.searched_wordings(facts), said)):
+                kind: PlaceKind = "refusal" if one.status == "refused" else "inbox"
                 session_id = turn.session_id if turn is not None else None
-                yield Place(kind, item_id, session_id, at, _excerpt(said, spans))
+                yield Place(kind, i, session_id, one.created_at, _excerpt(said, spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +359,8 @@ def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> set[int]:
     # One that was deleted by itself has a purge of its own.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
     stale = purge.forget(tx, chosen_facts)
-    _drop_proposals(tx, app_ids, chosen)
+    there = {one.id for one in proposals.in_scopes(tx, app_ids)}
+    proposals.remove(tx, there & (chosen.of_kind("inbox") | chosen.of_kind("refusal")))
     for related_id in app_ids:
         # Nobody was asked about the words of deleted notes, and undoing would bring them back.
         rows.purge_all(tx, related_id)
@@ -382,13 +380,6 @@ def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> set[int]:
     purge.request_scrub(tx)
     touched = history.proved_memories(tx, rewritten)
     return stale | redaction.reindex(tx, touched, Cause(tx.now, "user"))
-
-
-def _drop_proposals(tx: Tx, app_ids: Sequence[int], chosen: MentionsToBlank) -> None:
-    waiting = {row[0] for row in keywords.inbox_texts(tx, app_ids)}
-    refused = {row[0] for row in keywords.refusal_texts(tx, app_ids)}
-    inbox.remove(tx, sorted(waiting & chosen.of_kind("inbox")))
-    refusals.remove(tx, sorted(refused & chosen.of_kind("refusal")))
 
 
 def _blank_turns(

@@ -18,9 +18,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, apps, jobs, messages, records, sessions
+from memchat.db import Tx, apps, database, jobs, messages, records, sessions
 from memchat.db.database import Database
-from memchat.facts import changes, cues, history, inbox, lists, memories, refusals
+from memchat.facts import changes, history, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget import redaction, tombstones
@@ -50,7 +50,7 @@ def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) 
     for traces in redaction.traces_of(tx, there):
         _add_tombstones(tx, traces, now)
         changes.hide(tx, traces.memory, traces.app_id, Cause(now, "user"))
-        _drop_proposals(tx, traces.app_id, traces.facts)
+        _drop_proposals(tx, keywords.related_app_ids(tx, traces.app_id), traces.facts)
     if hold is not None:
         queue_purge(tx, memory, hold, how)
     return history.app_ids_of(tx, list(gone))
@@ -112,13 +112,13 @@ def forget(
             _add_tombstones(tx, traces, traces.memory.updated_at if hidden else now)
         redaction.collect_occurrences(tx, traces, occurrences)
     redaction.drop_receipt_lines(tx, every)
-    jobs.cancel(tx, "embed", ids)
     changes.remove(tx, ids)
     reworded: set[int] = set()
     if tombstone:
         for app_id, facts in occurrences.scopes.items():
-            _drop_proposals(tx, app_id, facts)
-            reworded |= strip_cues(tx, app_id, facts)
+            app_ids = keywords.related_app_ids(tx, app_id)
+            _drop_proposals(tx, app_ids, facts)
+            reworded |= strip_cues(tx, app_ids, facts)
     rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
@@ -151,18 +151,14 @@ def forget_message(tx: Tx, message: Message) -> set[int]:
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
-    refusals.remove_without_message(tx, message.session_id)
-    refused = refusals.texts_of(tx, message.session_id)
+    proposals.remove_refused(tx, message.session_id)
     said = redaction.meaningful_words(message.content)
-    refusals.remove(
-        tx,
-        [one_id for one_id, words in refused.items() if redaction.meaningful_words(words) & said],
-    )
-    waiting = inbox.values_of_session(tx, message.session_id)
-    inbox.remove(
-        tx,
-        [item_id for item_id, value in waiting.items() if redaction.meaningful_words(value) & said],
-    )
+    gone = []
+    for one in proposals.of_session(tx, message.session_id):
+        why = one.reason if one.status == "refused" and one.key is not None else ""
+        if one.status != "rejected" and redaction.meaningful_words(f"{one.value} {why}") & said:
+            gone.append(one.id)
+    proposals.remove(tx, gone)
     redaction.blank_description(tx, message.session_id, [message.content])
     request_scrub(tx)
     return {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
@@ -176,7 +172,7 @@ def forget_session(tx: Tx, session_id: int) -> set[int]:
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
     app_id = sessions.app_id_of(tx, session_id)
-    for kind in ("extract", "verify", "index"):
+    for kind in ("extract", "verify"):
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     history.detach_session(tx, session_id)
@@ -202,7 +198,7 @@ def forget_app(tx: Tx, app_id: int) -> tuple[int, set[int]]:
     given = [traces for traces, ids in zip(every, shown, strict=True) if not left.isdisjoint(ids)]
     redaction.drop_receipt_lines(tx, given)
     if others:
-        touched |= strip_cues(tx, others[0], facts)
+        touched |= strip_cues(tx, keywords.related_app_ids(tx, others[0]), facts)
     history.remove_app(tx, app_id)
     request_scrub(tx)
     return len(rows), {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
@@ -262,35 +258,49 @@ def _add_tombstones(tx: Tx, traces: redaction.Traces, when: datetime) -> None:
     tombstones.add(tx, traces.app_id, traces.memory.id, marks, when)
 
 
-def _drop_proposals(tx: Tx, app_id: int, facts: Collection[tuple[str, str]]) -> None:
-    """Remove inbox items and refusals that propose one of these facts or hold its words."""
+def _drop_proposals(tx: Tx, app_ids: Sequence[int], facts: Collection[tuple[str, str]]) -> None:
+    """Remove proposals of one of these facts, and those that hold its words."""
     gone = {(key, text.normal_value(value)) for key, value in facts}
     lines = redaction.searched_wordings(facts)
-    for store in (inbox, refusals):
-        same = {
-            one_id
-            for one_id, (key, value) in store.facts(tx, app_id).items()
-            if (key, text.normal_value(value)) in gone
-        }
-        echoes = {
-            i for i, words in store.texts(tx, app_id).items() if redaction.spans_of(lines, words)
-        }
-        store.remove(tx, sorted(same | echoes))
+    every = proposals.in_scopes(tx, app_ids)
+    proposals.remove(
+        tx,
+        [
+            one.id
+            for one in every
+            if (one.value is not None and (one.key, text.normal_value(one.value)) in gone)
+            or redaction.spans_of(lines, proposals.words_of(one))
+        ],
+    )
 
 
-def strip_cues(tx: Tx, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
-    """Remove the cues of other memories that reveal any of these facts; the memories that had such
-    cues."""
+_CUES = " UNION ALL ".join(
+    f"SELECT '{table}', id, cues FROM {table}"
+    " WHERE app_id IN (SELECT value FROM json_each(?1)) AND cues != ''"
+    for table in ("memories", "proposals")
+)
+
+
+def strip_cues(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]]) -> set[int]:
+    """Remove the cues that reveal any of these facts from what these scope rows hold; the memories
+    that had such cues, whose search text has to be written again."""
     words = {
         w
         for key, value in facts
         for w in redaction.meaningful_words(f"{key.replace('_', ' ')} {value}")
     }
 
-    def reveals_fact(every: set[str]) -> set[str]:
-        return {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
-
-    return cues.remove_words(tx, app_id, reveals_fact)
+    found = tx.rows(_CUES, database.json_list(app_ids))
+    every = {cue for _, _, cues in found for cue in cues.split()}
+    gone = {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
+    changed = set()
+    for table, row_id, cues in found:
+        left = " ".join(cue for cue in cues.split() if cue not in gone)
+        if left != cues:
+            tx.rows(f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
+            if table == "memories":
+                changed.add(int(row_id))
+    return changed
 
 
 def _cue_contains(cue: str, words: Iterable[str]) -> bool:
@@ -369,7 +379,7 @@ def strip_read_cues(tx: Tx, app_id: int, read: Iterable[Fact]) -> set[int]:
     if not gone:
         return set()
     request_scrub(tx)  # the cues were in the file for a moment
-    return strip_cues(tx, app_id, gone)
+    return strip_cues(tx, keywords.related_app_ids(tx, app_id), gone)
 
 
 def _facts_in(hit: Hit) -> set[Fact]:

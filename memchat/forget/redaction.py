@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memchat.db import Tx, jobs, messages, records, sessions
-from memchat.facts import changes, cues, history, inbox, lists, memories, refusals
-from memchat.facts.fact import search_text
+from memchat.db import Tx, messages, sessions
+from memchat.facts import changes, history, lists, memories, proposals
 from memchat.facts.history import Cause
+from memchat.facts.memories import search_text
 from memchat.language import numbers, text
 from memchat.language.text import find_spans
 from memchat.search import embeddings, passages, receipts
@@ -152,7 +152,7 @@ def blank_sessions(
         }
         every += rewrite_turns(tx, session_id, turns, held, keep_transcript)
         if session_id in occurrences.quotes:
-            refusals.remove_without_message(tx, session_id)  # they may come from its words
+            proposals.remove_refused(tx, session_id)  # they may come from its words
     return every
 
 
@@ -187,8 +187,7 @@ def rewrite_turns(
             history.update_quotes(tx, message_id, content)
     drop_query_vectors(tx, [turn for turn in turns if turn.id in texts])
     drop_turn_lines(tx, ids)
-    inbox.remove_of_messages(tx, ids)
-    refusals.remove_of_messages(tx, ids)
+    proposals.remove_of_messages(tx, ids)
     return ids
 
 
@@ -282,7 +281,7 @@ def present_search_text(
         if FILLER not in proof.quote and proof.message_id not in without
     ]
     quote = proofs[0].quote if proofs else ""
-    left = cues.distinctive(tx, app_id, memory.cues)
+    left = lists.distinctive_cues(tx, app_id, memory.cues)
     return search_text(memory.key, memory.value, memory.said_at, tx.zone, quote, left)
 
 
@@ -297,7 +296,5 @@ def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int
             continue  # it is hidden, and its purge is queued
         words = present_search_text(tx, memory, app_id, without=without)
         changes.reindex(tx, memory_id, app_id, words, cause)
-        if records.get(tx, "service_id") is not None:
-            jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)
         scopes.add(app_id)
     return scopes

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.facts import changes, history, memories
-from memchat.facts.fact import ACCEPTED, ADDED_BY_HAND, KEPT_ANYWAY
+from memchat.facts.consolidation import ACCEPTED, ADDED_BY_HAND, KEPT_ANYWAY
 from memchat.facts.history import Cause
 from memchat.facts.in_force import drop_replacement_question, is_single_valued, said_order
 from memchat.forget import purge, tombstones

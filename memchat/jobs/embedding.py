@@ -1,8 +1,8 @@
-"""Embedding jobs, run in batches of about a hundred texts, of facts, conversations or notes alike.
+"""Makes the vectors of passages that wait in the queue, in batches of about a hundred texts.
 
-Each step of the pipeline writes the finished batches and claims the next jobs in one transaction. A
-backfill queues all that lacks a vector and goes through the same queue, so that workers may help, a
-killed run goes on where it was, and what fails has its reason there.
+Each step of the pipeline writes the finished batches and claims the next passages in one
+transaction. A backfill queues all that lacks a vector and goes through the same queue, so that
+workers may help, a killed run goes on where it was, and what fails has its reason there.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from memchat.config import Settings
 from memchat.db import Tx, jobs, usage
@@ -25,7 +25,7 @@ from memchat.errors import MemChatError, ProviderError, origin
 from memchat.notes import rows
 from memchat.notes.index import Cutter, fit
 from memchat.providers.litellm_calls import PauseRequested, plugin_errors
-from memchat.search import passages, services, turns
+from memchat.search import passages, services
 from memchat.search.batches import (
     BatchSplitter,
     EmbeddingAnswer,
@@ -35,11 +35,10 @@ from memchat.search.batches import (
     requested_pause,
 )
 from memchat.search.embed import EmbeddingSpace
-from memchat.search.passages import JobKind
 from memchat.types import Job, OnProgress, Progress, Usage
 
 if TYPE_CHECKING:
-    from memchat.providers import Vectors
+    pass
 
 
 class FailureNews:
@@ -78,42 +77,36 @@ def fail_job(tx: Tx, claimed: Claim, error: Exception, now: datetime, settings: 
 
 log = logging.getLogger(__name__)
 
-EMBEDDING_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 BATCH = 100
 """Texts in one batch."""
-CONVERSATIONS = 5
-"""Conversations claimed for one batch; each has some dozens of texts."""
 PAUSES = 4
 LONGEST_PAUSE = 120.0
-"""Seconds; ``PAUSES`` of them in a row end before the lease of the jobs does."""
+"""Seconds; ``PAUSES`` of them in a row end before the lease of the passages does."""
 
 ClaimJobs = Callable[[Tx, int, int], list[Claim]]
-"""Claims jobs in a transaction: at most so many, in batches of so many."""
+"""Claims passages in a transaction: at most so many, in batches of so many."""
 
 
 @dataclass(slots=True)
 class EmbeddingBatch:
-    """Claimed jobs, and for each target the texts without a vector, by their hash."""
+    """Claimed passages, with the hash of each by its id, and the texts without a vector by hash."""
 
     claims: list[Claim]
-    lacking: dict[int, dict[str, str]]
+    hashes: dict[int, str]
+    texts: dict[str, str]
     more: bool = False
-    """Whether more jobs may be due after these."""
+    """Whether more may be due after these."""
     alone: bool = False
     """Whether it failed so often that it runs without other batches beside it."""
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """Each text once, by hash."""
-        return {key: text for texts in self.lacking.values() for key, text in texts.items()}
 
 
 @dataclass(slots=True)
 class EmbeddingResult:
-    """Outcome of a run: jobs done and failed by id, and how many texts were embedded and failed."""
+    """Outcome of a run: what is done and what failed, and how many texts were embedded and
+    failed."""
 
-    done: list[int] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)
+    done: int = 0
+    failed: list[Claim] = field(default_factory=list)
     embedded: int = 0
     faulty: int = 0
     lengths: dict[int, int] = field(default_factory=dict)
@@ -128,23 +121,21 @@ class EmbeddingResult:
 
 @dataclass(slots=True)
 class EmbeddingRun:
-    """One run over the due jobs of a kind: ``embed`` for facts, ``index`` for conversations,
-    ``note`` for notes."""
+    """One run over the passages that are due."""
 
     database: Database
     settings: Settings
     clock: Callable[[], datetime]
     space: EmbeddingSpace
-    kind: JobKind
     batch: int = BATCH
     on_progress: Callable[[EmbeddingResult], None] = lambda _: None
     """Called after each batch, in the thread that wrote it."""
     wait: Callable[[float], bool] | None = None
     """Waits a number of seconds where the service asks for a pause; true where the wait was
-    interrupted. Without it the run ends there, and its jobs are tried again later."""
+    interrupted. Without it the run ends there, and what it claimed is tried again later."""
     news: FailureNews = field(default_factory=FailureNews)
     """What was logged by the runs before."""
-    claimed_jobs: dict[int, Claim] = field(default_factory=dict)
+    claimed: dict[int, Claim] = field(default_factory=dict)
     result: EmbeddingResult = field(default_factory=EmbeddingResult)
     _lease_renewed_at: datetime = field(init=False)
 
@@ -152,9 +143,9 @@ class EmbeddingRun:
         self._lease_renewed_at = self.clock()
 
     def run(self, claim: ClaimJobs) -> EmbeddingResult:
-        """Embed until ``claim`` gives no more jobs or the service fails.
+        """Embed until ``claim`` gives no more passages or the service fails.
 
-        Jobs that are claimed when this is interrupted are released, and the try is not counted.
+        Those that are claimed when this is interrupted are released, and the try is not counted.
         """
         splitter = BatchSplitter(self._embed, self.batch)
         service = self.space.embedder.service
@@ -162,14 +153,14 @@ class EmbeddingRun:
         try:
             self.result.down = Pipeline(service, splitter, step, self._pause_granted).run()
         finally:
-            if self.claimed_jobs:
+            if self.claimed:
                 with self.database.write() as tx:
-                    jobs.release(tx, list(self.claimed_jobs.values()))
+                    jobs.release(tx, list(self.claimed.values()))
         return self.result
 
     def _embed(self, texts: Mapping[str, str]) -> Made:
         def as_provider_error(kind: str) -> ProviderError:
-            # A bug: recorded with the jobs by its class, as the worker does with all others.
+            # A bug: recorded with the texts by its class, as the worker does with jobs.
             error = sys.exception()
             why = origin(error) if error is not None else kind
             log.error("%d texts were not embedded: %s", len(texts), why)
@@ -203,104 +194,88 @@ class EmbeddingRun:
             changed = services.in_use(tx) != self.space.service_id
             self._renew_leases(tx)
             if wanted > 0 and not changed:  # else the next run embeds for the new service
-                claims = claim(tx, wanted * self._size, self._size)
-                taken = self._look_up(tx, claims, wanted * self._size)
+                claims = claim(tx, wanted * self.batch, self.batch)
+                taken = self._look_up(tx, claims, wanted * self.batch)
         # Only now that the transaction is committed.
         for claimed in whole.claims:
-            if self.claimed_jobs.get(claimed.id) == claimed:  # else it was lost and claimed again
-                del self.claimed_jobs[claimed.id]
-        self.claimed_jobs.update({claimed.id: claimed for claimed in claims})
+            if self.claimed.get(claimed.id) == claimed:  # else it was lost and claimed again
+                del self.claimed[claimed.id]
+        self.claimed.update({c.id: c for batch in taken for c in batch.claims})
         if finished:
             self._count(outcome)
         return taken
 
     def _renew_leases(self, tx: Tx) -> None:
-        """Renew the leases of the claimed jobs in time, as a model may be slow: a job whose lease
-        ran out can be claimed again, also by this run."""
+        """Renew the leases in time, as a model may be slow: a passage whose lease ran out can be
+        claimed again, also by this run."""
         now, lease = self.clock(), timedelta(seconds=jobs.LEASE_SECONDS)
         if now - self._lease_renewed_at >= lease / 4:
-            jobs.renew_all(tx, list(self.claimed_jobs.values()), now + lease)
+            jobs.renew_all(tx, list(self.claimed.values()), now + lease)
             self._lease_renewed_at = now
 
-    @property
-    def _size(self) -> int:
-        return CONVERSATIONS if self.kind == "index" else self.batch
-
     def _look_up(self, tx: Tx, claims: list[Claim], asked: int) -> list[EmbeddingBatch]:
-        """The claimed jobs in batches, with the texts they need embedded."""
+        """The claimed passages in batches, with the texts that lack a vector."""
         if not claims:
             return []
-        targets = [claimed.target_id for claimed in claims]
-        if self.kind == "note":
-            self._fit_notes(tx, targets)
-        if self.kind == "index":
-            for session_id in turns.unwritten(tx, targets):
-                turns.write(tx, session_id)
-        lacking = passages.lacking(tx, self.space.service_id, self.kind, targets)
+        self._fit_notes(tx, {c.target_id for c in claims if c.kind == "note"})
+        found = passages.to_embed(tx, self.space.service_id, [c.id for c in claims])
         alone = claims[0].attempt > jobs.FULL_TRIES
-        more = alone or len(claims) == asked
-        batches: list[EmbeddingBatch] = []
-        room = 0
-        for claimed in claims:
-            texts = lacking.get(claimed.target_id, {})
-            if not batches or len(texts) > room:
-                batches.append(EmbeddingBatch([], {}, more, alone))
-                room = self.batch
-            batches[-1].claims.append(claimed)
-            batches[-1].lacking[claimed.target_id] = texts
-            room -= max(1, len(texts))
+        # Those of a note that was cut anew are gone, and others came.
+        more = alone or len(claims) == asked or len(found) < len(claims)
+        there = [c for c in claims if c.id in found]
+        batches = []
+        for start in range(0, len(there) or 1, self.batch):
+            some = there[start : start + self.batch]
+            hashes = {c.id: found[c.id][0] for c in some}
+            texts = {key: text for key, text in (found[c.id] for c in some) if text is not None}
+            batches.append(EmbeddingBatch(some, hashes, texts, more, alone))
         return batches
 
-    def _fit_notes(self, tx: Tx, note_ids: Sequence[int]) -> None:
+    def _fit_notes(self, tx: Tx, note_ids: Iterable[int]) -> None:
         """Cut notes anew of which the model cannot read a chunk whole."""
         cutter = Cutter(self.space.embedder)
-        for note_id in passages.lacking(tx, self.space.service_id, "note", note_ids):
+        for note_id in sorted(note_ids):
             # A tokenizer that cannot be read fails the texts too, when they are sent.
             with suppress(MemChatError):
                 fit(tx, note_id, cutter, self.clock())
 
     def _write(self, tx: Tx, batch: EmbeddingBatch, answer: EmbeddingAnswer) -> EmbeddingResult:
-        now = self.clock()
-        faults = {
-            target: next(answer.faults[key] for key in texts if key in answer.faults)
-            for target, texts in batch.lacking.items()
-            if answer.faults.keys() & texts.keys()
-        }
-        good = [c for c in batch.claims if c.target_id not in faults]
-        bad = [c for c in batch.claims if c.target_id in faults]
-        done = jobs.finish_all(tx, good, now)
-        bad = jobs.still_held(tx, bad)
-        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
-        self._keep(tx, done, {k: answer.vectors[k] for k in keys if k in answer.vectors}, now)
-        reasons: dict[str, tuple[MemChatError, list[int]]] = {}
-        for claimed in bad:
-            if isinstance(faults[claimed.target_id], PauseRequested):
-                jobs.release(tx, [claimed])  # the texts were not sent
-            else:
-                reason = fail_job(tx, claimed, faults[claimed.target_id], now, self.settings)
-                reasons.setdefault(reason, (faults[claimed.target_id], []))[1].append(claimed.id)
-        for error, ids in reasons.values():
-            log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), error)
+        """Store the vectors, and what became of each passage."""
+        now, result = self.clock(), EmbeddingResult()
         self._record_usage(tx, batch, answer, now)
-        made = sum(key in answer.vectors for key in keys)
-        faulty = sum(key in answer.faults for key in keys)
-        result = EmbeddingResult([c.id for c in done], [c.id for c in bad], made, faulty)
-        if self.kind == "note":
-            result.lengths = rows.lengths(tx, [c.target_id for c in done])
-            result.reasons = {c.target_id: faults[c.target_id] for c in bad}
+        if services.in_use(tx) != self.space.service_id:
+            jobs.release(tx, batch.claims)  # the next run embeds them for the other one
+            return result
+        held = jobs.still_held(tx, batch.claims)
+        keys = {c: batch.hashes[c.id] for c in held}
+        faults = {c: answer.faults[key] for c, key in keys.items() if key in answer.faults}
+        vectors = {k: answer.vectors[k] for k in keys.values() if k in answer.vectors}
+        _, result.done = passages.keep_vectors(tx, self.space.service_id, vectors, now)
+        good = [c for c, key in keys.items() if key in vectors or key not in batch.texts]
+        result.done += len(jobs.finish_all(tx, good, now))  # those that had their vector before
+        # The same text was sent for another passage, which is not written yet, or failed.
+        jobs.release(tx, [c for c in held if c not in good and c not in faults])
+        result.embedded, result.faulty = len(vectors), len({keys[c] for c in faults})
+        reasons: dict[str, tuple[MemChatError, list[int]]] = {}
+        for claimed, error in faults.items():
+            if isinstance(error, PauseRequested):
+                jobs.release(tx, [claimed])  # the text was not sent
+                continue
+            result.failed.append(claimed)
+            reason = fail_job(tx, claimed, error, now, self.settings)
+            reasons.setdefault(reason, (error, []))[1].append(claimed.target_id)
+        for error, ids in reasons.values():
+            log.info("embedding failed %s: %s", _ids(ids), error)
+        for kind in sorted({c.kind for c in held}):
+            done = {c.target_id for c in good if c.kind == kind}
+            failed = {c.target_id for c in result.failed if c.kind == kind}
+            texts = {key for c, key in keys.items() if c.kind == kind and key in vectors}
+            said = "%s: jobs done %s; failed %s; texts %d"
+            log.info(said, kind, _ids(done), _ids(failed), len(texts))
+        notes = {c.target_id for c in good if c.kind == "note"}
+        result.lengths = rows.indexed(tx, notes) if notes else {}
+        result.reasons = {c.target_id: faults[c] for c in result.failed if c.kind == "note"}
         return result
-
-    def _keep(
-        self, tx: Tx, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
-    ) -> None:
-        """Store the vectors, also those of texts whose job failed by another one. What is done and
-        lacks one still is queued again: a text, or the service in use, was changed meanwhile."""
-        service_id, in_use = self.space.service_id, services.in_use(tx)
-        if in_use == service_id:
-            passages.keep_vectors(tx, service_id, vectors, now)
-        targets = {claimed.target_id: claimed.app_id for claimed in done}
-        for target in passages.lacking(tx, in_use or service_id, self.kind, targets):
-            jobs.enqueue(tx, self.kind, targets[target], target, now)
 
     def _record_usage(
         self, tx: Tx, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
@@ -308,8 +283,8 @@ class EmbeddingRun:
         """Divide the cost among the apps by the length of their texts."""
         sizes: dict[int, int] = {}
         for claimed in batch.claims:
-            texts = batch.lacking.get(claimed.target_id, {})
-            size = sum(len(text) for key, text in texts.items() if key in answer.vectors)
+            key = batch.hashes[claimed.id]
+            size = len(batch.texts.get(key, "")) if key in answer.vectors else 0
             sizes[claimed.app_id] = sizes.get(claimed.app_id, 0) + size
         total = sum(sizes.values())
         for spent in answer.spent:
@@ -323,8 +298,8 @@ class EmbeddingRun:
         result.failed += before.failed
         result.embedded += before.embedded
         result.faulty += before.faulty
-        said = "%s: jobs done %s; failed %s; texts %d"
-        log.info(said, self.kind, _ids(before.done), _ids(before.failed), before.embedded)
+        result.lengths |= before.lengths
+        result.reasons |= before.reasons
         for note_id, length in before.lengths.items():
             log.info("Indexed memo %d: %d characters", note_id, length)
         self._log_failures(before)
@@ -346,10 +321,11 @@ class EmbeddingRun:
 
 def _merged(finished: Finished[EmbeddingBatch]) -> tuple[EmbeddingBatch, EmbeddingAnswer]:
     """Several batches as one, as one write of all takes half the time."""
-    whole, answers = EmbeddingBatch([], {}), EmbeddingAnswer()
+    whole, answers = EmbeddingBatch([], {}, {}), EmbeddingAnswer()
     for batch, answer in finished:
         whole.claims += batch.claims
-        whole.lacking |= batch.lacking
+        whole.hashes |= batch.hashes
+        whole.texts |= batch.texts
         answers.vectors |= answer.vectors
         answers.faults |= answer.faults
         answers.spent += answer.spent
@@ -365,11 +341,11 @@ def _part(spent: Usage, share: float) -> Usage:
     )
 
 
-def _ids(ids: Sequence[int]) -> str:
+def _ids(ids: Collection[int]) -> str:
     """Numbers for a log line: the first and last of many."""
     if not ids:
         return "none"
-    return str(ids[0]) if len(ids) == 1 else f"{min(ids)}–{max(ids)} ({len(ids)})"
+    return str(*ids) if len(ids) == 1 else f"{min(ids)}–{max(ids)} ({len(ids)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +358,7 @@ class BackfillResult:
     left: int
     """Texts that still have none: they failed, or another worker has claimed them."""
     failed: tuple[Job, ...]
-    """The jobs that failed, with the reason and the time of the next try."""
+    """The work that failed, with the reason and the time of the next try."""
     stopped: str | None
     """Why the run ended early, or None."""
 
@@ -395,8 +371,8 @@ class Backfill:
     settings: Settings
     clock: Callable[[], datetime]
     space: EmbeddingSpace
-    claims: Callable[[JobKind, datetime], ClaimJobs]
-    """Gives a function that claims jobs of a kind that were due by a time."""
+    claims: Callable[[datetime], ClaimJobs]
+    """Gives a function that claims what was due by a time."""
     wait: Callable[[float], bool]
     """Waits a number of seconds; true where the wait was interrupted."""
 
@@ -407,38 +383,22 @@ class Backfill:
             total = passages.count_lacking(tx, self.space.service_id)
             if total:
                 passages.queue_lacking(tx, self.space.service_id, began)
-        runs: list[EmbeddingResult] = []
 
-        def report(*now: EmbeddingResult) -> None:
-            on_progress(_progress(total, [*runs, *now], time.monotonic() - started))
+        def report(now: EmbeddingResult) -> None:
+            on_progress(_progress(total, now, time.monotonic() - started))
 
-        report()
-        for kind in EMBEDDING_KINDS:
-            embedding = EmbeddingRun(
-                self.database,
-                self.settings,
-                self.clock,
-                self.space,
-                kind,
-                batch=batch,
-                on_progress=report,
-                wait=self.wait,
-            )
-            found = embedding.run(self.claims(kind, began))
-            runs.append(found)
-            if found.down is not None:
-                break
+        report(EmbeddingResult())
+        common = (self.database, self.settings, self.clock, self.space, batch, report, self.wait)
+        run = EmbeddingRun(*common).run(self.claims(began))
         with self.database.read() as tx:
             left = passages.count_lacking(tx, self.space.service_id)
-            failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
+            failed = jobs.by_claims(tx, run.failed, self.clock())
         # A text counts wherever it occurs, though it is embedded once.
-        done, down = max(0, total - left), runs[-1].down
-        faulty = sum(one.faulty for one in runs)
-        on_progress(Progress(done, total, time.monotonic() - started, failed=faulty))
-        return BackfillResult(total, done, left, tuple(failed), None if down is None else str(down))
+        done = max(0, total - left)
+        on_progress(Progress(done, total, time.monotonic() - started, failed=run.faulty))
+        stopped = None if run.down is None else str(run.down)
+        return BackfillResult(total, done, left, tuple(failed), stopped)
 
 
-def _progress(total: int, runs: list[EmbeddingResult], seconds: float) -> Progress:
-    embedded, faulty = sum(run.embedded for run in runs), sum(run.faulty for run in runs)
-    pause = runs[-1].pause if runs else None
-    return Progress(embedded, total, seconds, failed=faulty, pause=pause)
+def _progress(total: int, run: EmbeddingResult, seconds: float) -> Progress:
+    return Progress(run.embedded, total, seconds, failed=run.faulty, pause=run.pause)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from memchat import processes
 from memchat.db import Tx, apps, jobs, sessions
-from memchat.facts import inbox
+from memchat.facts import proposals
 from memchat.types import Scope, Session
 
 
@@ -19,7 +19,7 @@ def close_session(tx: Tx, session: Session, now: datetime) -> None:
         return
     if sessions.has_unread_messages(tx, session.id):
         jobs.enqueue(tx, "extract", own, session.id, now)
-    elif inbox.awaiting_second_look(tx, session.id):
+    elif proposals.awaiting_second_look(tx, session.id):
         jobs.enqueue(tx, "verify", own, session.id, now)
 
 

@@ -20,15 +20,14 @@ from memchat import processes
 from memchat.config import Settings
 from memchat.db import Tx, jobs, sessions
 from memchat.db.database import Database
-from memchat.db.jobs import Claim, ClaimRequest
+from memchat.db.jobs import EMBEDDING_KINDS, Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
-from memchat.facts import changes, inbox, lists
+from memchat.facts import changes, lists, proposals
 from memchat.facts.in_force import apply_due_dates, has_due_dates
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
 from memchat.jobs.embedding import (
     BATCH,
-    EMBEDDING_KINDS,
     Backfill,
     BackfillResult,
     ClaimJobs,
@@ -42,7 +41,6 @@ from memchat.learn.learner import Learner
 from memchat.learn.model_calls import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search.embed import EmbeddingSpace
-from memchat.search.passages import JobKind
 from memchat.types import Job, Learned, OnProgress
 
 
@@ -103,7 +101,7 @@ log = logging.getLogger(__name__)
 
 PURGES = ("forget", rows.KIND)
 """The kinds that purge memories and notes."""
-KINDS = (*PURGES, "extract", "verify", "embed", "index", "note", "expire")
+KINDS = (*PURGES, "extract", "verify", *EMBEDDING_KINDS, "expire")
 """The kinds of jobs in the order in which they run: memories and notes are purged before any
 conversation is sent to a model."""
 FORGET_BATCH = 100
@@ -160,9 +158,8 @@ class Worker:
         if "verify" in kinds:
             while claimed := self._claim("verify", user, target_id):
                 self._look_again(claimed[0], done)
-        for kind in EMBEDDING_KINDS:
-            if kind in kinds:
-                self._embed(kind, done, user, target_id, on_progress)
+        if embedding := [kind for kind in EMBEDDING_KINDS if kind in kinds]:
+            self._embed(embedding, done, user, target_id, on_progress)
         if "expire" in kinds:
             self.expire(user)
         return done
@@ -195,8 +192,9 @@ class Worker:
             raise ConfigError(f"there is nothing to make vectors with: {reason}")
         self._release_dead_workers()
 
-        def claims(kind: JobKind, due_by: datetime) -> ClaimJobs:
-            return lambda tx, limit, size: self._claim_in(tx, kind, limit, size, due_by=due_by)
+        def claims(due_by: datetime) -> ClaimJobs:
+            kinds = EMBEDDING_KINDS
+            return lambda tx, limit, size: self._claim_in(tx, kinds, limit, size, due_by=due_by)
 
         wait = self.stopping.wait
         backfill = Backfill(self._database, self._settings, self._clock, space, claims, wait)
@@ -227,12 +225,12 @@ class Worker:
         self, kind: str, user: str | None, target_id: int | None, batch: int = 1
     ) -> list[Claim]:
         with self._database.write() as tx:
-            return self._claim_in(tx, kind, batch, batch, user=user, target_id=target_id)
+            return self._claim_in(tx, [kind], batch, batch, user=user, target_id=target_id)
 
     def _claim_in(
         self,
         tx: Tx,
-        kind: str,
+        kinds: Sequence[str],
         limit: int,
         batch: int,
         *,
@@ -243,19 +241,19 @@ class Worker:
         if self.stopping.is_set():
             return []
         lease = jobs.LEASE_SECONDS
-        request = ClaimRequest(kind, self._owner, lease, limit, batch, user, target_id, due_by)
+        request = ClaimRequest(kinds, self._owner, lease, limit, batch, user, target_id, due_by)
 
         def claimed() -> list[Claim]:
             return jobs.claim(tx, request, self._clock())
 
         # With nothing to claim, look for jobs of a process that ended in the meantime.
-        return claimed() or (claimed() if jobs.release_dead(tx, kind) else [])
+        return claimed() or (claimed() if jobs.release_dead(tx) else [])
 
     def _release_dead_workers(self) -> None:
         with self._database.write() as tx:
             jobs.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
-            inbox.give_up_looks(tx, NOBODY_LOOKED)
+            proposals.give_up_looks(tx, NOBODY_LOOKED)
 
     def _purge_due(
         self, kinds: Sequence[str], user: str | None, target_id: int | None, done: JobsDone
@@ -379,21 +377,21 @@ class Worker:
 
     def _embed(
         self,
-        kind: JobKind,
+        kinds: Sequence[str],
         done: JobsDone,
         user: str | None,
         target_id: int | None,
         on_progress: Callable[[EmbeddingResult], None],
     ) -> None:
-        """Run the embedding jobs that are due, if there is an embedding model."""
+        """Make the vectors that are due, if there is an embedding model."""
 
         def claim(tx: Tx, limit: int, batch: int) -> list[Claim]:
-            return self._claim_in(tx, kind, limit, batch, user=user, target_id=target_id)
+            return self._claim_in(tx, kinds, limit, batch, user=user, target_id=target_id)
 
         try:
             space, _ = self._embedding_space()
         except MemChatError as error:
-            # The jobs that wait for the embedding model show what is wrong with it.
+            # What waits for the embedding model shows what is wrong with it.
             with self._database.write() as tx:
                 claimed = claim(tx, BATCH, BATCH)
             self._failed(claimed, error, done, tell=False)
@@ -402,12 +400,12 @@ class Worker:
             return
         if space is None:
             return
-        common = (self._database, self._settings, self._clock, space, kind)
+        common = (self._database, self._settings, self._clock, space)
         run = EmbeddingRun(*common, on_progress=on_progress, news=self.news)
         found = run.run(claim)
-        done.done += len(found.done)
+        done.done += found.done
         with self._database.read() as tx:
-            done.failed += jobs.by_ids(tx, found.failed, self._clock())
+            done.failed += jobs.by_claims(tx, found.failed, self._clock())
 
     def _failed(
         self, claimed: Sequence[Claim], error: Exception, done: JobsDone, *, tell: bool = True
@@ -415,8 +413,8 @@ class Worker:
         with self._database.write() as tx:
             for claim in claimed:
                 fail_job(tx, claim, error, self._clock(), self._settings)
-            inbox.give_up_looks(tx, NOBODY_LOOKED)
-            failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
+            proposals.give_up_looks(tx, NOBODY_LOOKED)
+            failed = jobs.by_claims(tx, claimed, self._clock())
         done.failed += failed
         for job in failed if tell else ():
             # The error itself, so that a log may name it without its text.

@@ -7,12 +7,12 @@ import json
 import logging
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -61,9 +61,6 @@ CUE_LIMIT = 24
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-
-
-Item = TypeVar("Item", bound=_Part)
 
 
 class Quote(_Part):
@@ -183,25 +180,12 @@ class Candidate(_Part):
         return self
 
 
-class Forget(_Part):
-    """A request to forget, in the user's words. It opens a question and deletes nothing."""
-
-    msg: str = ""
-    quote: str = Field(min_length=1)
-    to: str | None = None
-
-    @field_validator("msg", "to", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> str:
-        return _said(value)
-
-
 class ExtractionAnswer(_Part):
     """One answer. ``broken`` says which items were dropped and why; ``more`` that the list was
-    longer than MAX_FACTS or cut off, so that the model should be asked for the rest."""
+    longer than MAX_FACTS or cut off, so that the model should be asked for the rest. Requests to
+    forget have a place of their own in it, which keeps them out of the facts, and is not read."""
 
     facts: tuple[Candidate, ...] = ()
-    forget: tuple[Forget, ...] = ()
     title: str | None = None
     summary: str | None = None
     broken: list[str] = Field(default_factory=list)
@@ -218,21 +202,18 @@ def parse(text: str) -> ExtractionAnswer:
     if data is None:
         raise ExtractionError("the answer holds no JSON object with a list 'facts'")
     broken: list[str] = []
-    facts_in, forget_in = data.get("facts") or [], data.get("forget")
+    facts_in = data.get("facts") or []
     if _is_fact(facts_in):
         facts_in = [facts_in]
     if not isinstance(facts_in, list):
         raise ExtractionError("its 'facts' are no list of facts")
-    facts = list(_valid(Candidate, facts_in[:MAX_FACTS], "facts", broken))
+    facts = _valid(facts_in[:MAX_FACTS], broken)
     if facts_in and not facts:
         raise ExtractionError(f"no item of 'facts' could be used: {broken[0]}")
-    forget_in = forget_in if isinstance(forget_in, list) else []
-    forget = list(_valid(Forget, forget_in[:MAX_FACTS], "forget", broken))
     if cut:
         broken.append("the answer was cut off")
     return ExtractionAnswer(
         facts=tuple(facts),
-        forget=tuple(forget),
         title=_line(data.get("title")),
         summary=_line(data.get("summary")),
         broken=broken,
@@ -293,12 +274,14 @@ def _line(value: Any) -> str | None:
     return (" ".join(clean_text(value).split()) or None) if isinstance(value, str) else None
 
 
-def _valid(kind: type[Item], items: list[Any], where: str, broken: list[str]) -> Iterator[Item]:
+def _valid(items: list[Any], broken: list[str]) -> list[Candidate]:
+    found = []
     for number, item in enumerate(items):
         try:
-            yield kind.model_validate(item)
+            found.append(Candidate.model_validate(item))
         except ValidationError as error:
-            broken.append(f"{where}[{number}] {misfits(error.errors()[:1])[0]}")
+            broken.append(f"facts[{number}] {misfits(error.errors()[:1])[0]}")
+    return found
 
 
 def find_object(text: str, fields: set[str]) -> tuple[dict[str, Any] | None, bool]:

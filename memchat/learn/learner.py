@@ -23,10 +23,11 @@ from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.facts import inbox, keys, lists, memories, refusals
-from memchat.facts.consolidation import Ingested, ingest, queue_embedding, session_end
-from memchat.facts.fact import Fact, target_of
+from memchat.facts import keys, lists, memories, proposals
+from memchat.facts.consolidation import Ingested, ingest, session_end
 from memchat.facts.history import Cause
+from memchat.facts.memories import Fact
+from memchat.facts.proposals import target_of
 from memchat.forget import purge, redaction
 from memchat.language import secrets
 from memchat.learn import model_calls
@@ -55,7 +56,7 @@ from memchat.learn.session_reading import (
 )
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.search import passages, services, turns
+from memchat.search import passages, turns
 from memchat.search.embed import EmbeddingSpace
 from memchat.search.turns import Made
 from memchat.types import Change, Learned, OnProgress, Progress, Scope, Session
@@ -170,19 +171,17 @@ class Learner:
         }
         if left != present:
             sessions.set_description(tx, session_id, left.get("title"), left.get("summary"))
-        still = {item.id for item in inbox.awaiting_second_look(tx, session_id)}
+        still = {item.id for item in proposals.awaiting_second_look(tx, session_id)}
         both = zip(waiting, reading.verdicts, strict=True)
         items = {id(one.candidate): item_id for item_id, one in both if item_id in still}
         reading.verdicts = [one for one in reading.verdicts if id(one.candidate) in items]
         asked = needing_review(reading.verdicts)
         for one in asked:
             item_id, reason = items.pop(id(one.candidate)), "; ".join(one.reasons)
-            inbox.leave_to_person(tx, item_id, reason, bare=one.bare)
-        inbox.remove(tx, list(items.values()))
+            proposals.leave_to_person(tx, item_id, reason, bare=one.bare)
+        proposals.remove(tx, list(items.values()))
         facts, changes = reading.resolve(tx.zone)
         done = self._store(tx, reading, facts, self._altered(tx, reading), late=True)
-        if (in_use := services.in_use(tx)) is not None:
-            queue_embedding(tx, passages.lacking(tx, in_use, "embed", done.written))
         return [*changes, *done.changes]
 
     def _store(
@@ -201,7 +200,7 @@ class Learner:
         refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
         if not late:
             refused += hold_for_review(tx, reading, altered)
-            refusals.remove_read_again(tx, session_id, reading.session.extracted_to)
+            proposals.remove_refused(tx, session_id, read_to=reading.session.extracted_to)
         add_refusals(tx, reading, refused, altered=altered)
         return done
 
@@ -213,7 +212,7 @@ class Learner:
     def _take_up_waiting(tx: Tx, reading: SessionReading) -> list[int]:
         """The ids of the items that wait for a look, whose proposals the reading then holds."""
         ids = apps.find(tx, reading.scope).ids
-        items = inbox.awaiting_second_look(tx, reading.session.id)
+        items = proposals.awaiting_second_look(tx, reading.session.id)
         found = ((item, target_of(tx, ids, item)) for item in items)
         return [item.id for item, target in found if reading.add_waiting(item, target)]
 
@@ -377,8 +376,8 @@ class Learner:
     def _write(
         self, claim: Claim, reading: SessionReading, facts: list[Fact], vectors: Made | None
     ) -> Learned:
-        """Store all that was read, in one transaction. Vectors that are missing are made by
-        jobs."""
+        """Store all that was read, in one transaction. Vectors that are missing are made
+        later."""
         session_id = reading.session.id
         with self._database.write(reading.scope) as tx:
             self._check_held(tx, claim)
@@ -396,9 +395,6 @@ class Learner:
             read_to = reading.read_to(messages.to_read_whole(tx, session_id))
             sessions.mark_extracted(tx, session_id, read_to, title, summary)
             turns.write(tx, session_id, vectors)
-            if vectors is not None:
-                in_use = services.in_use(tx) or vectors[0]  # it may have been changed meanwhile
-                queue_embedding(tx, passages.lacking(tx, in_use, "embed", done.written))
             self._add_usage(tx, reading)
             jobs.finish(tx, claim, tx.now)
             self._requeue_unread(tx, claim)
@@ -442,7 +438,7 @@ class Learner:
     def _queue_second_look(self, tx: Tx, claim: Claim, reading: SessionReading) -> None:
         """Queue the second look of what waits for it; later, and of the title and summary at least,
         where the provider failed."""
-        waiting = reading.look_failed or inbox.awaiting_second_look(tx, reading.session.id)
+        waiting = reading.look_failed or proposals.awaiting_second_look(tx, reading.session.id)
         if self._is_open(tx, reading) or not waiting:
             return
         pause = self._settings.retry_minutes[0] if reading.look_failed else 0

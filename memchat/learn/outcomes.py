@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from memchat.db import Tx, apps
-from memchat.facts import inbox, refusals
-from memchat.facts.fact import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS, Fact, search_text
-from memchat.facts.inbox import NewInboxItem
-from memchat.facts.refusals import NewRefusal
+from memchat.facts import proposals
+from memchat.facts.memories import Fact, search_text
+from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS
 from memchat.forget import tombstones
 from memchat.forget.redaction import FILLER
 from memchat.language import secrets, text
 from memchat.learn import gate
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
 from memchat.learn.model_calls import NOT_LOOKED_AT
-from memchat.types import Change, Memory, Message
+from memchat.types import Change, Memory, Message, Proposal
 
 if TYPE_CHECKING:
     from memchat.learn.session_reading import SessionReading
@@ -57,9 +56,7 @@ def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return judged + doubted
 
 
-def refused_verdicts(
-    verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]
-) -> list[NewRefusal]:
+def refused_verdicts(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[Proposal]:
     """The proposals that are not kept, leaving out those that another proposal keeps in the same
     words."""
     standing = _without_overtaken(verdicts)
@@ -143,7 +140,7 @@ def to_fact(
 
 def inbox_entry(
     verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
-) -> NewInboxItem:
+) -> Proposal:
     """What the inbox keeps of a verdict that waits for the user's yes.
 
     ``turns`` by message id.
@@ -153,31 +150,32 @@ def inbox_entry(
     quoted = proof.quote if proof else verdict.candidate.quotes[0].text
     value, quote = secrets.mask(fields["value"]), secrets.mask(quoted)
     masked = (value, quote) != (fields["value"], quoted)
-    return NewInboxItem(
+    return Proposal(
         reason="; ".join(verdict.reasons),
         message_id=proof.message_id if proof else None,
         start=proof.start if proof else None,
+        end=proof.end if proof else None,
         quote=quote,
         masked=masked,
         # No model can be asked about words in which a secret was masked.
-        unchecked=NOT_LOOKED_AT in verdict.reasons and not masked,
+        status="unchecked" if NOT_LOOKED_AT in verdict.reasons and not masked else "pending",
         sentence=_sentence(proof, turns) if proof and not verdict.bare else None,
         **fields | {"value": value},
     )
 
 
-def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> NewRefusal:
+def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Proposal:
     """What is kept of a refused verdict: all of it, for a user who wants it anyway, or the reason
     alone where its words may not be kept."""
     private = [reason for reason in verdict.reasons if reason in WITHOUT_WORDS]
     if private or verdict.wordless:
-        return NewRefusal("; ".join(private or verdict.reasons))
+        return Proposal("; ".join(private or verdict.reasons))
     proof = next((p for p in verdict.spans if p.role == "user"), None)
     fields = _proposed(verdict, known)
     words = [verdict.candidate.key, fields["value"], proof.quote if proof else ""]
     if any(_MASKED.search(part) or secrets.find_secrets(part) for part in words):
-        return NewRefusal(HIDDEN)
-    return NewRefusal(
+        return Proposal(HIDDEN)
+    return Proposal(
         reason="; ".join(_reasons(verdict, known)),
         message_id=proof.message_id if proof else None,
         start=proof.start if proof else None,
@@ -274,7 +272,7 @@ _SHORTEST_PART = 4
 def add_refusals(
     tx: Tx,
     reading: SessionReading,
-    rows: Iterable[NewRefusal],
+    rows: Iterable[Proposal],
     *,
     altered: Collection[int] = (),
 ) -> None:
@@ -283,12 +281,12 @@ def add_refusals(
     own = tx.own
     ids, secret_words = apps.find(tx, reading.scope).ids, _secrets(reading)
     written = [
-        NewRefusal(HIDDEN)
+        Proposal(HIDDEN)
         if _reveals_secret(row, secret_words)
         else _with_words_that_may_stay(tx, ids, reading, row, altered)
         for row in rows
     ]
-    refusals.add(tx, own, reading.session.id, written, tx.now)
+    proposals.add_refused(tx, own, reading.session.id, written, tx.now)
 
 
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
@@ -301,7 +299,7 @@ def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
     ]
 
 
-def _reveals_secret(row: NewRefusal, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
+def _reveals_secret(row: Proposal, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
     """Whether a proposal holds a revealing part of a secret. Without the words around it such a
     part is not recognised by itself, and the reason may repeat it."""
     if row.key is None:
@@ -327,25 +325,25 @@ def _with_words_that_may_stay(
     tx: Tx,
     ids: Iterable[int],
     reading: SessionReading,
-    row: NewRefusal,
+    row: Proposal,
     altered: Collection[int],
-) -> NewRefusal:
+) -> Proposal:
     if row.key is None:
         return row
     if row.message_id in altered:
-        return NewRefusal(BLANKED)
+        return Proposal(BLANKED)
     if row.message_id is None and any(2 * FILLER in turn.content for turn in reading.turns):
-        return NewRefusal(row.reason)  # nobody said it here, unless it is what was blanked
+        return Proposal(row.reason)  # nobody said it here, unless it is what was blanked
     said_at, proofs = reading.turns[-1].created_at, []
     turn = next((turn for turn in reading.turns if turn.id == row.message_id), None)
     if turn is not None:
         said_at = turn.created_at
         proofs.append((turn.id, turn.content[row.start : row.end]))
     stand = tombstones.match(tx, ids, row.key, row.value or "", proofs, said_at)
-    return NewRefusal(FORGOTTEN) if stand == "refuse" else row
+    return Proposal(FORGOTTEN) if stand == "refuse" else row
 
 
-def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -> list[NewRefusal]:
+def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -> list[Proposal]:
     """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
     quoted from a message of ``altered``, or got a no before."""
     refused, turns = [], {turn.id: turn for turn in reading.turns}
@@ -357,7 +355,7 @@ def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -
             still = replace(still, outcome="refuse", reasons=(BLANKED,))
         if still.outcome == "review":
             entry = inbox_entry(verdict, reading.known, turns)
-            if inbox.add(tx, own, entry, tx.now) == "rejected":
+            if proposals.add(tx, own, entry, tx.now) == "rejected":
                 still = replace(still, outcome="refuse", reasons=(REJECTED,))
         if still.outcome != "review":
             refused.append(refusal_entry(still, reading.known))

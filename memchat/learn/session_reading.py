@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 from memchat.db import Tx, apps
 from memchat.facts import changes, history, keys, lists, memories
 from memchat.facts import lists as facts_lists
-from memchat.facts.fact import Fact
 from memchat.facts.in_force import as_of
 from memchat.facts.lists import Slice
+from memchat.facts.memories import Fact
 from memchat.forget import tombstones
 from memchat.language import numbers, secrets, text
 from memchat.language.secrets import reveals
@@ -46,7 +46,7 @@ from memchat.notes import rows
 from memchat.search import embeddings, keywords, receipts
 from memchat.search.embed import EmbeddingSpace, shortened
 from memchat.search.ranking import hybrid_score
-from memchat.types import Change, InboxItem, Memory, Message, Scope, Session, Usage, Wanted
+from memchat.types import Change, Memory, Message, Proposal, Scope, Session, Usage, Wanted
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -192,7 +192,7 @@ class SessionReading:
         alone = item.model_copy(update={"to": None, "relation": "new"})
         return replace(verdict, candidate=alone, outcome="accept", reasons=())
 
-    def add_waiting(self, item: InboxItem, target: Memory | None) -> bool:
+    def add_waiting(self, item: Proposal, target: Memory | None) -> bool:
         """Take up a proposal that waits for its look; False where its words are gone."""
         place = next((n for n, turn in enumerate(self.turns) if turn.id == item.message_id), None)
         if place is None or item.start is None or not item.quote or item.masked:

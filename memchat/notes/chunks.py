@@ -97,6 +97,12 @@ def texts(tx: Tx, note_id: int) -> list[str]:
     return list(tx.execute(query.where(_c.source_id == note_id).order_by(_c.position)).scalars())
 
 
+def passage_ids(tx: Tx, note_id: int) -> list[int]:
+    """The passages of a note."""
+    sql = "SELECT id << 2 | 3 FROM chunks WHERE source_id = ?"
+    return [row[0] for row in tx.rows(sql, note_id)]
+
+
 def masked_texts(tx: Tx, ids: Collection[int]) -> dict[int, str]:
     """The texts of these chunks without what looks like a secret, as they are embedded, by id."""
     query = select(_c.id, embedded_text).join(sources, _s.id == _c.source_id)

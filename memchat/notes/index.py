@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from memchat.db import Tx, jobs
+from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import MemChatError
 from memchat.language.secrets import Secret, find_in_document
@@ -107,15 +107,7 @@ def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     linked = new.pair_id is not None or new.parent_id is not None
     if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
         chunks.replace(tx, note, prepared.parts, tx.now)
-    queue(tx, note_id, app_id, tx.now)
     return note_id, reworded
-
-
-def queue(tx: Tx, note_id: int, app_id: int, now: datetime) -> None:
-    """Queue a note for its vectors, where any is lacking."""
-    in_use = services.in_use(tx)
-    if in_use is None or passages.lacking(tx, in_use, "note", [note_id]):
-        jobs.enqueue(tx, "note", app_id, note_id, now)
 
 
 def has_words(text: str) -> bool:
@@ -168,7 +160,9 @@ def recut(
         chunks.replace(tx, rows.of(note, app_id), parts, now)
     if changed or cutter.model is not None:
         rows.size_for(tx, [note_id], cutter.model)
-    queue(tx, note_id, app_id, now)
+    if (in_use := services.in_use(tx)) is not None:
+        ids = chunks.passage_ids(tx, note_id)
+        passages.queue_lacking(tx, in_use, now, ids)
     return app_id if changed else None
 
 
@@ -251,7 +245,6 @@ class NoteFitting:
         chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts, now)
         if in_use is not None:
             passages.keep_vectors(tx, in_use, cut.vectors, now)
-        queue(tx, cut.note.id, cut.app_id, now)
 
 
 def _read(tx: Tx, note_id: int) -> tuple[Note, int] | None:

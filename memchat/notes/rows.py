@@ -106,9 +106,13 @@ def not_sized_for(tx: Tx, model: str, limit: int) -> list[int]:
     return [row[0] for row in tx.rows(sql, model, limit)]
 
 
-def lengths(tx: Tx, note_ids: Iterable[int]) -> dict[int, int]:
-    """The characters of each of these notes."""
-    sql = f"SELECT id, length(content) FROM sources WHERE id {_IN}"
+def indexed(tx: Tx, note_ids: Iterable[int]) -> dict[int, int]:
+    """The characters of those of these notes of which no vector is still to be made."""
+    sql = f"""
+        SELECT id, length(content) FROM sources s WHERE id {_IN} AND NOT EXISTS (
+            SELECT 1 FROM chunks c JOIN passages p ON p.id = c.id << 2 | 3
+            WHERE c.source_id = s.id AND p.status != 0)
+    """
     return dict(tx.rows(sql, database.json_list(note_ids)))
 
 
@@ -170,6 +174,12 @@ def count(tx: Tx, app_ids: Sequence[int]) -> int:
     return int(tx.rows(sql, database.json_list(app_ids))[0][0])
 
 
+def count_with_chunks(tx: Tx, chunk_ids: Sequence[int]) -> int:
+    """How many notes these chunks are of."""
+    sql = f"SELECT count(DISTINCT source_id) FROM chunks WHERE id {_IN}"
+    return int(tx.rows(sql, database.json_list(chunk_ids))[0][0])
+
+
 def total(tx: Tx) -> int:
     """How many notes the store has."""
     return int(tx.rows("SELECT count(*) FROM sources")[0][0])
@@ -199,7 +209,6 @@ def take_out(tx: Tx, app_id: int, note: Note, now: datetime) -> list[str]:
     tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
     gone = chunks.remove(tx, note.id)
     tx.rows("DELETE FROM sources WHERE id = ?", note.id)
-    tx.rows("DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
     return gone
 
 
@@ -287,8 +296,10 @@ _UNREAD = """
     ORDER BY matches DESC, s.id LIMIT ?
 """
 _QUEUE = """
-    SELECT coalesce(sum(status < 0), 0), coalesce(sum(status > 0), 0) FROM jobs
-    WHERE kind = 'note' AND app_id = ?
+    SELECT count(DISTINCT CASE WHEN p.status < 0 THEN c.source_id END),
+        count(DISTINCT CASE WHEN p.status > 0 THEN c.source_id END)
+    FROM passages p JOIN chunks c ON c.id = p.id >> 2
+    WHERE p.status != 0 AND p.app_id = ? AND p.id & 3 = 3
 """
 
 
@@ -357,7 +368,7 @@ def restore(tx: Tx, app_id: int, note_id: int) -> Note | None:
     tx.insert("sources", **row)
     back = NoteOf(note_id, app_id, row["type"], row["title"], row["content"])
     for part in held["chunks"]:
-        tx.insert("chunks", **{f'"{name}"': value for name, value in part.items()})
+        tx.insert("chunks", **part)
         said = row["content"][part["offset"] : part["offset"] + part["size"]]
         chunks.put_passage(tx, back, part["id"], said, part["hash"])
     jobs.cancel(tx, KIND, [note_id])

@@ -57,6 +57,12 @@ def query_hash(text: str) -> str:
     return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
 
 
+def exists(tx: Tx, service_id: int, hashed: str) -> bool:
+    """Whether a text with this hash has a vector of this service."""
+    sql = "SELECT 1 FROM embeddings WHERE hash = ? AND service_id = ?"
+    return bool(tx.rows(sql, hashed, service_id))
+
+
 def exist_for(tx: Tx, service_id: int) -> bool:
     """Whether the store has any vector of this service."""
     query = select(_e.hash).where(_e.service_id == service_id)

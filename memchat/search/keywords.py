@@ -376,21 +376,3 @@ def note_texts(tx: Tx, chunk_ids: Collection[int]) -> list[Any]:
         f" WHERE id IN (SELECT source_id FROM chunks WHERE id {_IN})"
     )
     return tx.rows(sql, database.json_list(chunk_ids))
-
-
-def inbox_texts(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
-    """Id, message id, time and text of every inbox item."""
-    return _proposed(tx, "inbox", "value, quote, sentence, reason, tags", app_ids)
-
-
-def refusal_texts(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
-    """Id, message id, time and text of every refusal."""
-    return _proposed(tx, "refusals", "value, reason", app_ids)
-
-
-def _proposed(tx: Tx, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
-    sql = f"SELECT id, message_id, created_at, {words} FROM {table} WHERE app_id {_IN}"
-    return [
-        (row[0], row[1], database.parse_time(row[2]), "\n".join(filter(None, row[3:])))
-        for row in tx.rows(sql, database.json_list(app_ids))
-    ]

@@ -2,30 +2,28 @@
 
 Each passage has one keyword row, the key of its vector, and its changes in one log, which the
 indexes follow. Whoever writes a fact, turn, summary or chunk puts its passage here. A passage that
-lacks its vector is work for the queue, or for a change of service.
+lacks its vector is work: of the queue (``memchat.db.jobs``), or of a change of service.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, Select, and_, case, cast, null, select
 
 from memchat.db import Tx, database
-from memchat.db import jobs as db_jobs
 from memchat.db.records import from_row
 from memchat.db.schema import embeddings as vectors
-from memchat.db.schema import jobs, memories, meta, passages, utc_text
+from memchat.db.schema import memories, meta, passages, utc_text
 from memchat.db.schema import services as service_rows
 from memchat.search import embeddings, keywords, services
 from memchat.search.keywords import KINDS, Kind, passage_id
-from memchat.types import EmbeddingState, EmbeddingStatus, Job
+from memchat.types import EmbeddingState, EmbeddingStatus
 
-JobKind = Literal["embed", "index", "note"]
 OWNERS: Mapping[Kind, str] = {
     "fact": "memory",
     "turn": "message",
@@ -54,39 +52,34 @@ _LACKS = """
     p.searched AND p.hash IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.hash = p.hash AND e.service_id = ?)
 """
-_OF_JOB: Mapping[JobKind, str] = {
-    "embed": f"SELECT id << 2 AS id, id AS target FROM memories WHERE id {_IN}",
-    "index": (
-        f"SELECT id << 2 | 1 AS id, session_id AS target FROM messages WHERE session_id {_IN}"
-        f" UNION ALL SELECT id << 2 | 2, id FROM sessions WHERE id {_IN}"
-    ),
-    "note": f"SELECT id << 2 | 3 AS id, source_id AS target FROM chunks WHERE source_id {_IN}",
-}
-"""The passages that the job of a kind and target makes the vectors of."""
 _UNUSED = "NOT EXISTS (SELECT 1 FROM passages WHERE passages.hash = embeddings.hash)"
 _REMOVE_UNUSED = f"""
     DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?)) AND {_UNUSED}
 """
 _PUT = """
-    INSERT INTO passages (id, app_id, text, hash, reply, searched) VALUES (?, ?, ?, ?, ?, ?)
+    INSERT INTO passages (id, app_id, text, hash, reply, searched, status, run_at, created_at,
+        processed_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, CASE ?7 WHEN 0 THEN ?8 END)
     ON CONFLICT (id) DO UPDATE SET app_id = excluded.app_id, text = excluded.text,
         hash = excluded.hash, reply = excluded.reply, searched = excluded.searched
 """
-_QUEUE = f"""
-    INSERT INTO jobs (source_id, app_id, kind, source_type, status, run_at, created_at)
-    SELECT DISTINCT coalesce(m.session_id, c.source_id, p.id >> 2), p.app_id,
-        CASE p.id & 3 WHEN 0 THEN 'embed' WHEN 3 THEN 'note' ELSE 'index' END,
-        CASE p.id & 3 WHEN 0 THEN 'memory' WHEN 3 THEN 'note' ELSE 'session' END, -1, ?2, ?2
-    FROM passages p
-    LEFT JOIN messages m ON p.id & 3 = 1 AND m.id = p.id >> 2
-    LEFT JOIN chunks c ON p.id & 3 = 3 AND c.id = p.id >> 2
-    WHERE {_LACKS.replace("?", "?1")} ORDER BY p.id & 3, p.id
-    ON CONFLICT (kind, source_type, source_id) DO UPDATE SET
-        status = -1, run_at = excluded.run_at, error_message = NULL, processed_at = NULL,
-        -- A job whose worker ends at every try must fail for good, however often this is called.
-        attempts = CASE status WHEN -1 THEN attempts ELSE 0 END,
+_ANEW = """,
+        status = excluded.status, run_at = excluded.run_at, created_at = excluded.created_at,
+        processed_at = excluded.processed_at, attempts = 0, error_message = NULL,
         lease_owner = NULL, lease_until = NULL
-    WHERE status != -1 OR lease_until IS NULL OR lease_until < ?2
+"""
+_QUEUE = f"""
+    UPDATE passages AS p SET status = -1, run_at = ?2, created_at = ?2, error_message = NULL,
+        -- One whose worker ends at every try must fail for good, however often this is called.
+        attempts = CASE status WHEN -1 THEN attempts ELSE 0 END,
+        processed_at = NULL, lease_owner = NULL, lease_until = NULL
+    WHERE {_LACKS.replace("?", "?1")} AND (?3 IS NULL OR id {_IN.replace("?", "?3")})
+        AND (status IS NOT -1 OR lease_until IS NULL OR lease_until < ?2)
+"""
+_DONE = f"""
+    UPDATE passages SET status = 0, processed_at = ?, error_message = NULL,
+        lease_owner = NULL, lease_until = NULL
+    WHERE hash {_IN} AND searched AND status IS NOT 0 RETURNING id
 """
 
 
@@ -130,23 +123,39 @@ def text_hash(text: str) -> str:
 
 
 def put(tx: Tx, passage: Passage) -> None:
-    """Write a passage, or replace that of the same owner, with its keyword row. A vector that no
-    text has any more is deleted."""
-    i, app_id = passage.id, passage.app_id
-    found = tx.rows("SELECT app_id, hash FROM passages WHERE id = ?", i)
-    home, before = found[0] if found else (app_id, None)
-    columns = (passage.text, passage.hash, int(passage.reply), int(passage.searched))
-    tx.rows(_PUT, i, app_id, *columns)
+    """Write a passage, or replace that of the same owner, with its keyword row, and queue it where
+    it is to have a vector. A vector that no text has any more is deleted."""
+    i, app_id, hashed = passage.id, passage.app_id, passage.hash
+    found = tx.rows("SELECT app_id, hash, status FROM passages WHERE id = ?", i)
+    home, before, stood = found[0] if found else (app_id, None, None)
+    columns = (passage.text, hashed, int(passage.reply), int(passage.searched))
+    status = _status_of(tx, hashed) if hashed and passage.searched else None
+    waits = stood == status == -1 and before == hashed  # it may be in hand
+    at = None if status is None else utc_text(tx.now)
+    tx.rows(_PUT if waits else _PUT + _ANEW, i, app_id, *columns, status, at)
     if found:
         keywords.remove(tx, [i])
     if passage.searched:
         keywords.write(tx, i, app_id, passage.words, passage.context, reply=passage.reply)
     if home != app_id:
         _record(tx, [(home, i)])
-    if before or passage.hash:  # else no index has read it, and none has to
+    if before or hashed:  # else no index has read it, and none has to
         _record(tx, [(app_id, i)])
-    if before not in (None, passage.hash):
+    if before not in (None, hashed):
         remove_unused(tx, [before])
+
+
+def _status_of(tx: Tx, hashed: str) -> int | None:
+    """How a passage with this text stands that was just written."""
+    in_use = services.in_use(tx)
+    if in_use is not None and embeddings.exists(tx, in_use, hashed):
+        return 0
+    return -1 if wants_vectors(tx) else None
+
+
+def wants_vectors(tx: Tx) -> bool:
+    """Whether what is written is queued: a service is in use, or will be."""
+    return services.in_use(tx) is not None or tx.embeds()
 
 
 def put_text(
@@ -160,7 +169,9 @@ def put_text(
 def hide(tx: Tx, fact_id: int) -> None:
     """Have search find a fact no longer. It keeps its text and vector."""
     i = passage_id("fact", fact_id)
-    rows = tx.rows("UPDATE passages SET searched = 0 WHERE id = ? RETURNING app_id, id", i)
+    rows = tx.rows(
+        "UPDATE passages SET searched = 0, status = NULL WHERE id = ? RETURNING app_id, id", i
+    )
     keywords.remove(tx, [i])
     _record(tx, rows)
 
@@ -205,17 +216,21 @@ def _record(tx: Tx, rows: Iterable[Sequence[int]]) -> None:
     tx.run_many("INSERT INTO changes (app_id, passage_id) VALUES (?, ?)", rows)
 
 
-def keep_vectors(tx: Tx, service_id: int, made: Mapping[str, Any], now: datetime) -> set[str]:
+def keep_vectors(
+    tx: Tx, service_id: int, made: Mapping[str, Any], now: datetime
+) -> tuple[int, int]:
     """Store vectors by the hash of their text, but for texts that went or were changed since they
-    were sent; the hashes that are stored. Those of a service that the store is changing to are in
-    no index yet."""
+    were sent; how many that were, and how many passages wait no longer. Those of a service that the
+    store is changing to are in no index yet."""
     found, asked = f"FROM passages WHERE hash {_IN}", database.json_list([*made])
     wanted = {row[0] for row in tx.rows(f"SELECT DISTINCT hash {found}", asked)}
     embeddings.put(tx, service_id, [(key, made[key]) for key in sorted(wanted)], now)
+    done = 0
     if wanted and services.in_use(tx) == service_id:
+        done = len(tx.rows(_DONE, utc_text(now), asked))
         log = f"INSERT INTO changes (app_id, passage_id) SELECT app_id, id {found}"
         tx.rows(log, asked)
-    return wanted
+    return len(wanted), done
 
 
 def unused_hashes(tx: Tx) -> list[str]:
@@ -279,20 +294,22 @@ def next_lacking(
     return [(row[0], _text(row)) for row in tx.rows(sql, service_id, last_id, limit)]
 
 
-def lacking(
-    tx: Tx, service_id: int, kind: JobKind, targets: Collection[int]
-) -> dict[int, dict[str, str]]:
-    """The texts without a vector of the facts, conversations or notes of such jobs, by hash, for
-    each target that has any."""
-    of_job, asked = _OF_JOB[kind], database.json_list(targets)
+def to_embed(tx: Tx, service_id: int, ids: Iterable[int]) -> dict[int, tuple[str, str | None]]:
+    """The hash of each of these passages, by its own id, and its text unless it has a vector."""
     sql = f"""
-        WITH wanted AS ({of_job}) SELECT w.target, p.hash, {_TEXT}
-        FROM wanted w CROSS JOIN passages p ON p.id = w.id {_NOTES} WHERE {_LACKS}
+        SELECT p.id, p.hash, CASE WHEN {_LACKS} THEN {_TEXT} END
+        FROM passages p {_NOTES} WHERE p.id {_IN}
     """
-    found: dict[int, dict[str, str]] = {}
-    for target, key, text in tx.rows(sql, *[asked] * of_job.count("?"), service_id):
-        found.setdefault(target, {})[key] = text
-    return found
+    return {row[0]: row[1:] for row in tx.rows(sql, service_id, database.json_list(ids))}
+
+
+def unqueued(tx: Tx, service_id: int, app_id: int, kind: Kind) -> list[int]:
+    """The owners in a scope row that lack a vector, and that no work makes one for."""
+    sql = f"""
+        SELECT p.id >> 2 FROM passages p
+        WHERE {_LACKS} AND p.status IS NOT -1 AND p.app_id = ? AND p.id & 3 = ?
+    """
+    return [row[0] for row in tx.rows(sql, service_id, app_id, KINDS.index(kind))]
 
 
 def count_lacking(tx: Tx, service_id: int) -> int:
@@ -313,10 +330,13 @@ def count_wanting(tx: Tx) -> int:
     return int(tx.rows(sql)[0][0])
 
 
-def queue_lacking(tx: Tx, service_id: int, now: datetime) -> None:
-    """Queue the jobs for all that lack a vector, due now. Running jobs are left alone; failed ones
-    start again."""
-    tx.rows(_QUEUE, service_id, utc_text(now))
+def queue_lacking(
+    tx: Tx, service_id: int, now: datetime, among: Iterable[int] | None = None
+) -> None:
+    """Queue all that lacks a vector, or those among these passages, due now. What is running is
+    left alone; what failed starts again."""
+    asked = None if among is None else database.json_list(among)
+    tx.rows(_QUEUE, service_id, utc_text(now), asked)
 
 
 def coverage(tx: Tx, service_id: int, kind: Kind) -> list[tuple[int, int, int]]:
@@ -349,26 +369,25 @@ def _text(row: Sequence[Any]) -> UnembeddedText:
 
 
 STATUSES = ("pending", "completed", "failed")
-_e, _m, _j = vectors.c, memories.c, jobs.c
+_e, _m, _p = vectors.c, memories.c, passages.c
 _services = service_rows.c
 _service = cast(select(meta.c.value).where(meta.c.key == "service_id").scalar_subquery(), Integer)
 _code = case(
     (_e.hash.is_not(None), 0),
-    (_j.status == 0, null()),  # it was made once and deleted since
-    else_=_j.status,
+    (_p.status == 0, null()),  # it was made once and deleted since
+    else_=_p.status,
 ).label("code")
 _VIEW: Select[Any] = select(
     _m.id,
     _code,
     case((_e.hash.is_not(None), _services.provider + "/" + _services.model)).label("model"),
-    case((_e.hash.is_(None), _j.error_message)).label("error"),
-    _j.attempts,
-    _j.processed_at,
+    case((_e.hash.is_(None), _p.error_message)).label("error"),
+    _p.attempts,
+    _p.processed_at,
 ).select_from(
-    memories.outerjoin(passages, passages.c.id == _m.id * 4)
-    .outerjoin(vectors, and_(_e.hash == passages.c.hash, _e.service_id == _service))
+    memories.outerjoin(passages, _p.id == _m.id * 4)
+    .outerjoin(vectors, and_(_e.hash == _p.hash, _e.service_id == _service))
     .outerjoin(service_rows, _services.id == _e.service_id)
-    .outerjoin(jobs, and_(_j.kind == "embed", _j.source_type == "memory", _j.source_id == _m.id))
 )
 
 
@@ -393,18 +412,8 @@ def ids_with_status(status: str) -> Select[Any]:
 
 
 def is_unembedded(memory_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """A condition: the job that makes the memory's vector is unfinished or failed."""
-    query = select(_j.id).where(_j.kind == "embed", _j.source_id == memory_id, _j.status != 0)
-    return query.exists()
-
-
-def unfinished_jobs(tx: Tx, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
-    """Those of these memories that have no vector yet, each with the job that makes it."""
-    query = select(_j.id).where(
-        _j.kind == "embed", _j.source_type == "memory", _j.source_id.in_(memory_ids), _j.status != 0
-    )
-    found = db_jobs.by_ids(tx, list(tx.execute(query).scalars()), now)
-    return {job.target_id: job for job in found}
+    """A condition: the memory's vector is still to be made, or could not be."""
+    return select(_p.id).where(_p.id == memory_id * 4, _p.status != 0).exists()
 
 
 def _status(code: int | None) -> EmbeddingStatus | None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from memchat.db import Tx, jobs
+from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import MemChatError, StoreError
 from memchat.facts import changes
@@ -155,9 +155,7 @@ class MissingVectors:
         if services.in_use(tx) != service_id:
             return
         # What was forgotten or reworded meanwhile gets no vector of the old words.
-        kept = passages.keep_vectors(tx, service_id, made.vectors, now)
-        facts = [gap.id for gap in made.gaps if gap.kind == "fact" and gap.hash in kept]
-        jobs.finish_unheld(tx, "embed", facts, now)
+        passages.keep_vectors(tx, service_id, made.vectors, now)
 
 
 def reason(facts: int = 0, turns: int = 0, passages: int = 0) -> str | None:

@@ -180,7 +180,7 @@ class Migration:
     def _write(self, tx: Tx, answers: Sequence[EmbeddingAnswer]) -> int:
         """Write the vectors; gives how many."""
         made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
-        return len(passages.keep_vectors(tx, self._service_id, made, self._clock()))
+        return passages.keep_vectors(tx, self._service_id, made, self._clock())[0]
 
     def _note(self, finished: Finished[MigrationBatch], written: int) -> None:
         self._done.embedded += written

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, database, jobs, messages, sessions
+from memchat.db import Tx, messages, sessions
 from memchat.facts import history
-from memchat.facts.fact import Fact
-from memchat.facts.memories import FORGOTTEN
-from memchat.search import passages, render, services
+from memchat.facts.memories import FORGOTTEN, Fact
+from memchat.search import passages, render
 from memchat.search.passages import Passage
 from memchat.types import Message, Session
 
@@ -72,7 +71,7 @@ def texts(
 
 def write(tx: Tx, session_id: int, made: Made | None = None) -> None:
     """Write the passages of what has been read of a conversation, from the rows as they are now,
-    with the vectors ``made`` of them, and queue what lacks one of the service in use."""
+    with the vectors ``made`` of them."""
     found = sessions.by_id(tx, session_id)
     if found is None:
         return
@@ -87,23 +86,16 @@ def write(tx: Tx, session_id: int, made: Made | None = None) -> None:
         passages.put(tx, Passage("summary", session_id, app_id, session.summary, line, key))
     if made is not None:
         passages.keep_vectors(tx, *made, tx.now)
-    in_use = services.in_use(tx)
-    if in_use is not None and passages.lacking(tx, in_use, "index", [session_id]):
-        jobs.enqueue(tx, "index", app_id, session_id, tx.now)
 
 
-def unwritten(tx: Tx, session_ids: Collection[int] | None = None) -> list[int]:
-    """Those of these conversations, or of all, that were read and have no text to embed yet: they
-    were imported."""
+def unwritten(tx: Tx) -> list[int]:
+    """The conversations that were read and have no text to embed yet: they were imported."""
     read = (
         "SELECT s.id FROM messages m JOIN sessions s ON s.id = m.session_id"
         " JOIN passages p ON p.id = m.id << 2 | 1 WHERE p.hash IS NULL AND m.id <= s.extracted_to"
         " UNION SELECT owner_id FROM passages WHERE id & 3 = 2 AND hash IS NULL"
     )
-    if session_ids is None:
-        return [row[0] for row in tx.rows(read)]
-    sql = f"SELECT id FROM ({read}) WHERE id IN (SELECT value FROM json_each(?))"
-    return [row[0] for row in tx.rows(sql, database.json_list(session_ids))]
+    return [row[0] for row in tx.rows(read)]
 
 
 def _summary_line(started_at: datetime, zone: ZoneInfo, summary: str) -> str:

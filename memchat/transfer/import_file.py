@@ -48,14 +48,13 @@ def import_file(
             for values in _reported(new, progress, expected, "notes", _NOTES_EVERY):
                 cuts.cut(values["content"], values["profile"])
     done: Imported | None = None
-    embeds = assembly.embeds()
     try:
         with _opened(file) as (contains, records), assembly.database.write() as tx:
             run = ImportRun(tx, scope.user, cuts.cut)
             expected = sum(contains.values())
             for line, record in _reported(records, progress, expected, "records", _EVERY):
                 run.take(line, record)
-            done, stale = run.finish(embeds=embeds)
+            done, stale = run.finish()
             if dry_run:
                 raise _DryRun
             assembly.drop_vectors(tx, stale)
@@ -63,14 +62,13 @@ def import_file(
         assert done is not None
         return replace(done, dry_run=True)
     purge.scrub(assembly.database)
-    if not embeds:
-        _write_search_texts(assembly)
+    _write_search_texts(assembly)
     return done
 
 
 def _write_search_texts(assembly: Assembly) -> None:
-    """Write the texts of conversations that have none yet, as no job does where there is no
-    embedding model. Others may write in between, since it takes long."""
+    """Write the texts of conversations that have none yet. Others may write in between, since it
+    takes long."""
     with assembly.database.read() as tx:
         found = turns.unwritten(tx)
     for session_id in found:

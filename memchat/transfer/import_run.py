@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import InputError, MemChatError
-from memchat.facts import changes, clients, history, inbox, memories
+from memchat.facts import changes, history, memories, programs, proposals
 from memchat.facts.history import Cause
 from memchat.facts.in_force import said_order, values_of_key
 from memchat.facts.memories import sha1_of
@@ -196,7 +196,7 @@ class ImportRun:
             self._apps[name] = self._add(kinds.APP, values | {"name": here}, user=self.user)
 
     def _client(self, values: Values) -> None:
-        client_id = clients.find(self.tx, values["app_id"], values["name"])
+        client_id = programs.find(self.tx, values["app_id"], values["name"])
         if client_id is None:
             self._add(kinds.CLIENT, values)
         else:
@@ -205,7 +205,7 @@ class ImportRun:
     def _session(self, values: Values) -> None:
         if values["client_id"] is not None:
             client_id = self._ids.need("client", values["client_id"])
-            if clients.app_id_of(self.tx, client_id) != values["app_id"]:
+            if programs.app_id_of(self.tx, client_id) != values["app_id"]:
                 raise InputError("it is in another app than its program")
         self._open = values, {}  # it is written when its messages are all read
 
@@ -264,7 +264,7 @@ class ImportRun:
             if is_read and turn["id"] <= (values["extracted_to"] or 0):
                 before = message_id
         if client_id is not None:
-            clients.set_session(self.tx, client_id, session_id)
+            programs.set_session(self.tx, client_id, session_id)
         sessions.set_read_to(self.tx, session_id, before if client_id is None else 0)
         learnable = messages.ids_of(self.tx, session_id, learnable=True)
         messages.index(self.tx, session_id, learnable)
@@ -286,7 +286,7 @@ class ImportRun:
                 self._starts[app_id][started_at].append(session_id)
         there = self._starts[app_id][values["started_at"]]
         if client_id is not None:
-            known = clients.session_of(self.tx, client_id)
+            known = programs.session_of(self.tx, client_id)
             there = [] if known is None else [known]
         for session_id in there:
             said = messages.of_session(self.tx, session_id)
@@ -366,14 +366,19 @@ class ImportRun:
         if values["app_id"] not in self._new["app"] and self._is_answered(values["app_id"], values):
             self._known["inbox_item"] += 1
         else:
-            self._add(kinds.INBOX_ITEM, values)
+            start, words = values["start"], values["quote"] or ""
+            end = None if start is None else start + len(words)
+            message_id = self._ids.here("message", values["message_id"]) or 0
+            turn = messages.by_ids(self.tx, [message_id]).get(message_id)
+            session_id = turn and turn.session_id
+            self._add(kinds.INBOX_ITEM, values, end=end, session_id=session_id)
 
     def _is_answered(self, app_id: int, item: Values) -> bool:
         """Whether the same question was asked here before, or its answer is known."""
         message_id = self._ids.here("message", item["message_id"])
         if message_id is not None and message_id not in self._new["message"]:
             return True
-        if inbox.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
+        if proposals.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
             return True
         if item["key"] is None or item["value"] is None:
             return False
@@ -411,7 +416,7 @@ class ImportRun:
             chunks.set_counts(self.tx, note_id, values["counts"] or {})
         self._notes[note_id] = app_id
 
-    def finish(self, *, embeds: bool) -> tuple[Imported, set[int]]:
+    def finish(self) -> tuple[Imported, set[int]]:
         """Complete what was written: links, search texts, queued work. Gives what was done, and the
         scope rows whose saved vector index must be dropped."""
         self._close_session()
@@ -425,17 +430,16 @@ class ImportRun:
         searched = self._write_search_texts()
         self._retire_rivals()
         described, unread = self._talks_to_queue()
-        vectors = {"embed": searched, "index": described, "note": self._notes} if embeds else {}
-        for kind, targets in {**vectors, "extract": unread}.items():
-            for target_id, app_id in targets.items():
-                jobs.enqueue(self.tx, kind, app_id, target_id, self.tx.now)
+        for session_id, app_id in unread.items():
+            jobs.enqueue(self.tx, "extract", app_id, session_id, self.tx.now)
+        vectors = searched + described + len(self._notes)
         done = Imported(
             dict(+self._added),
             dict(+self._known),
             self._stay_away["memory"],
             tuple(sorted(self._refused, key=lambda one: one.line)),
             len(unread),
-            sum(map(len, vectors.values())),
+            vectors if passages.wants_vectors(self.tx) else 0,
             changed_notes=self._changed_notes,
             deleted_notes=self._stay_away["note"],
             left_out=dict(self._left_out),
@@ -455,16 +459,15 @@ class ImportRun:
         }
         self._stale |= purge.forget(self.tx, gone, shown_in=shown_in)
 
-    def _write_search_texts(self) -> dict[int, int]:
-        """Write the texts of the new memories; those that are searched, with their scope rows."""
-        searched = {}
+    def _write_search_texts(self) -> int:
+        """Write the texts of the new memories; how many are searched."""
+        searched = 0
         for memory in self._present():
             app_id = self._new["memory"][memory.id]
             words = redaction.present_search_text(self.tx, memory, app_id)
             found = memory.active or memory.inactive_reason == "superseded"
             passages.put_text(self.tx, "fact", memory.id, app_id, words, searched=found)
-            if found:
-                searched[memory.id] = app_id
+            searched += found
         return searched
 
     def _retire_rivals(self) -> None:
@@ -481,16 +484,16 @@ class ImportRun:
             for memory in holding[:-1]:
                 changes.deactivate(self.tx, memory, "superseded", cause, replaced_by=holding[-1].id)
 
-    def _talks_to_queue(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The new conversations of which something was read, or that have a summary, and those
-        that were not read yet, each with its scope row."""
-        described, unread = {}, {}
+    def _talks_to_queue(self) -> tuple[int, dict[int, int]]:
+        """How many of the new conversations were read, or have a summary, and those that were not
+        read yet, each with its scope row."""
+        described, unread = 0, {}
         for session_id, app_id in self._talks.items():
             session, _ = sessions.by_id(self.tx, session_id) or (None, None)
             if session is None:
                 continue
             if session.extracted_to or session.summary:
-                described[session_id] = app_id
+                described += 1
             on = apps.memory_switch(self.tx, Scope(self.user, session.app)).on
             if session.ended_at and on and sessions.has_unread_messages(self.tx, session_id):
                 unread[session_id] = app_id

@@ -23,8 +23,8 @@ from memchat.db.schema import UtcTime
 from memchat.errors import InputError
 from memchat.facts import manual
 from memchat.facts.history import UPKEEP
-from memchat.facts.inbox import FORGET, PROMOTE
 from memchat.facts.memories import tags_of_row, visible
+from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.types import (
     CLIENT_MODES,
     CLIENT_NAME_LIMIT,
@@ -111,7 +111,7 @@ def _kind(
 
 _here: Any = bindparam("app_ids", expanding=True)
 _s, _m, _f, _e = (schema.sessions.c, schema.messages.c, schema.memories.c, schema.memory_events.c)
-_i, _n, _chunk = schema.inbox.c, schema.sources.c, schema.chunks.c
+_i, _n, _chunk = schema.proposals.c, schema.sources.c, schema.chunks.c
 _sessions = select(_s.id).where(_s.app_id.in_(_here))
 _messages = select(_m.id).where(_m.session_id.in_(_sessions))
 _facts = select(_f.id).where(_f.app_id.in_(_here), visible)
@@ -211,14 +211,13 @@ NOTE = _kind(
 """``counts`` has how often chunks were found and read, by the hash of their text."""
 INBOX_ITEM = _kind(
     "inbox_item",
-    schema.inbox,
+    schema.proposals,
     _i.app_id.in_(_here)
     & (_i.status == "pending")
-    & (_i.unchecked == 0)
     & (_i.memory_id.is_(None) | _i.memory_id.in_(_facts)),
     "id app message_id:message reason memory_type key value expires_at starts_at many cues"
     " sensitive relation target_id:memory quote start sentence masked memory_id:memory"
-    " related_id:memory created_at tags",
+    " related_id:memory created_at tags by",
     memory_type=MEMORY_TYPES,
     relation=("new", "updates", "ends", "same", "beside", FORGET, PROMOTE),
 )

@@ -1,4 +1,4 @@
-"""Records of what a person decides or looks through: the inbox, refusals, programs, mentions.
+"""Records of what a person decides or looks through: proposals, programs, mentions.
 
 Programs are those that use the store for a person over MCP. Mentions are the other places that hold
 what is being forgotten.
@@ -7,67 +7,26 @@ what is being forgotten.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from memchat.types.fact import Hit, Memory, MemoryType
-
-
-@dataclass(frozen=True, slots=True)
-class InboxItem:
-    """Something that waits for a person's decision.
-
-    Either a proposal (``memory_type``, ``key``, ``value`` and ``quote`` with its ``message_id``),
-    or two memories: ``memory_id`` may replace ``related_id``, or one memory, ``memory_id``.
-    """
-
-    id: int
-    status: str
-    """pending or rejected. An accepted item becomes a memory and is deleted."""
-    reason: str
-    created_at: datetime
-    memory_type: MemoryType | None
-    key: str | None
-    value: str | None
-    quote: str | None
-    message_id: int | None
-    start: int | None
-    expires_at: date | None
-    many: bool
-    masked: bool
-    """Whether a secret is masked in value and quote. Only the message has the words."""
-    memory_id: int | None
-    related_id: int | None
-    relation: str = "new"
-    """What accepting it does: new, updates (it replaces ``target_id``), ends, same or beside; for
-    one memory also forget (delete it for good) or promote (keep it for every app)."""
-    target_id: int | None = None
-    """The memory to which ``relation`` refers."""
-    starts_at: date | None = None
-    sentence: str | None = None
-    """The sentence that contains ``quote``."""
-    cues: tuple[str, ...] = ()
-    sensitive: bool = False
-    tags: tuple[str, ...] = ()
-    """The tags that the memory gets with a yes."""
-
 
 ONLY_REPEATS = "it only repeats"
 """The beginning of the reason for refusals that would have taught nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """What an extraction proposed and what was not stored, and why.
+class Proposal:
+    """What was proposed and is no memory: it waits for a person's decision, or was not kept.
 
-    Only ``reason`` is set where the words may not be kept: for a secret, for what the user asked
-    not to keep, and for what was forgotten.
+    It is about a fact (``memory_type``, ``key``, ``value``, and the words that prove it in
+    ``message_id``), about two memories, where ``memory_id`` may replace ``related_id``, or about
+    one memory, ``memory_id``. Only ``reason`` is set where the words may not be kept: for a secret,
+    for what the user asked not to keep, and for what was forgotten.
     """
 
-    id: int
-    session_id: int
     reason: str
-    created_at: datetime
     message_id: int | None = None
     start: int | None = None
     """Where the words are in the message: from ``start`` up to ``end``, in characters."""
@@ -75,13 +34,36 @@ class Refusal:
     memory_type: MemoryType | None = None
     key: str | None = None
     value: str | None = None
+    quote: str | None = None
+    """The words, while it waits."""
+    sentence: str | None = None
+    """The sentence that contains ``quote``."""
     relation: str = "new"
+    """What accepting it does: new, updates (it replaces ``target_id``), ends, same or beside; for
+    one memory also forget (delete it for good) or promote (keep it for every app)."""
     target_id: int | None = None
+    """The memory to which ``relation`` refers."""
+    memory_id: int | None = None
+    related_id: int | None = None
     expires_at: date | None = None
     starts_at: date | None = None
     many: bool = True
-    cues: tuple[str, ...] = ()
+    masked: bool = False
+    """Whether a secret is masked in value and quote. Only the message has the words."""
     sensitive: bool = False
+    cues: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """The tags that the memory gets with a yes."""
+    status: str = "pending"
+    """pending (it waits), rejected (it got a no) or refused (it was not kept). An accepted one
+    becomes a memory and is deleted."""
+    by: str | None = None
+    """The program that asked, with whose name ``reason`` begins."""
+    session_id: int | None = None
+    """The conversation that it comes from."""
+    created_at: datetime = datetime(1, 1, 1, tzinfo=UTC)
+    id: int = 0
+    """Its number, once it is stored."""
 
     @property
     def repeats(self) -> bool:
@@ -90,11 +72,15 @@ class Refusal:
 
     @property
     def proposes(self) -> str:
-        """What was proposed, on one line; empty if only the reason was kept."""
+        """What is proposed, on one line; empty if only the reason was kept."""
         if self.key is None:
             return ""
         words = f"{self.key}: {self.value}" if self.value else self.key
         return f"end of {words}" if self.relation == "ends" else words
+
+
+InboxItem = Proposal
+Refusal = Proposal
 
 
 ClientMode = Literal["ask", "trust"]

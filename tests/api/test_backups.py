@@ -365,8 +365,11 @@ def test_what_cannot_be_restored_is_refused_and_nothing_is_lost(
 CHANGED_TABLES = {
     "a table is missing": (["DROP TABLE memory_sources"], "table memory_sources is missing"),
     "a view is in a table's place": (
-        ["ALTER TABLE inbox RENAME TO elsewhere", "CREATE VIEW inbox AS SELECT * FROM elsewhere"],
-        "table inbox is missing|'table elsewhere' is none of memchat's",
+        [
+            "ALTER TABLE proposals RENAME TO elsewhere",
+            "CREATE VIEW proposals AS SELECT * FROM elsewhere",
+        ],
+        "table proposals is missing|'table elsewhere' is none of memchat's",
     ),
     "a trigger": (
         [
@@ -378,8 +381,8 @@ CHANGED_TABLES = {
     "a table of something else": (["CREATE TABLE loot (words)"], "'table loot' is none"),
     "a column more": (["ALTER TABLE memories ADD COLUMN loot TEXT"], "table memories is not as"),
     "a column of another name": (
-        ["ALTER TABLE inbox RENAME COLUMN reason TO loot"],
-        "table inbox is not as",
+        ["ALTER TABLE proposals RENAME COLUMN reason TO loot"],
+        "table proposals is not as",
     ),
     "an index is missing": (
         ["DROP INDEX ix_memory_events_memory_id_id"],

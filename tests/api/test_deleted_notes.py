@@ -70,7 +70,7 @@ def test_deleting_the_note_deletes_its_rows_and_no_others(mc) -> None:
     assert notes.count(mc, "sources") == 1
     assert notes.count(mc, "chunks") == notes.count(mc, "passages_fts") == chunk_count
     assert notes.count(mc, "embeddings") == chunk_count < vectors
-    assert notes.count(mc, "jobs WHERE kind = 'note'") == 1
+    assert [job.target_id for job in mc.jobs.list() if job.kind == "note"] == [stays.id]
 
 
 def test_a_chunk_that_is_gone_leaves_its_note(mc) -> None:

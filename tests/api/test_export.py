@@ -50,7 +50,8 @@ def test_only_questions_that_wait_for_the_person_are_in_it(ana, mc) -> None:
     ana.inbox.reject(item.id)
     with private.database(mc).write() as tx:
         tx.connection.exec_driver_sql(
-            "INSERT INTO inbox (app_id, reason, key, value, unchecked) VALUES (1, '', 'a', 'b', 1)"
+            "INSERT INTO proposals (app_id, status, reason, key, value)"
+            " VALUES (1, 'unchecked', '', 'a', 'b')"
         )
     assert "inbox_item" not in {one["record"] for one in ana.export()}
 

@@ -84,26 +84,21 @@ def test_what_is_imported_is_found_and_proved(file, mc) -> None:
     assert mc.repair() == []
 
 
-def test_jobs_make_the_search_texts_of_conversations_after_the_import(file, mc) -> None:
+@pytest.mark.parametrize("model", ["hash", "none"])
+def test_the_search_texts_of_conversations_are_made_after_the_import(
+    file, tmp_path, clock, model
+) -> None:
     """Finding the secrets in each message takes too long while others wait to write."""
-    ana = mc.user("ana")
-    ana.import_file(file)
-    with private.database(mc).read() as tx:
-        assert turns.unwritten(tx)
-    assert ana.search("asthma").hits[0].kind == "message"  # found by its words
-    mc.jobs.run(user="ana", kinds=["embed", "index", "note"])
-    with private.database(mc).read() as tx:
-        assert turns.unwritten(tx) == []
-    assert mc.repair() == []
-
-
-def test_without_an_embedding_model_the_import_makes_them(file, tmp_path, clock) -> None:
-    settings = Settings(home=tmp_path / "none", embed_model="none")
+    settings = Settings(home=tmp_path / "none", embed_model=model)
     with MemChat(settings=settings, chat_model=ScriptedModel(), clock=clock) as mc:
         mc.user("ana").import_file(file)
         with private.database(mc).read() as tx:
             assert turns.unwritten(tx) == []
+        if model == "hash":
+            mc.jobs.run(user="ana", kinds=["embed", "index", "note"])
         assert mc.repair() == []
+        hit, *_ = mc.user("ana").search("asthma").hits
+        assert hit.kind == "message" and (hit.cosine is not None) == (model == "hash")
 
 
 def test_a_conversation_that_was_not_read_is_read_after_the_import(file, mc, extract_model) -> None:

@@ -153,7 +153,7 @@ def test_a_forgotten_memory_leaves_no_byte_of_its_tags(mc, ana) -> None:
     assert rows_with(mc, "zanzibar")
     ana.memories.delete(memory.id)
     (item,) = rows_with(mc, "zanzibar")
-    assert "inbox" in item  # what was rejected is remembered, so that it is not asked again
+    assert "proposals" in item  # what was rejected is remembered, so that it is not asked again
     ana.delete_all()
     assert not rows_with(mc, "zanzibar") and not files_with(mc, "zanzibar")
 

@@ -10,9 +10,8 @@ from memchat import MemChat, StoreError
 from memchat.api.notes import Notes
 from memchat.config import Settings
 from memchat.db import apps
-from memchat.facts import inbox
-from memchat.facts.inbox import NewInboxItem
-from memchat.types import Scope
+from memchat.facts import proposals
+from memchat.types import Proposal, Scope
 from tests.support import private
 from tests.support.cli import Run, add
 from tests.support.terminal import Env
@@ -132,8 +131,8 @@ def test_the_inbox_is_answered_by_numbers_and_by_words(
     ):
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         for key, value in given:
-            held = NewInboxItem("it is a guess", memory_type="profile", key=key, value=value)
-            inbox.add(tx, own, held, mc.now)
+            held = Proposal("it is a guess", memory_type="profile", key=key, value=value)
+            proposals.add(tx, own, held, mc.now)
     assert run("inbox", answer, "1", "99").code == 1 and left(run, "inbox") == [1, 2, 3]
     asked = run("inbox", answer, "--query", "lisbon")
     assert asked.code == 2 and "home: a Lisbon flat" in asked.err

@@ -93,7 +93,7 @@ def test_what_only_repeats_is_counted_and_not_listed(hold: Hold, run: Run, home:
         private.database(mc).write() as tx,
     ):
         tx.connection.exec_driver_sql(
-            "UPDATE refusals SET reason = 'it only repeats what is known already' WHERE id > 1"
+            "UPDATE proposals SET reason = 'it only repeats what is known already' WHERE id > 1"
         )
     shown = run("sessions", "show", "1").out
     assert "not kept  and 2 that only repeat what is known" in shown and "Hull" not in shown
@@ -160,6 +160,7 @@ def test_what_is_rejected_or_kept_is_told(hold: Hold, run: Run) -> None:
     assert run("sessions", "keep", str(number), "--json").json["active"] is True
     moved = fact("I live in Leeds", "city", "Leeds", to="k1", flags=["sensitive"])
     hold("I live in Leeds.\n", moved | {"is": "updates"})
-    done = run("inbox", "reject", "1", "--json")
-    assert done.json == {"id": 1, "rejected": True}
-    assert done.err == "item 1 is rejected; the same is not asked again\n"
+    (item,) = [row["id"] for row in run("inbox", "list", "--json").json]
+    done = run("inbox", "reject", str(item), "--json")
+    assert done.json == {"id": item, "rejected": True}
+    assert done.err == f"item {item} is rejected; the same is not asked again\n"

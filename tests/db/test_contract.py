@@ -16,13 +16,12 @@ from memchat.db import apps, jobs, messages, records, schema, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import ClaimRequest
 from memchat.errors import StoreError
-from memchat.facts import changes, history, inbox, lists, memories
-from memchat.facts.inbox import NewInboxItem
+from memchat.facts import changes, history, lists, memories, proposals
 from memchat.facts.memories import ValuesInForce
 from memchat.forget import tombstones
 from memchat.providers.embedders import SERVICE
 from memchat.search import embeddings, keywords, passages, receipts, services
-from memchat.types import Hit, Scope, Usage, Wanted
+from memchat.types import Hit, Proposal, Scope, Usage, Wanted
 from tests.support.rows import ANA, BO, BY_HAND, TODAY, keep, new, talk
 from tests.support.store import NOON
 
@@ -278,9 +277,9 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
             value = f"tea {n}"
             memory_id = keep(tx, scope, value)
             session_id, (message_id,) = talk(tx, scope, value)
-            jobs.enqueue(tx, "embed", own, memory_id, NOON)
+            jobs.enqueue(tx, "forget", own, memory_id, NOON)
             usage.add(tx, own, session_id, Usage("chat", scope.user, 1, 1, None, 0.0), NOON)
-            inbox.add(tx, own, NewInboxItem("near", value=value), NOON)
+            proposals.add(tx, own, Proposal("near", value=value), NOON)
             owner |= {("memory", memory_id): scope, ("session", session_id): scope}
             owner[("message", message_id)] = scope
         asked = data.draw(SCOPES)
@@ -309,10 +308,10 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
         )
         waiting = jobs.listed(tx, user=asked.user, status=None, now=NOON, limit=99)
         assert {j.target_id for j in waiting} == of_user("memory")
-        claimed = jobs.claim(tx, ClaimRequest("embed", "w", 60, limit=99, user=asked.user), NOON)
+        claimed = jobs.claim(tx, ClaimRequest(["forget"], "w", 60, limit=99, user=asked.user), NOON)
         assert {c.target_id for c in claimed} == of_user("memory")
         assert {t.model for t in usage.totals(tx, asked.user)} <= {asked.user}
-        assert sum(len(inbox.listed(tx, i, "pending")) for i in ids) == len(mine("memory"))
+        assert sum(len(proposals.listed(tx, i, "pending")) for i in ids) == len(mine("memory"))
         tx.connection.get_transaction().rollback()
 
 
@@ -346,7 +345,7 @@ def test_a_session_s_status_follows_its_life(tx) -> None:
     assert status() == "off"
     jobs.enqueue(tx, "extract", own, session_id, NOON)
     assert status() == "pending"
-    (claim,) = jobs.claim(tx, ClaimRequest("extract", "w", 60), NOON)
+    (claim,) = jobs.claim(tx, ClaimRequest(["extract"], "w", 60), NOON)
     sessions.mark_extracted(tx, session_id, message_id, "A title", None)
     sessions.mark_extracted(tx, session_id, message_id - 1, None, "A summary")
     assert jobs.finish(tx, claim, NOON)
@@ -413,12 +412,12 @@ def test_a_forgotten_text_is_recognised_but_cannot_be_read(tx) -> None:
 def test_the_same_item_waits_for_review_once_and_not_again_after_a_no(tx) -> None:
     own, _ = apps.ensure(tx, ANA, NOON)
     for _ in range(2):
-        inbox.add(tx, own, NewInboxItem("unsure", key="city", value="Lisbon"), NOON)
-        inbox.add(tx, own, NewInboxItem("near", key=None, value=None), NOON)
-    assert len(inbox.listed(tx, own, "pending")) == 2
-    tx.execute(schema.inbox.update().values(status="rejected"))
-    inbox.add(tx, own, NewInboxItem("again", key="city", value="Lisbon"), NOON)
-    assert inbox.listed(tx, own, "pending") == []
+        proposals.add(tx, own, Proposal("unsure", key="city", value="Lisbon"), NOON)
+        proposals.add(tx, own, Proposal("near", key=None, value=None), NOON)
+    assert len(proposals.listed(tx, own, "pending")) == 2
+    tx.execute(schema.proposals.update().values(status="rejected"))
+    proposals.add(tx, own, Proposal("again", key="city", value="Lisbon"), NOON)
+    assert proposals.listed(tx, own, "pending") == []
 
 
 def test_a_small_fact_is_set_replaced_and_dropped(tx) -> None:

@@ -12,13 +12,11 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from memchat.db import apps, database, messages, records, sessions, usage
-from memchat.facts import changes, cues, history, inbox, lists, memories, refusals
+from memchat.db import apps, database, jobs, messages, records, sessions, usage
+from memchat.facts import changes, history, lists, memories, proposals
 from memchat.facts.history import Cause
-from memchat.facts.inbox import NewInboxItem
 from memchat.facts.memories import NewMemory, ValuesInForce
-from memchat.facts.refusals import NewRefusal
-from memchat.forget import tombstones
+from memchat.forget import purge, tombstones
 from memchat.search import (
     embeddings,
     keywords,
@@ -29,7 +27,7 @@ from memchat.search import (
     services,
 )
 from memchat.search.receipts import SentPrompt
-from memchat.types import Hit, Scope, Service, Usage, Wanted
+from memchat.types import Hit, Proposal, Scope, Service, Usage, Wanted
 from tests.support.rows import remove_words, write_words
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -333,39 +331,39 @@ def test_evidence_proves_memories(tx, own) -> None:
     assert history.evidence_of_memory(tx, lisbon)[0].quote == "██████"
 
 
-def test_inbox_and_refusals_keep_what_is_not_stored(tx, own) -> None:
+def test_proposals_keep_what_is_not_stored(tx, own) -> None:
     session_id, (said,) = talk(tx, own, "I may live in Lisbon")
     words = {"memory_type": "profile", "key": "city", "value": "Lisbon", "message_id": said}
-    held = NewInboxItem("unsure", **words, cues=("town",), unchecked=True)
-    assert inbox.add(tx, own, held, NOON) is None and inbox.add(tx, own, held, NOON) == "pending"
-    (item,) = inbox.listed(tx, own, "pending")
-    assert inbox.get(tx, [own], item.id) == item and item.cues == ("town",)
-    assert inbox.awaiting_second_look(tx, session_id) == [item]
-    assert inbox.sessions_awaiting_second_look(tx, "ana") == [session_id]
-    assert inbox.facts(tx, own) == {item.id: ("city", "Lisbon")}
-    assert inbox.values_of_session(tx, session_id) == {item.id: "Lisbon"}
-    inbox.leave_to_person(tx, item.id, "still unsure")
-    assert "still unsure" in inbox.texts(tx, own)[item.id]
-    assert keywords.inbox_texts(tx, [own])[0][0] == item.id
-    inbox.decide(tx, item.id, "rejected")
-    inbox.remove(tx, [item.id])
-    inbox.add(tx, own, held, NOON)
-    inbox.remove_of_messages(tx, [said])
-    assert inbox.listed(tx, own, "pending") == []
-    refusals.add(tx, own, session_id, [NewRefusal("a guess", **words)], NOON)
-    refusals.remove_read_again(tx, session_id, 0)
-    assert refusals.listed(tx, own) == []
-    refusals.add(tx, own, session_id, [NewRefusal("a guess", **words)], NOON)
-    refusals.add(tx, own, session_id, [NewRefusal("a guess", key="x", value="y")], NOON)
-    one, other = refusals.listed(tx, own)
-    assert refusals.get(tx, [own], one.id) == one
-    assert set(refusals.facts(tx, own)) == set(refusals.texts(tx, own)) == {one.id, other.id}
-    assert set(refusals.texts_of(tx, session_id)) == {one.id, other.id}
-    assert len(keywords.refusal_texts(tx, [own])) == 2
-    refusals.remove_without_message(tx, session_id)
-    refusals.remove(tx, [one.id])
-    refusals.remove_of_messages(tx, [said])
-    assert refusals.listed(tx, own) == []
+    held = Proposal("unsure", **words, cues=("town",), status="unchecked")
+    assert proposals.add(tx, own, held, NOON) is None
+    assert proposals.add(tx, own, held, NOON) == "pending"
+    (item,) = proposals.listed(tx, own)
+    assert (item.status, item.session_id, item.cues) == ("pending", session_id, ("town",))
+    assert proposals.get(tx, [own], item.id) == item
+    assert proposals.awaiting_second_look(tx, session_id) == [item]
+    assert proposals.sessions_awaiting_second_look(tx, "ana") == [session_id]
+    assert proposals.in_scopes(tx, [own]) == proposals.of_session(tx, session_id) == [item]
+    proposals.leave_to_person(tx, item.id, "still unsure")
+    assert proposals.awaiting_second_look(tx, session_id) == []
+    assert proposals.words_of(proposals.listed(tx, own)[0]) == "Lisbon\nstill unsure"
+    proposals.reject(tx, item.id)
+    assert proposals.add(tx, own, held, NOON) == "rejected"
+    proposals.remove(tx, [item.id])
+    proposals.add(tx, own, held, NOON)
+    proposals.remove_of_messages(tx, [said])
+    assert proposals.listed(tx, own) == []
+    proposals.add_refused(tx, own, session_id, [Proposal("a guess", **words)], NOON)
+    proposals.remove_refused(tx, session_id, read_to=0)
+    assert proposals.in_scopes(tx, [own]) == []
+    bare = Proposal("a guess", key="x", value="y")
+    proposals.add_refused(tx, own, session_id, [Proposal("a guess", **words), bare, bare], NOON)
+    one, _ = proposals.listed(tx, own, "refused")
+    assert (one.status, one.session_id, one.message_id) == ("refused", session_id, said)
+    assert proposals.add(tx, own, bare, NOON) is None, "it was never asked"
+    proposals.remove_refused(tx, session_id)
+    assert proposals.listed(tx, own, "refused") == [one]
+    proposals.remove_of_messages(tx, [said])
+    assert [p.status for p in proposals.in_scopes(tx, [own])] == ["pending"]
 
 
 def test_tombstones_cues_and_other_mentions(tx, own) -> None:
@@ -375,7 +373,7 @@ def test_tombstones_cues_and_other_mentions(tx, own) -> None:
     tombstones.remove(tx, [own], [mark])
     tombstones.remove_of_memory(tx, lisbon)
     assert not tombstones.any_in(tx, own)
-    assert cues.remove_words(tx, own, lambda every: every) == {lisbon}
+    assert purge.strip_cues(tx, [own], [("town", "sea")]) == {lisbon}
     session_id, (said,) = talk(tx, own, "Olá Lisboa")
     sessions.set_description(tx, session_id, "Trip", None)
     messages.exclude(tx, [said])
@@ -409,11 +407,15 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     services.use(tx, used)
     assert services.in_use(tx) == services.state(tx)[0] == used and services.exists(tx, used)
     assert services.get(tx, used) == SERVICE == services.all_services(tx)[used]
-    both = passages.lacking(tx, used, "embed", [lisbon, porto])
-    assert [*both] == [lisbon, porto] and [*both[porto].values()] == ["city Porto"]
+    facts = {i: keywords.passage_id("fact", i) for i in (lisbon, porto)}
+    assert passages.unqueued(tx, used, own, "fact") == [lisbon, porto], "there was no service yet"
+    assert passages.to_embed(tx, used, facts.values())[facts[porto]][1] == "city Porto"
+    assert passages.wants_vectors(tx)
     key = passages.hashes(tx, "fact", [lisbon])[lisbon]
     embeddings.put(tx, used, [(key, VECTOR), (embeddings.query_hash("q"), VECTOR)], NOON)
     assert embeddings.exist_for(tx, used) and [*embeddings.get(tx, used, [key])] == [key]
+    assert embeddings.exists(tx, used, key) and not embeddings.exists(tx, used, "0")
+    assert passages.to_embed(tx, used, facts.values())[facts[lisbon]] == (key, None)
     held = embeddings.of_kind(tx, used, "fact", own)
     assert (held.ids, held.waiting, held.vectors.shape) == ([lisbon], [porto], (1, 4))
     assert passages.embedded_ids(tx, used, own, "fact") == {lisbon}
@@ -428,7 +430,8 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     texts = passages.texts(tx, "fact", [porto])
     assert [text for _, text in passages.next_lacking(tx, used, 0, 9)] == texts
     passages.queue_lacking(tx, used, NOON)
-    assert passages.unfinished_jobs(tx, [porto], NOON)[porto].status == "pending"
+    assert jobs.of_memories(tx, [lisbon, porto], NOON)[porto].status == "pending"
+    assert passages.unqueued(tx, used, own, "fact") == []
     assert passages.of_memories(tx, [lisbon])[lisbon].status == "completed"
     assert embeddings.query_hash("q") in passages.unused_hashes(tx)
     passages.remove_unused(tx, [embeddings.query_hash("q")])
@@ -453,7 +456,7 @@ def test_figures_and_single_values(tx, own) -> None:
     assert lists.by_type(tx, [own]) == {"profile": 1}
     assert lists.by_key(tx, [own], 5) | lists.by_state(tx, [own]) == {"city": 1, "in use": 1}
     assert lists.most_used(tx, [own], 5) == [] and lists.never_used(tx, [own]) == 1
-    assert lists.jobs_by_status(tx, [own]) == {"waiting": 0, "done": 0, "failed": 0}
+    assert jobs.in_apps(tx, [own]) == {"waiting": 0, "done": 0, "failed": 0}
     records.put(tx, "colour", "blue")
     assert records.get(tx, "colour") == "blue" and records.store_id(tx) == records.store_id(tx)
     records.remove(tx, "colour")

@@ -7,9 +7,8 @@ from datetime import timedelta
 import pytest
 
 from memchat.db import apps, sessions
-from memchat.facts import clients, history, inbox, lists
-from memchat.facts.inbox import NewInboxItem
-from memchat.types import ClientWrite, MemoryOrigin
+from memchat.facts import history, lists, programs, proposals
+from memchat.types import ClientWrite, MemoryOrigin, Proposal
 from tests.support.rows import ANA, keep, talk
 from tests.support.store import NOON
 
@@ -22,89 +21,90 @@ def own(tx) -> int:
 
 
 def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
-    mine = clients.record_call(tx, own, "Claude", "ask", NOON)
-    assert clients.record_call(tx, own, "Claude", "trust", LATER) == mine
-    assert (clients.find(tx, own, "Claude"), clients.find(tx, own, "Other")) == (mine, None)
-    assert (clients.app_id_of(tx, mine), clients.waiting(tx, mine)) == (own, 0)
+    mine = programs.record_call(tx, own, "Claude", "ask", NOON)
+    assert programs.record_call(tx, own, "Claude", "trust", LATER) == mine
+    assert (programs.find(tx, own, "Claude"), programs.find(tx, own, "Other")) == (mine, None)
+    assert (programs.app_id_of(tx, mine), programs.waiting(tx, mine)) == (own, 0)
     city = keep(tx, ANA, "Lisbon")
-    clients.record_write(tx, mine, "memory", city, NOON)
-    clients.record_write(tx, mine, "note", 7, LATER)
-    assert clients.writes(tx, mine) == [
+    programs.record_write(tx, mine, "memory", city, NOON)
+    programs.record_write(tx, mine, "note", 7, LATER)
+    assert programs.writes(tx, mine) == [
         ClientWrite("memory", city, NOON), ClientWrite("note", 7, LATER)
     ]  # fmt: skip
-    assert [one.target_id for one in clients.writes(tx, mine, kind="memory")] == [city]
-    assert [one.target_id for one in clients.writes(tx, mine, since=LATER)] == [7]
-    assert (clients.note_written_at(tx, mine, 7), clients.note_written_at(tx, mine, 8)) == (
+    assert [one.target_id for one in programs.writes(tx, mine, kind="memory")] == [city]
+    assert [one.target_id for one in programs.writes(tx, mine, since=LATER)] == [7]
+    assert (programs.note_written_at(tx, mine, 7), programs.note_written_at(tx, mine, 8)) == (
         LATER,
         None,
     )
-    clients.record_note(tx, mine, 7, NOON)
-    clients.record_note(tx, mine, 8, LATER)
-    assert [(one.target_id, one.at) for one in clients.writes(tx, mine, kind="note")] == [
+    programs.record_note(tx, mine, 7, NOON)
+    programs.record_note(tx, mine, 8, LATER)
+    assert [(one.target_id, one.at) for one in programs.writes(tx, mine, kind="note")] == [
         (7, NOON), (8, LATER)
     ]  # fmt: skip
-    (listed,) = clients.listed(tx, [own])
+    (listed,) = programs.listed(tx, [own])
     assert (listed.name, listed.mode, listed.calls, listed.memories) == ("Claude", "trust", 2, 1)
     assert (listed.first_call_at, listed.last_call_at) == (NOON, LATER)
-    clients.record_write(tx, mine, "forget", city, LATER)
-    clients.remove_writes(tx, mine, but_notes=[8])
-    assert [(one.kind, one.target_id) for one in clients.writes(tx, mine)] == [
+    programs.record_write(tx, mine, "forget", city, LATER)
+    programs.remove_writes(tx, mine, but_notes=[8])
+    assert [(one.kind, one.target_id) for one in programs.writes(tx, mine)] == [
         ("note", 8), ("forget", city)
     ]  # fmt: skip
 
 
 def test_the_conversation_of_a_program_is_no_chat_of_the_person(tx, own) -> None:
-    mine = clients.record_call(tx, own, "Claude", "ask", NOON)
-    assert clients.session_of(tx, mine) is None
+    mine = programs.record_call(tx, own, "Claude", "ask", NOON)
+    assert programs.session_of(tx, mine) is None
     session_id, _ = talk(tx, ANA, "city: Lisbon")
     assert [one.id for one in sessions.listed(tx, [own], 5)] == [session_id]
-    clients.set_session(tx, mine, session_id)
-    assert clients.session_of(tx, mine) == session_id
+    programs.set_session(tx, mine, session_id)
+    assert programs.session_of(tx, mine) == session_id
     assert sessions.listed(tx, [own], 5) == []
     sessions.remove(tx, session_id)
-    assert clients.session_of(tx, mine) is None
+    assert programs.session_of(tx, mine) is None
 
 
 def test_a_memory_is_traced_to_the_program_whose_words_prove_it(tx, own) -> None:
-    mine = clients.record_call(tx, own, "Claude", "trust", NOON)
+    mine = programs.record_call(tx, own, "Claude", "trust", NOON)
     session_id, [said] = talk(tx, ANA, "city: Lisbon")
     stored, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
-    clients.set_session(tx, mine, session_id)
+    programs.set_session(tx, mine, session_id)
     for memory_id in (stored, entered):
         history.add_evidence(tx, memory_id, [(said, 0, "city")])
     tx.connection.exec_driver_sql("UPDATE memories SET created_by = 'mcp' WHERE id = ?", (stored,))
-    assert clients.of_memories(tx, [stored, entered]) == {stored: "Claude"}
+    assert programs.of_memories(tx, [stored, entered]) == {stored: "Claude"}
 
 
 def test_requests_to_forget_a_memory_are_rejected_at_once(tx, own) -> None:
     city = keep(tx, ANA, "Lisbon")
-    for relation in (inbox.FORGET, inbox.PROMOTE):
-        inbox.add(tx, own, NewInboxItem("asked", memory_id=city, relation=relation), NOON)
-    inbox.reject_requests_to_forget(tx, city)
-    assert [one.relation for one in inbox.listed(tx, own, "rejected")] == [inbox.FORGET]
-    assert [one.relation for one in inbox.listed(tx, own, "pending")] == [inbox.PROMOTE]
+    for relation in (proposals.FORGET, proposals.PROMOTE):
+        proposals.add(tx, own, Proposal("asked", memory_id=city, relation=relation), NOON)
+    proposals.reject_requests_to_forget(tx, city)
+    assert [one.relation for one in proposals.listed(tx, own, "rejected")] == [proposals.FORGET]
+    assert [one.relation for one in proposals.listed(tx, own, "pending")] == [proposals.PROMOTE]
 
 
 def test_an_item_that_a_program_proposes_quotes_no_message(tx, own) -> None:
     _, [said] = talk(tx, ANA, "I live in Lisbon")
-    inbox.add(tx, own, NewInboxItem("why", said, "profile", "city", "Lisbon", "Lisbon", 10), NOON)
-    (item,) = inbox.listed(tx, own, "pending")
-    assert inbox.of_message(tx, said) == item.id
-    inbox.set_reason(tx, item.id, "Claude asks to keep it")
-    (item,) = inbox.listed(tx, own, "pending")
+    words = {"memory_type": "profile", "key": "city", "value": "Lisbon", "quote": "Lisbon"}
+    proposals.add(tx, own, Proposal("why", said, 10, 16, **words), NOON)
+    (item,) = proposals.listed(tx, own, "pending")
+    assert proposals.of_message(tx, said) == item.id
+    proposals.ask_for_program(tx, item.id, "Claude", "Claude asks to keep it")
+    (item,) = proposals.listed(tx, own, "pending")
     assert (item.reason, item.message_id, item.quote) == ("Claude asks to keep it", None, None)
-    assert inbox.of_message(tx, said) is None
+    assert proposals.of_message(tx, said) is None
 
 
 def test_what_two_programs_asked_for_is_not_asked_by_one_alone(tx, own) -> None:
-    mine, other = (clients.record_call(tx, own, name, "ask", NOON) for name in ("A", "B"))
+    mine, other = (programs.record_call(tx, own, name, "ask", NOON) for name in ("A", "B"))
     for value in ("Lisbon", "Porto"):
-        inbox.add(tx, own, NewInboxItem("why", None, "profile", "city", value), NOON)
-    first, second = (item.id for item in inbox.listed(tx, own, "pending"))
-    clients.record_write(tx, mine, "inbox", first, NOON)
-    clients.record_write(tx, mine, "inbox", second, NOON)
-    clients.record_write(tx, other, "inbox", second, NOON)
-    assert clients.asked_alone(tx, mine) == [first]
+        proposals.add(tx, own, Proposal("why", key="city", value=value), NOON)
+    first, second = (item.id for item in proposals.listed(tx, own, "pending"))
+    programs.record_write(tx, mine, "inbox", first, NOON)
+    programs.record_write(tx, mine, "inbox", second, NOON)
+    programs.record_write(tx, other, "inbox", second, NOON)
+    assert programs.asked_alone(tx, mine) == [first]
 
 
 def test_a_memory_names_the_conversation_that_it_comes_from(tx, own) -> None:

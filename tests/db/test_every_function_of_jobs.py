@@ -21,11 +21,11 @@ def own(tx) -> int:
 
 def test_jobs_are_claimed_renewed_and_finished(tx, own) -> None:
     for target in (1, 2, 3, 4):
-        jobs.enqueue(tx, "embed", own, target, NOON, how="fast" if target == 1 else None)
-    assert jobs.due_kinds(tx, "ana", NOON) == {"embed"}
-    assert jobs.instructions(tx, "embed", 1) == "fast" and jobs.is_unfinished(tx, "embed", 1)
-    assert jobs.unfinished_targets(tx, "embed", own) == {1, 2, 3, 4}
-    first, second, third, last = jobs.claim(tx, ClaimRequest("embed", "w", 60, limit=9), NOON)
+        jobs.enqueue(tx, "verify", own, target, NOON, how="fast" if target == 1 else None)
+    assert jobs.due_kinds(tx, "ana", NOON) == {"verify"}
+    assert jobs.instructions(tx, "verify", 1) == "fast" and jobs.is_unfinished(tx, "verify", 1)
+    assert jobs.unfinished_targets(tx, "verify", own) == {1, 2, 3, 4}
+    first, second, third, last = jobs.claim(tx, ClaimRequest(["verify"], "w", 60, limit=9), NOON)
     assert jobs.is_held(tx, first) and jobs.still_held(tx, [first, second]) == [first, second]
     assert jobs.renew(tx, first, LATER) and jobs.renew_all(tx, [second], LATER) == 1
     assert jobs.finish(tx, first, NOON) and jobs.finish_all(tx, [second], NOON) == [second]
@@ -35,11 +35,9 @@ def test_jobs_are_claimed_renewed_and_finished(tx, own) -> None:
     counts = {"pending": 1, "running": 0, "completed": 2, "failed": 1}
     assert jobs.counted(tx, user="ana", now=NOON) == counts
     listed = jobs.listed(tx, user="ana", status="failed", now=NOON, limit=9)
-    assert jobs.by_ids(tx, [third.id], NOON) == listed
+    assert jobs.by_claims(tx, [third], NOON) == listed
     assert jobs.retry(tx, NOON, user="ana", failed_only=True) == 1
-    jobs.cancel(tx, "embed", [3])
+    jobs.cancel(tx, "verify", [3])
     assert jobs.remove_completed(tx, user="ana") == 2
     assert jobs.dead_holders(tx) == [] and not jobs.any_dead(tx)
     assert not jobs.release_dead(tx)
-    jobs.finish_unheld(tx, "embed", [4], NOON)
-    assert not jobs.is_unfinished(tx, "embed", 4)

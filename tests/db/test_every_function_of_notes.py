@@ -41,7 +41,7 @@ def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
         assert rows.ids(tx, [own, other]) == [note_id]
         assert (rows.count(tx, [own]), rows.count(tx, [other])) == (1, 0)
         assert rows.app_id_of(tx, note_id) == own
-        assert rows.lengths(tx, [note_id, 99]) == {note_id: len(TEXT)}
+        assert rows.indexed(tx, [note_id, 99]) == {note_id: len(TEXT)}
         (listed,) = rows.listed(tx, [own], Filter(type="memo"), limit=5)
         assert listed.id == note_id and listed.text == ""
         assert rows.listed(tx, [own], limit=5, before=(NOON, note_id)) == []
@@ -101,14 +101,20 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
         note_id = keep(tx, own)
         service = services.register(tx, Service("hash", "words", 2, 100), NOON)
         services.use(tx, service)
-        lacking = passages.lacking(tx, service, "note", [note_id])[note_id]
-        assert sorted(lacking.values()) == ["The boat is blue.", "The key is [place]."]
+        ids = chunk_ids(tx, note_id)
+        found = passages.to_embed(tx, service, [i << 2 | 3 for i in ids]).values()
+        assert sorted(text for _, text in found) == ["The boat is blue.", "The key is [place]."]
+        lacking = [key for key, _ in found]
+        assert rows.count_with_chunks(tx, ids) == 1
+        assert passages.unqueued(tx, service, own, "chunk") == ids
+        passages.queue_lacking(tx, service, NOON, chunks.passage_ids(tx, note_id))
+        assert rows.queued(tx, own) == (1, 0) and rows.indexed(tx, [note_id]) == {}
         assert passages.count_chunks_lacking(tx, service, own) == 2
         vector = np.array([1, 0], np.float32)
         before = passages.latest_change(tx, own)
         passages.keep_vectors(tx, service, dict.fromkeys(lacking, vector), NOON)
         assert passages.latest_change(tx, own) > before
-        assert passages.lacking(tx, service, "note", [note_id]) == {}
+        assert rows.queued(tx, own) == (0, 0) and [*rows.indexed(tx, [note_id])] == [note_id]
         held = embeddings.of_kind(tx, service, "chunk", own)
         assert len(held.ids) == 2 and held.waiting == [] and held.vectors.tolist() == [[1, 0]] * 2
         assert passages.count_chunks_lacking(tx, service, own) == 0

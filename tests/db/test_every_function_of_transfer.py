@@ -7,12 +7,11 @@ from datetime import timedelta
 import pytest
 
 from memchat.db import apps, messages, sessions
-from memchat.facts import changes, history, inbox, memories
-from memchat.facts.inbox import NewInboxItem
+from memchat.facts import changes, history, memories, proposals
 from memchat.facts.memories import sha1_of
 from memchat.search import keywords
 from memchat.transfer.kinds import PersonRecords
-from memchat.types import Scope
+from memchat.types import Proposal, Scope
 from tests.support.rows import ANA, BY_HAND, keep, new, remove_words, talk
 from tests.support.store import NOON
 
@@ -59,6 +58,6 @@ def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:
     assert messages.ids_of(tx, session_id, learnable=True) == said
     sessions.set_read_to(tx, session_id, said[-1])
     assert sessions.by_id(tx, session_id)[0].extracted_to == said[-1]
-    inbox.add(tx, own, NewInboxItem("unsure", quote="I live in Lisbon", key="city"), NOON)
-    assert inbox.holds(tx, own, {"key": "city", "memory_type": None, "created_at": NOON})
-    assert not inbox.holds(tx, own, {"key": None})
+    proposals.add(tx, own, Proposal("unsure", quote="I live in Lisbon", key="city"), NOON)
+    assert proposals.holds(tx, own, {"key": "city", "memory_type": None, "created_at": NOON})
+    assert not proposals.holds(tx, own, {"key": None})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memchat.db import apps
 from memchat.db.database import Database
-from memchat.facts import changes, history, inbox, inbox_answers, memories
-from memchat.facts.inbox import NewInboxItem
+from memchat.facts import answers, changes, history, memories, proposals
+from memchat.types import Proposal
 from tests.support.rows import ANA, BY_HAND, keep
 from tests.support.store import NOON
 
@@ -14,22 +14,22 @@ def test_rows_are_put_back_as_they_were(store: Database) -> None:
     with store.write() as tx:
         own, _ = apps.ensure(tx, ANA, NOON)
         kept = keep(tx, ANA, "Lisbon")
-        inbox.add(tx, own, NewInboxItem("unsure", key="city", value="Porto"), NOON)
-        (item,) = inbox.listed(tx, own, "pending")
+        proposals.add(tx, own, Proposal("unsure", key="city", value="Porto"), NOON)
+        (item,) = proposals.listed(tx, own, "pending")
         lisbon = memories.by_ids(tx, [own], [kept])[kept]
     with store.write() as tx:
         since = history.latest_event(tx, own)
         changes.deactivate(tx, lisbon, "ended", BY_HAND)
         added = keep(tx, ANA, "Porto")
-        inbox.decide(tx, item.id, "accepted")
+        proposals.remove(tx, [item.id])
         with store.read() as before:
-            images = inbox_answers.take(before, tx, [item.id], [own], since)
+            images = answers.take(before, tx, [item.id], [own], since)
     assert images.added == (added,) and [row["id"] for row in images.memories] == [kept]
     with store.write() as tx:
-        assert not inbox_answers.changed_meanwhile(tx, images)
+        assert not answers.changed_meanwhile(tx, images)
         changes.remove(tx, images.added)
-        inbox_answers.put_back(tx, images, BY_HAND)
-        assert inbox_answers.put_items_back(tx, images, {item.id}) == [item.id]
-        assert inbox.listed(tx, own, "pending") == [item]
+        answers.put_back(tx, images, BY_HAND)
+        assert answers.put_items_back(tx, images, {item.id}) == [item.id]
+        assert proposals.listed(tx, own, "pending") == [item]
         assert memories.by_ids(tx, [own], [kept])[kept].active
-        assert inbox_answers.changed_meanwhile(tx, images)
+        assert answers.changed_meanwhile(tx, images)

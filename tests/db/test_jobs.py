@@ -44,13 +44,15 @@ def ask(tx, clock, target: int = 1, *, scope: Scope = ANA, kind: str = "extract"
 
 
 def take(tx, clock, owner: str = "one", **more) -> list[Claim]:
-    return jobs.claim(tx, ClaimRequest(more.pop("kind", "extract"), owner, LEASE, **more), clock())
+    return jobs.claim(
+        tx, ClaimRequest([more.pop("kind", "extract")], owner, LEASE, **more), clock()
+    )
 
 
 def look(tx, clock) -> Job:
     (job,) = jobs.listed(tx, user=None, status=None, now=clock(), limit=10)
     (same,) = jobs.listed(tx, user=None, status=job.status, now=clock(), limit=10)
-    assert same == job == jobs.by_ids(tx, [job.id], clock())[0]
+    assert same == job
     return job
 
 
@@ -283,10 +285,10 @@ def test_a_worker_takes_only_the_kind_the_user_and_the_target_it_asks_for(tx, cl
     ask(tx, clock, 1)
     ask(tx, clock, 2)
     ask(tx, clock, 3, scope=BO)
-    ask(tx, clock, 4, kind="embed")
+    ask(tx, clock, 4, kind="verify")
     assert [c.target_id for c in take(tx, clock, user="bo", limit=9)] == [3]
     assert [c.target_id for c in take(tx, clock, target_id=2, limit=9)] == [2]
-    assert [c.target_id for c in take(tx, clock, kind="embed", limit=9)] == [4]
+    assert [c.target_id for c in take(tx, clock, kind="verify", limit=9)] == [4]
     assert jobs.due_kinds(tx, "ana", clock()) and not jobs.due_kinds(tx, "bo", clock())
     assert [c.target_id for c in take(tx, clock, limit=9)] == [1]
     assert not jobs.due_kinds(tx, "ana", clock()), "what is in hand is not due"
@@ -297,7 +299,7 @@ def test_work_on_what_is_gone_is_dropped(tx, clock) -> None:
     ask(tx, clock, 2)
     (claim,) = take(tx, clock, target_id=1)
     jobs.cancel(tx, "extract", [1])
-    jobs.cancel(tx, "embed", [2])
+    jobs.cancel(tx, "verify", [2])
     assert not jobs.is_held(tx, claim) and not jobs.finish(tx, claim, clock())
     assert [c.target_id for c in take(tx, clock, limit=9)] == [2]
 

@@ -16,12 +16,11 @@ from sqlalchemy import event, insert, select
 from memchat.db import apps, jobs, schema, sessions, usage
 from memchat.db.database import FILE, Database
 from memchat.errors import InputError, StoreError
-from memchat.facts import history, inbox, lists, memories
-from memchat.facts.inbox import NewInboxItem
+from memchat.facts import history, lists, memories, proposals
 from memchat.facts.memories import ValuesInForce
 from memchat.forget import tombstones
 from memchat.search import receipts
-from memchat.types import Hit, Usage, Wanted
+from memchat.types import Hit, Proposal, Usage, Wanted
 from tests.support import private
 from tests.support.rows import ANA, BO, TODAY, keep, talk
 from tests.support.store import NOON
@@ -113,7 +112,7 @@ def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> No
         receipts.add_prompt(tx, message_id, receipts.SentPrompt("You are …", message_id))
         sessions.mute(tx, session_id, memory_id, NOON)
         jobs.enqueue(tx, "extract", own, session_id, NOON)
-        inbox.add(tx, own, NewInboxItem("near", message_id=message_id, memory_id=memory_id), NOON)
+        proposals.add(tx, own, Proposal("near", message_id=message_id, memory_id=memory_id), NOON)
         tombstones.add(tx, own, 1, [("value", "x")], NOON)
         usage.add(tx, own, session_id, Usage("chat", "m", 1, 1, None, 0.0), NOON)
         source = insert(schema.sources).values(app_id=own, type="memo", external_id="1")

@@ -167,14 +167,14 @@ def test_no_job_is_taken_by_two_workers(store: Database) -> None:
     with store.write() as tx:
         own, _ = apps.ensure(tx, ANA, NOON)
         for target in range(1, 121):
-            jobs.enqueue(tx, "embed", own, target, NOON)
+            jobs.enqueue(tx, "extract", own, target, NOON)
     one, two = together(
         store.home,
         """
 database, mine = Database(home), []
 while True:
     with database.write() as tx:
-        claims = jobs.claim(tx, ClaimRequest("embed", name, 600, limit=3), NOON)
+        claims = jobs.claim(tx, ClaimRequest(["extract"], name, 600, limit=3), NOON)
     if not claims:
         break
     with database.write() as tx:

@@ -242,7 +242,7 @@ def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
         talk(mc, f"{quote}.")
     assert values(mc) == {kept}
     with private.database(mc).read() as tx:
-        waiting = tx.connection.exec_driver_sql("SELECT value, reason FROM inbox").all()
+        waiting = tx.connection.exec_driver_sql("SELECT value, reason FROM proposals").all()
     assert [row[0] for row in waiting] == [long] and "280" in waiting[0][1]
     asked = extract_model.requests[0].messages[0].content
     assert "at most 60 characters" in asked
@@ -267,5 +267,5 @@ def test_nothing_sensitive_is_ever_saved_whatever_the_model_proposes(open_store:
         extract.replies.clear()
     assert len(SECRET) >= 30 and mc.user("ana").memories.list(status="all") == []
     with private.database(mc).read() as tx:
-        held = repr(tx.connection.exec_driver_sql("SELECT * FROM inbox").all())
+        held = repr(tx.connection.exec_driver_sql("SELECT * FROM proposals").all())
     assert [hidden for _, hidden, _ in SECRET if hidden in held] == []

@@ -11,27 +11,26 @@ from sqlalchemy import event
 
 from memchat import MemChat
 from memchat.errors import InputError
-from memchat.facts.inbox import NewInboxItem
-from memchat.types import InboxItem
+from memchat.types import InboxItem, Proposal
 from tests.support import private
 from tests.support.kills import Victim, child_store, wait_for_the_kill
 
 
-def ask(mc: MemChat, *items: NewInboxItem) -> list[InboxItem]:
+def ask(mc: MemChat, *items: Proposal) -> list[InboxItem]:
     """Put proposals into the inbox, as a reading does."""
     from memchat.db import apps
-    from memchat.facts import inbox
+    from memchat.facts import proposals
     from memchat.types import Scope
 
     with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         for item in items:
-            inbox.add(tx, own, item, mc.now)
+            proposals.add(tx, own, item, mc.now)
     return list(mc.user("ana").inbox.list())
 
 
-def tea(value: str, **fields) -> NewInboxItem:
-    new = NewInboxItem("it may be a wish", memory_type="preference", key="tea", value=value)
+def tea(value: str, **fields) -> Proposal:
+    new = Proposal("it may be a wish", memory_type="preference", key="tea", value=value)
     return replace(new, **fields)
 
 
@@ -134,7 +133,7 @@ def test_an_item_whose_message_was_deleted_meanwhile_does_not_come_back(mc: MemC
     with ana.chat() as chat:
         chat.send("Maybe I like sencha tea.").read()
     (said, _) = ana.sessions.messages(chat.session_id)
-    (item,) = ask(mc, tea("sencha tea", message_id=said.id, quote="sencha tea", start=13))
+    (item,) = ask(mc, tea("sencha tea", message_id=said.id, quote="sencha tea", start=13, end=23))
     answered = ana.inbox.reject_many([item.id])
     ana.sessions.delete(chat.session_id)
     assert ana.inbox.take_back(answered) == [] and ana.inbox.list() == []

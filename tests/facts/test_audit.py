@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -85,6 +86,17 @@ def test_what_says_the_same_is_a_duplicate_and_is_merged_so_that_it_can_be_undon
     assert found(clean, "duplicate") == []
     assert ana.memories.get(old.id).inactive_reason == "merged"
     assert ana.memories.restore(old.id).active
+
+
+def test_what_holds_and_what_is_to_come_are_no_duplicates(clean, clock) -> None:
+    ana = clean.user("ana")
+    ana.memories.add("preference", "tea", "green tea")
+    clock.advance(seconds=5)
+    start = clock.now.date() + timedelta(days=9)
+    ana.memories.add("preference", "tea", "the green tea", starts_at=start)
+    assert found(clean, "duplicate") == []
+    clock.advance(days=10)
+    assert len(found(clean, "duplicate")) == 1
 
 
 @pytest.mark.parametrize(

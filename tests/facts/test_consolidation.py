@@ -221,7 +221,7 @@ def test_a_near_pair_whose_guards_differ_stays_and_is_held_for_judging(
     )
     assert all(active for active, _ in state(mc).values()) and len(state(mc)) == 2
     with private.database(mc).read() as tx:
-        pairs = tx.connection.exec_driver_sql("SELECT memory_id, related_id FROM inbox").all()
+        pairs = tx.connection.exec_driver_sql("SELECT memory_id, related_id FROM proposals").all()
     assert [tuple(p) for p in pairs] == [(2, 1)]
 
 

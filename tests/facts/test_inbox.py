@@ -137,19 +137,18 @@ def asked(mc, **proposal):
     """An item as a reading leaves it, proved by the first message of a conversation."""
     ana = mc.user("ana")
     from memchat.db import apps
-    from memchat.facts import inbox
-    from memchat.facts.inbox import NewInboxItem
-    from memchat.types import Scope
+    from memchat.facts import proposals
+    from memchat.types import Proposal, Scope
 
     with ana.chat() as chat:
         assert chat.send("I live in Porto by now.").read()
         chat.abandon()
     message = ana.sessions.messages(chat.session_id)[0]
     given = {"memory_type": "profile", "key": "city", "value": "Porto", "many": False}
-    given |= {"quote": "I live in Porto", "start": 0, "message_id": message.id}
+    given |= {"quote": "I live in Porto", "start": 0, "end": 15, "message_id": message.id}
     with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        inbox.add(tx, own, NewInboxItem("it is not sure", **given | proposal), mc.now)
+        proposals.add(tx, own, Proposal("it is not sure", **given | proposal), mc.now)
     return mc.user("ana").inbox.list()[-1]
 
 
@@ -264,7 +263,7 @@ def test_a_change_of_what_the_same_conversation_taught_finds_it_by_its_key(mc) -
     ana = mc.user("ana")
     item = asked(mc, key="editor", value="emacs", relation="updates")
     with private.database(mc).write() as tx:
-        tx.connection.exec_driver_sql("UPDATE inbox SET many = 0")
+        tx.connection.exec_driver_sql("UPDATE proposals SET many = 0")
     old = mc.user("ana").memories.add("preference", "editor", "vim")
     with private.database(mc).write() as tx:
         tx.connection.exec_driver_sql("UPDATE memories SET many = 0 WHERE id = ?", (old.id,))
@@ -277,8 +276,8 @@ def test_an_item_from_before_the_migration_reads_as_new(mc) -> None:
     item = asked(mc)
     with private.database(mc).write() as tx:
         tx.connection.exec_driver_sql(
-            "INSERT INTO inbox (app_id, reason, memory_type, key, value, created_at)"
-            " SELECT app_id, 'old', 'fact', 'tea', 'oolong', created_at FROM inbox"
+            "INSERT INTO proposals (app_id, reason, memory_type, key, value, created_at)"
+            " SELECT app_id, 'old', 'fact', 'tea', 'oolong', created_at FROM proposals"
         )
     old = ana.inbox.list()[-1]
     assert (old.relation, old.target_id, old.starts_at, old.id > item.id) == ("new", None, None, 1)

@@ -6,7 +6,8 @@ from memchat import MemChat
 from memchat.db import apps, messages, sessions
 from memchat.facts import history, memories
 from memchat.facts.consolidation import MANUAL, Ingested, Source, ingest, session_end
-from memchat.facts.fact import BLANKED, Fact, search_text
+from memchat.facts.memories import Fact, search_text
+from memchat.facts.proposals import BLANKED
 from memchat.forget import tombstones
 from memchat.types import Scope
 from tests.support import private

@@ -114,7 +114,7 @@ def test_failed_for_good_has_reason_code_tries_and_time_and_can_be_retried(
     (state,) = mc.user("ana").memories.embedding_states([memory_id])
     assert (state.status, state.code, state.error, state.attempts) == ("failed", 503, "refused", 6)
     told = [record.getMessage() for record in caplog.records]
-    assert sum("jobs failed 1: refused" in line for line in told) == 6
+    assert sum("embedding failed 1: refused" in line for line in told) == 6
     assert not any("tea" in line for line in told)
     assert state.processed_at is not None
     assert statuses(mc, "failed") == [memory_id] and statuses(mc, "completed") == []
@@ -154,4 +154,4 @@ def test_a_status_that_is_none_cannot_be_stored(open_store: Opener) -> None:
     add(mc, "tea")
     for wrong in ("-2", "'done'", "1.5"):
         with pytest.raises(StoreError), private.database(mc).write() as tx:
-            tx.connection.exec_driver_sql(f"UPDATE jobs SET status = {wrong}")
+            tx.connection.exec_driver_sql(f"UPDATE passages SET status = {wrong}")

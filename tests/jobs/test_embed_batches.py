@@ -120,7 +120,7 @@ def test_a_text_that_takes_its_worker_down_ends_alone(open_store: Opener) -> Non
         for worker in range(100):
             jobs.fail_crashing_jobs(tx, mc.now)
             claims = jobs.claim(
-                tx, ClaimRequest("embed", f"w{worker}", 600, limit=100, batch=100), mc.now
+                tx, ClaimRequest(["embed"], f"w{worker}", 600, limit=100, batch=100), mc.now
             )
             if not claims:
                 break
@@ -424,8 +424,7 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
             own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
             for i in range(100):
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
-                memory_id = changes.add(tx, own, new, Cause(NOON, "user"))
-                jobs.enqueue(tx, "embed", own, memory_id, NOON)
+                changes.add(tx, own, new, Cause(NOON, "user"))
     assert mc.jobs.run().done == 600
     sent = [text for texts in service.asked for text in texts]
     assert len(sent) == len(set(sent)) == 100
@@ -437,6 +436,20 @@ def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_stor
     mc = open_store(embedder=service)
     many(mc, 60)
     with private.database(mc).write() as tx:
-        tx.connection.exec_driver_sql("UPDATE jobs SET attempts = 3")
+        tx.connection.exec_driver_sql("UPDATE passages SET attempts = 3")
     assert mc.jobs.run().done == 60
     assert service.most == 1 and max(map(len, service.asked)) == 6
+
+
+def test_a_text_that_fails_in_one_batch_is_done_in_none(open_store: Opener) -> None:
+    service = Remote(refusing(400))
+    mc = open_store(embedder=service)
+    for app in range(4):
+        for i in range(60):
+            words = f"{BAD} {i}" if i == 7 else f"v{i}"
+            mc.user("ana", app=f"app{app}").memories.add("fact", "note", words)
+    assert mc.jobs.run().done == 4 * 59
+    with private.database(mc).read() as tx:
+        done = "SELECT count(*) FROM passages p WHERE status = 0 AND hash NOT IN"
+        assert tx.rows(f"{done} (SELECT hash FROM embeddings)") == [(0,)]
+    assert mc.jobs.count() == {"pending": 4, "running": 0, "completed": 4 * 59, "failed": 0}

@@ -35,7 +35,7 @@ class Gone:
             mc.user("ana").memories.add("fact", f"note {n}", f"thing {n}")
         with private.database(mc).write() as tx:
             assert (
-                len(jobs.claim(tx, ClaimRequest("embed", self.owner, 600, limit=count), mc.now))
+                len(jobs.claim(tx, ClaimRequest(["embed"], self.owner, 600, limit=count), mc.now))
                 == count
             )
 
@@ -61,7 +61,7 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
     with MemChat(home, embedder=HashEmbedder()) as mc:
         mc.user("ana").memories.add("fact", "note", "a thing")
         with private.database(mc).write() as tx:
-            assert jobs.claim(tx, ClaimRequest("embed", gone.owner, 600), mc.now)
+            assert jobs.claim(tx, ClaimRequest(["embed"], gone.owner, 600), mc.now)
     told = f"process {gone.process} is gone; its job is taken over at the next run"
     assert told in run("jobs", "status").out.splitlines()
     assert "is gone" not in run("jobs", "status", "--user", "bo").out
@@ -70,7 +70,7 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
 def test_a_living_holder_and_one_on_another_machine_are_not_named(mc: MemChat) -> None:
     mc.user("ana").memories.add("fact", "note", "a thing")
     with private.database(mc).write() as tx:
-        assert jobs.claim(tx, ClaimRequest("embed", "another-machine:1:0a1b2c3d", 600), mc.now)
+        assert jobs.claim(tx, ClaimRequest(["embed"], "another-machine:1:0a1b2c3d", 600), mc.now)
     assert mc.jobs.dead_holders() == [] and checks(mc) == [("nothing waits", "")]
     assert mc.jobs.run().done == 0, "its lease still holds"
 

@@ -109,7 +109,7 @@ def test_a_job_in_the_hands_of_a_dead_process_is_work(open_store: Opener) -> Non
 
     with private.database(mc).write() as tx:
         owner = f"{socket.gethostname()}:{gone.pid}:x"
-        (claim,) = jobs.claim(tx, ClaimRequest("embed", owner, 600), mc.now)
+        (claim,) = jobs.claim(tx, ClaimRequest(["embed"], owner, 600), mc.now)
     worker = private.parts(mc).worker
     assert worker.has_work()
     assert worker.run().done == 1

@@ -315,7 +315,7 @@ def test_what_needs_a_person_s_yes_is_held_back_and_not_recalled(mc, extract_mod
     assert mc.user("ana").memories.list() == []
     assert [c.kind for c in chat.learned.changes] == ["review"]
     with private.database(mc).read() as tx:
-        rows = tx.connection.exec_driver_sql("SELECT status, value, reason FROM inbox").all()
+        rows = tx.connection.exec_driver_sql("SELECT status, value, reason FROM proposals").all()
     assert [(r[0], r[1]) for r in rows] == [("pending", "asthma")] and rows[0][2]
 
 
@@ -326,7 +326,7 @@ def test_a_secret_is_neither_stored_nor_readable_in_the_inbox(mc, extract_model)
     talk(mc, "Remember: my password is hunter2xyz.")
     assert mc.user("ana").memories.list(status="all") == []
     with private.database(mc).read() as tx:
-        kept = tx.connection.exec_driver_sql("SELECT value, quote, reason FROM inbox").all()
+        kept = tx.connection.exec_driver_sql("SELECT value, quote, reason FROM proposals").all()
         titles = tx.connection.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert "hunter2xyz" not in repr(kept) + repr(titles)
 

@@ -77,7 +77,7 @@ def test_keeping_a_change_anyway_does_what_was_proposed(
     city = mc.user("ana").memories.add("profile", "city", "Zanzibar")
     with private.database(mc).write() as tx:
         tx.connection.exec_driver_sql(
-            "UPDATE refusals SET relation = ?, target_id = ?", (relation, city.id)
+            "UPDATE proposals SET relation = ?, target_id = ?", (relation, city.id)
         )
     ana.inbox.keep_refused(refused.id)
     assert [m.value for m in ana.memories.list()] == active
@@ -179,7 +179,7 @@ def test_a_part_of_a_secret_leaves_no_word_although_it_is_none_by_itself(mc, ext
 
 def rows_of_refusals(mc) -> str:
     with private.database(mc).read() as tx:
-        return repr(tx.connection.exec_driver_sql("SELECT * FROM refusals").all())
+        return repr(tx.connection.exec_driver_sql("SELECT * FROM proposals").all())
 
 
 def test_a_no_that_was_given_before_is_told_as_the_reason(mc, extract_model) -> None:

@@ -75,7 +75,7 @@ def values(found: Recalled) -> list[str]:
 def held_by(mc: MemChat, owner: str, kind: str = "embed", count: int = 100) -> None:
     """Somebody took the work and has not done it."""
     with private.database(mc).write() as tx:
-        assert jobs.claim(tx, ClaimRequest(kind, owner, 600, limit=count), mc.now)
+        assert jobs.claim(tx, ClaimRequest([kind], owner, 600, limit=count), mc.now)
 
 
 def stored(mc: MemChat) -> int:
@@ -105,14 +105,14 @@ def test_what_a_dead_process_was_to_embed_is_found_by_meaning_at_once(
     assert {job.status for job in mc.jobs.list(user="ana")} == {"completed"}
 
 
-def test_what_a_living_process_is_slow_with_is_found_by_meaning_and_left_to_it(
+def test_what_a_living_process_is_slow_with_is_found_by_meaning_and_is_done(
     mc: MemChat,
 ) -> None:
     (new,) = add(mc, "the boat lies in Braga")
     held_by(mc, "another-machine:1:0a1b2c3d")
     found = ask(mc, "boat lies Braga")
     assert (found.hits[0].id, found.hits[0].channel, found.degraded) == (new, "both", None)
-    assert [job.status for job in mc.jobs.list(user="ana")] == ["running"]
+    assert [job.status for job in mc.jobs.list(user="ana")] == ["completed"]
 
 
 def test_a_vector_that_a_search_made_is_kept_and_every_process_hears_of_it(

@@ -43,9 +43,9 @@ def add(mc: MemChat, *values: str) -> list[int]:
 
 
 def many(mc: MemChat, count: int, bad: Sequence[int] = ()) -> list[int]:
-    """So many facts at once, with their jobs where something embeds."""
+    """So many facts at once, which wait for their vectors where something embeds."""
     values = (f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(count))
-    return store.fill(private.database(mc), values, mc.now, queued=private.assembly(mc).embeds())
+    return store.fill(private.database(mc), values, mc.now)
 
 
 def statuses(mc: MemChat, status: str) -> list[int]:

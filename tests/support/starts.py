@@ -10,7 +10,7 @@ from typing import Any
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.facts.consolidation import Source, ingest
-from memchat.facts.fact import Fact, search_text
+from memchat.facts.memories import Fact, search_text
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Change, Memory, Scope

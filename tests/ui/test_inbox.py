@@ -26,12 +26,12 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").read()
     with private.database(mc).write() as tx:
         from memchat.db import apps
-        from memchat.facts import inbox
-        from memchat.types import Scope
+        from memchat.facts import proposals
+        from memchat.types import Proposal, Scope
 
-        held = inbox.NewInboxItem("it may be a wish", memory_type="fact", key="tea", value="sencha")
+        held = Proposal("it may be a wish", memory_type="fact", key="tea", value="sencha")
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        inbox.add(tx, own, held, mc.now)
+        proposals.add(tx, own, held, mc.now)
     item = ana.inbox.list()[-1]
     at = app("inbox")
     assert "Why it waits: It may be a wish." in text(at)
@@ -59,12 +59,12 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
     known = mc.user(**ANA).memories.add("fact", "tea", "green")
     with private.database(mc).write() as tx:
         from memchat.db import apps
-        from memchat.facts import inbox
-        from memchat.types import Scope
+        from memchat.facts import proposals
+        from memchat.types import Proposal, Scope
 
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        held = inbox.NewInboxItem("it is not sure", memory_type="fact", key="tea", value="sencha")
-        inbox.add(tx, own, replace(held, relation=relation, target_id=known.id), mc.now)
+        held = Proposal("it is not sure", memory_type="fact", key="tea", value="sencha")
+        proposals.add(tx, own, replace(held, relation=relation, target_id=known.id), mc.now)
     (item,) = mc.user("ana").inbox.list()
     at = app("inbox")
     assert question in text(at)
@@ -82,13 +82,13 @@ def propose(mc: MemChat, *values: str, masked: bool = False) -> None:
     """Proposals that wait, each for a memory of this value."""
     with private.database(mc).write() as tx:
         from memchat.db import apps
-        from memchat.facts import inbox
-        from memchat.types import Scope
+        from memchat.facts import proposals
+        from memchat.types import Proposal, Scope
 
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         for value in values:
-            held = inbox.NewInboxItem("unsure", memory_type="fact", key="tea", value=value)
-            inbox.add(tx, own, replace(held, masked=masked), mc.now)
+            held = Proposal("unsure", memory_type="fact", key="tea", value=value)
+            proposals.add(tx, own, replace(held, masked=masked), mc.now)
 
 
 @pytest.mark.parametrize(("answer", "kept"), [("accept", 2), ("reject", 0)])

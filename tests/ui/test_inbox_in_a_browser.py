@@ -11,8 +11,8 @@ import pytest
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.db import apps
-from memchat.facts import inbox
-from memchat.types import Scope
+from memchat.facts import proposals
+from memchat.types import Proposal, Scope
 from tests.support import private
 from tests.support.ui.browser import Server, findings, needs_browser, opened, settled
 
@@ -29,8 +29,8 @@ def server(tmp_path_factory) -> Iterator[Server]:
             own, _ = apps.ensure(tx, Scope("ana"), mc.now)
             for n in range(COUNT):
                 words = f"tea number {n}"
-                held = inbox.NewInboxItem("unsure", memory_type="fact", key="tea", value=words)
-                inbox.add(tx, own, held, mc.now)
+                held = Proposal("unsure", memory_type="fact", key="tea", value=words)
+                proposals.add(tx, own, held, mc.now)
     with Server(folder) as running:
         yield running
 

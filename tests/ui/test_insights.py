@@ -32,7 +32,10 @@ def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:
         said = tx.connection.exec_driver_sql(
             "SELECT count(*) FROM messages WHERE role = 'user'"
         ).scalar()
-        done = tx.connection.exec_driver_sql("SELECT count(*) FROM jobs WHERE status = 0").scalar()
+        work = "SELECT status FROM jobs UNION ALL SELECT status FROM passages"
+        done = tx.connection.exec_driver_sql(
+            f"SELECT count(*) FROM ({work}) WHERE status = 0"
+        ).scalar()
     assert shown["In use"] == str(active) == "4"
     assert shown["Never used"] == str(unread)
     assert shown["Messages this week"] == str(said)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from memchat.db import jobs
-from memchat.facts import keys, memories
+from memchat.facts import keys
 from memchat.types import Wanted
 from tests.support import private
 from tests.support.ui.tab import ANA, app, buttons, press, text, until
@@ -243,10 +242,9 @@ def test_a_replaced_value_is_in_the_history_and_comes_back(mc: MemChat) -> None:
 def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: MemChat) -> None:
     kept = mc.user(**ANA).memories.add("profile", "city", "Lisbon")
     with private.database(mc).write() as tx:  # as a service that refuses its key leaves it
-        own = memories.app_id_of(tx, kept.id)
-        jobs.enqueue(tx, "embed", own, kept.id, mc.now)
         tx.connection.exec_driver_sql(
-            "UPDATE jobs SET status = 1, error_message = 'the key was refused'"
+            "UPDATE passages SET status = 1, error_message = 'the key was refused',"
+            " run_at = '2026-01-01T00:00:00Z', created_at = '2026-01-01T00:00:00Z'"
         )
     at = app("memories")
     at.selectbox(key="status").set_value("not embedded").run()

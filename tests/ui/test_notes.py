@@ -9,7 +9,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from memchat.db import jobs
 from memchat.notes import rows
 from memchat.types import Note
 from tests.support import private
@@ -93,16 +92,16 @@ class TestIndexing:
     def test_a_note_is_said_to_be_indexed_until_it_is(self, mc: MemChat) -> None:
         note = keep(mc, "The kiln is hot.")
         with private.database(mc).write() as tx:  # as a service that is busy leaves it
-            own = rows.app_id_of(tx, note.id)
-            assert own is not None
-            jobs.enqueue(tx, "note", own, note.id, mc.now + timedelta(days=1))
+            tx.connection.exec_driver_sql(
+                "UPDATE passages SET status = -1, run_at = '2999-01-01T00:00:00Z'"
+            )
         at = app("notes")
         assert "being indexed" in text(at)
         press(at, f"note-{note.id}")
         assert "Waits to be embedded; found by its words meanwhile." in text(at)
         with private.database(mc).write() as tx:
             tx.connection.exec_driver_sql(
-                "UPDATE jobs SET status = 1, error_message = 'the key was refused'"
+                "UPDATE passages SET status = 1, error_message = 'the key was refused'"
             )
         at.run()
         assert "not indexed" in text(at) and "Not embedded (failed): the key was refused" in text(

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from memchat import MemChat
 from memchat.db import apps
-from memchat.facts import refusals
-from memchat.facts.refusals import NewRefusal
-from memchat.types import Scope
+from memchat.facts import proposals
+from memchat.types import Proposal, Scope
 from tests.support import private
 from tests.support.ui.tab import ANA, app, lines, press, text
 
 
-def read(mc: MemChat, *refused: NewRefusal) -> int:
+def read(mc: MemChat, *refused: Proposal) -> int:
     """A conversation whose reading did not keep these."""
     with mc.user(**ANA).chat() as talk:
         assert talk.send("I live in Hull.").read()
         assert talk.session_id is not None
     with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        refusals.add(tx, own, talk.session_id, refused, mc.now)
+        proposals.add_refused(tx, own, talk.session_id, refused, mc.now)
     return talk.session_id
 
 
-OWL = NewRefusal("somebody else's words", memory_type="fact", key="pet", value="an owl")
+OWL = Proposal("somebody else's words", memory_type="fact", key="pet", value="an owl")
 
 
 def test_what_was_not_kept_stands_under_its_chat_with_the_reason(mc: MemChat) -> None:
-    repeats = [NewRefusal("it only repeats what is known already", key=k) for k in ("a", "b")]
-    secret = NewRefusal("it holds password, which is never remembered")
+    repeats = [Proposal("it only repeats what is known already", key=k) for k in ("a", "b")]
+    secret = Proposal("it holds password, which is never remembered")
     at = app(c=str(read(mc, OWL, secret, *repeats)))
     assert lines(at)[0].endswith("Not kept: **pet: an owl**, 1 more")
     said = text(at)

@@ -13,7 +13,7 @@ from benchmarks.recall.stores import store
 from memchat import MemChat
 from memchat.facts import keys
 from memchat.facts.consolidation import Source, ingest
-from memchat.facts.fact import Fact, search_text
+from memchat.facts.memories import Fact, search_text
 from memchat.providers import Embedder
 from memchat.search import render
 from memchat.testing import ScriptedModel

@@ -76,14 +76,30 @@ passages = Table(
     Column("hash", String(64)),
     count_column("reply"),
     count_column("searched", 1),
+    Column("status", Integer),
+    Column("error_message", Text),
+    count_column("attempts"),
+    time_column("run_at", nullable=True),
+    Column("lease_owner", String),
+    time_column("lease_until", nullable=True),
+    time_column("created_at", nullable=True),
+    time_column("processed_at", nullable=True),
+    CheckConstraint(
+        "status IS NULL OR (typeof(status) = 'integer' AND status >= -1)", name="status"
+    ),
     Index("ix_passages_app_id", "app_id"),
     Index("ix_passages_hash", "hash", sqlite_where=text("hash IS NOT NULL")),
+    Index("ix_passages_queue", "status", "run_at", sqlite_where=text("status != 0")),
 )
 """Whatever search can find: facts, the turns and summaries of conversations, chunks of notes. The
 id is made of the owner's id and of the kind, so that neither needs an index. ``text`` is what is
 embedded, or NULL where the owner's row holds it; ``hash`` is the key of its vector, NULL for a turn
 that was not read yet. ``reply`` marks the assistant's turns, and ``searched`` is 0 for a fact out
-of use, which keeps its vector."""
+of use, which keeps its vector.
+
+The other columns are the queue of embedding: ``status`` is -1 while the passage waits for its
+vector, 0 once it has it, above that the code of the error for which it was given up, and NULL where
+no vector was asked for. ``created_at`` is when it was queued."""
 changes = Table(
     "changes",
     metadata,

@@ -212,7 +212,7 @@ def nowhere_queued(mc: MemChat) -> int:
     """A fact without a vector, and without a job that would make it; the index has heard of it."""
     late = mc.user("ana").memories.add("fact", "river", "Guadiana in flood").id
     with closing(sqlite3.connect(mc.settings.home / FILE)) as raw, raw:
-        raw.execute("DELETE FROM jobs")
+        raw.execute("UPDATE passages SET status = NULL WHERE status < 0")
     raw.close()
     meaning, _ = private.meaning(mc)
     with private.database(mc).read() as tx:
