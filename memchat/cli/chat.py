@@ -12,7 +12,6 @@ from typer import Argument, BadParameter, Option
 from memchat.cli import output, sessions, system
 from memchat.cli.command import All, Call, Limit, WithTags, command, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
-from memchat.types import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,7 +158,7 @@ def recall(
         if min_score is None or hit.score >= min_score
     ]
     if call.as_json:
-        output.print_json([to_json(hit) for hit in hits])
+        output.print_json(hits)
     else:
         _print_hits(output.shown_hits(hits, everything=everything))
 

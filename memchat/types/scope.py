@@ -86,8 +86,9 @@ def clean_text(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 text``, ``1,200 texts``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """``1 text``, ``1,200 texts``, ``2 memories``."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def documented(work: Callable[..., object]) -> tuple[str, dict[str, str]]:
@@ -206,6 +207,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     return value
 
 
