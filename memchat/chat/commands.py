@@ -33,8 +33,7 @@ from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
 from memchat.language import lexicon, text
-from memchat.language import sentences as stored_quotes
-from memchat.language.text import holds_word
+from memchat.language.text import find_span, holds_word
 from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
 from memchat.learn.dates import clause_edges
 from memchat.learn.gate import judge
@@ -108,7 +107,7 @@ def _is_meant(words: str, fact: LearnedFact) -> bool:
 def _states(words: str, message: str) -> bool:
     """Whether a message states what words want forgotten: it holds all of them, or they name a
     fact that a rule reads in it."""
-    from memchat.language.statements import statements
+    from memchat.language.statements import statements  # its many patterns are seldom needed
 
     if command_words.everything(words):
         return True
@@ -146,7 +145,6 @@ class Commands:
     query_timeout: QueryTimeout
     drop_vectors: Callable[[Tx, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
-    """Whether there is something to make vectors with."""
 
     def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
         """A command that was read from the message itself, for a model without tools.
@@ -311,9 +309,7 @@ class Commands:
             waits = NOBODY_LOOKED if self.settings.verify == "off" else NOT_LOOKED_AT
         # "Don't forget that …" is no negation of what follows: the quote is the whole request.
         quotes = tuple(
-            Quote(
-                msg=here, text=whole if stored_quotes.find_span(quote.text, whole) else quote.text
-            )
+            Quote(msg=here, text=whole if find_span(quote.text, whole) else quote.text)
             for quote in item.quotes
         )
         item = item.model_copy(update={"quotes": quotes})
@@ -393,7 +389,7 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
 
 def _is_cut_out(quote: str, said: str) -> bool:
     """Whether a quote leaves out words of its clause: "I live in Rome" of "if I live in Rome"."""
-    span = stored_quotes.find_span(quote, said)
+    span = find_span(quote, said)
     if span is None:
         return False
     start, end = clause_edges(said, span.start, span.end)

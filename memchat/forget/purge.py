@@ -28,7 +28,6 @@ from memchat.facts.memories import FORGOTTEN, search_text
 from memchat.forget import tombstones
 from memchat.forget.tombstones import Mark
 from memchat.language import numbers, text
-from memchat.language import sentences as stored_quotes
 from memchat.language.text import folded
 from memchat.notes import rows as notes_rows
 from memchat.search import embeddings, keywords, passages, receipts, render, turns
@@ -258,7 +257,7 @@ def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
         if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
             continue
         if not running:
-            found |= {(span.start, span.end) for span in stored_quotes.find_spans(words, content)}
+            found |= {(span.start, span.end) for span in text.find_spans(words, content)}
             continue
         at = hay.text.find(needle)
         while at >= 0:

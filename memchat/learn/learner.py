@@ -376,7 +376,8 @@ class Learner:
     def _write(
         self, claim: Claim, reading: SessionReading, facts: list[Fact], vectors: Made | None
     ) -> Learned:
-        """Store all that was read, in one transaction."""
+        """Store all that was read, in one transaction. Vectors that are missing are made
+        later."""
         session_id = reading.session.id
         with self._database.write(reading.scope) as tx:
             self._check_held(tx, claim)
