@@ -90,6 +90,7 @@ _PASSAGES = _Queue(
     # An odd number, as those of jobs are even.
     _target * 8 + case((_part == 0, 1), (_part == 3, 7), else_=3),
     null(),
+    {"run_at": None, "created_at": None},
 )
 _QUEUES = (_JOBS, _PASSAGES)
 _TARGETS = {"forget": "memory", "delete": "note"}
@@ -356,9 +357,7 @@ def _held(tx: Tx, user: str | None) -> Counter[str]:
     held: Counter[str] = Counter()
     for queue in _QUEUES:
         c = queue.table.c
-        query = select(c.lease_owner, func.count()).where(
-            queue.unfinished, c.lease_owner.is_not(None)
-        )
+        query = select(c.lease_owner, func.count()).where(c.lease_owner.is_not(None))
         if user is not None:
             query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == user)
         held.update({row[0]: row[1] for row in tx.execute(query.group_by(c.lease_owner))})
@@ -368,7 +367,7 @@ def _held(tx: Tx, user: str | None) -> Counter[str]:
 def release_owner(tx: Tx, owner: str) -> None:
     """Free what a worker held that ended; the attempt counts."""
     for queue in _QUEUES:
-        theirs = update(queue.table).where(queue.unfinished, queue.table.c.lease_owner == owner)
+        theirs = update(queue.table).where(queue.table.c.lease_owner == owner)
         tx.execute(theirs.values(**NOT_LEASED))
 
 
@@ -545,10 +544,11 @@ def _work(
             apps.c.user,
             apps.c.name.label("app"),
             state.label("state"),
-            *(
-                func.max(c[name]).label(name)
-                for name in ("attempts", "run_at", "error_message", "created_at", "processed_at")
-            ),
+            func.max(c.attempts).label("attempts"),
+            func.max(func.coalesce(c.run_at, c.processed_at)).label("run_at"),
+            func.max(c.error_message).label("error_message"),
+            func.max(func.coalesce(c.created_at, c.processed_at)).label("created_at"),
+            func.max(c.processed_at).label("processed_at"),
         )
         .join(apps, apps.c.id == c.app_id)
         .where(c.status.is_not(None))
