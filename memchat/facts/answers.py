@@ -17,7 +17,7 @@ from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from memchat.config import Settings
-from memchat.db import Tx, database, messages, schema
+from memchat.db import Tx, messages, records, schema
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, history, keys, memories, proposals
 from memchat.facts.consolidation import (
@@ -72,7 +72,7 @@ def accept(
 
 def _accept_about(tx: Tx, item: Proposal, memory_id: int, settings: Settings) -> Memory:
     """Do what is proposed about a whole memory, or a pair."""
-    tx, ids = tx, tx.ids
+    ids = tx.ids
     cause = Cause(tx.now, INBOX.actor, INBOX.cause)
     if item.related_id is not None:
         old = memories.get(tx, ids, item.related_id)
@@ -92,29 +92,28 @@ def _accept_about(tx: Tx, item: Proposal, memory_id: int, settings: Settings) ->
     return memory
 
 
-def forget(tx: Tx, item: Proposal, hold: float) -> tuple[Memory, set[int]]:
+def forget(tx: Tx, item: Proposal, hold: float) -> Memory:
     """Say yes to a request to forget: the memory is hidden, and its purge is due in ``hold``
-    seconds. Gives also the scope rows whose saved vector index must be dropped.
+    seconds.
 
     Raises NotFound where the memory is gone.
     """
-    memory_id, stale = item.memory_id or 0, set[int]()
+    memory_id = item.memory_id or 0
     hidden = _hidden(tx, memory_id)
     if hidden is not None:
         purge.queue_purge(tx, hidden, hold)
     else:
-        own = tx.own
-        stale = Protection(tx, own).hide_for_program(_there(tx, memory_id), hold)
+        Protection(tx, tx.own).hide_for_program(_there(tx, memory_id), hold)
     proposals.remove(tx, [item.id])
     memory = _hidden(tx, memory_id)
     assert memory is not None
-    return memory, stale
+    return memory
 
 
 def reject(tx: Tx, item: Proposal) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
     the item is removed with its words."""
-    tx, own = tx, tx.own
+    own = tx.own
     found = marks(item)
     if item.relation == FORGET and item.memory_id is not None:
         hidden = _hidden(tx, item.memory_id)
@@ -139,7 +138,7 @@ def marks(item: Proposal) -> set[Mark]:
 
 def current_question(tx: Tx, item: Proposal) -> str:
     """The question of an item, for the memories as they are now."""
-    tx, ids = tx, tx.ids
+    ids = tx.ids
     if item.key is not None:
         asked = question(item, target_of(tx, ids, item))
         return f"{asked} Tags: {', '.join(item.tags)}." if item.tags else asked
@@ -393,38 +392,37 @@ def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list
 def _tombstones(tx: Tx, app_ids: Sequence[int]) -> set[tuple[int, str]]:
     """The tombstones of these scope rows, each with the time that it was made or renewed."""
     sql = "SELECT id, created_at FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?))"
-    return {(row[0], row[1]) for row in tx.rows(sql, database.json_list(app_ids))}
+    return {(row[0], row[1]) for row in tx.rows(sql, records.json_list(app_ids))}
 
 
 def _rows(tx: Tx, table: Table, column: str, values: Sequence[int]) -> list[Row]:
     stored = select(*(one for one in table.c if one.computed is None))
-    wanted = stored.where(table.c[column].in_(database.id_list(values)))
+    wanted = stored.where(table.c[column].in_(records.id_list(values)))
     return [dict(row._mapping) for row in tx.execute(wanted)]
 
 
 def take_back(
     tx: Tx, items: Sequence[Proposal], images: RowImages, answered_at: datetime
-) -> tuple[list[Proposal], set[int]]:
-    """Take these answers back, in the caller's transaction. Gives the items that wait again, and
-    the scope rows whose saved vector index must be dropped.
+) -> list[Proposal]:
+    """Take these answers back, in the caller's transaction. Gives the items that wait again.
 
     Raises InputError where a memory was changed since; nothing is taken back then.
     """
-    tx, ids = tx, tx.ids
+    ids = tx.ids
     if changed_meanwhile(tx, images):
         raise InputError(
             "a memory that it concerns was changed or forgotten since, so nothing was taken back; "
             "see memchat memories list"
         )
     cause = Cause(tx.now, "user", TAKEN_BACK)
-    stale = _remove_added(tx, images.added, cause)
+    _remove_added(tx, images.added, cause)
     put_back(tx, images, cause)
     there = {item.id for item in items if _may_wait(tx, item, answered_at)}
     back = [proposals.get(tx, ids, i) for i in put_items_back(tx, images, there)]
-    return [item for item in back if item is not None], stale
+    return [item for item in back if item is not None]
 
 
-def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
+def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> None:
     there = memories.by_ids(tx, tx.ids, added)
     every = redaction.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
@@ -434,14 +432,13 @@ def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
     for memory_id, app_id in homes.items():
         history.record(tx, memory_id, app_id, "forget", cause)
     if homes:
-        purge.request_scrub(tx)
-    return set(homes.values())
+        tx.forget_bytes(*set(homes.values()))
 
 
 def _may_wait(tx: Tx, item: Proposal, answered_at: datetime) -> bool:
     """Whether an item may come back: its memories and its message are there, with the words that
     it quotes, and nothing of what it says was forgotten since."""
-    tx, ids = tx, tx.ids
+    ids = tx.ids
     pair = {i for i in (item.memory_id, item.related_id) if i is not None}
     # What a program asked to forget may be hidden until the answer.
     hides = item.relation == FORGET

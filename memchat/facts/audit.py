@@ -211,17 +211,18 @@ class Auditor:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
 
 
-def mend(tx: Tx, finding: Finding) -> tuple[bool, set[int]]:
-    """Carry out a finding, unless the memories have changed since. Gives whether that was done, and
-    the scope rows whose saved vector index must be dropped."""
+def mend(tx: Tx, finding: Finding) -> bool:
+    """Carry out a finding, unless the memories have changed since; whether that was done."""
     if finding.kind == "index drift":
-        return True, _rebuild(tx)
+        _rebuild(tx)
+        return True
     found = memories.by_ids(tx, tx.ids, finding.memory_ids)
     chosen = [found[i] for i in finding.memory_ids if i in found and found[i].active]
     if len(chosen) < len(finding.memory_ids) or not chosen or finding.fix is None:
-        return False, set()
+        return False
     if finding.kind == "secret":
-        return True, purge.forget(tx, chosen)
+        purge.forget(tx, chosen)
+        return True
     cause = Cause(tx.now, "user", f"audit: {finding.kind}")
     if finding.kind in REASONS:
         first, *rest = chosen
@@ -230,7 +231,7 @@ def mend(tx: Tx, finding: Finding) -> tuple[bool, set[int]]:
             changes.deactivate(tx, memory, reason, cause, replaced_by=first.id)
     else:
         _retire(tx, chosen[0], cause)
-    return True, set()
+    return True
 
 
 def _retire(tx: Tx, memory: Memory, cause: Cause) -> None:
@@ -240,7 +241,7 @@ def _retire(tx: Tx, memory: Memory, cause: Cause) -> None:
         changes.deactivate(tx, memory, "ended", cause)
 
 
-def _rebuild(tx: Tx) -> set[int]:
+def _rebuild(tx: Tx) -> None:
     """Write the keyword rows of memories again, and queue the embedding of memories and notes."""
     for app_id in tx.ids:
         wanted = lists.searched_ids(tx, app_id)
@@ -250,8 +251,8 @@ def _rebuild(tx: Tx) -> set[int]:
             passages.show(tx, memory_id, app_id)
         if (in_use := services.in_use(tx)) is not None:
             parts = passages.unqueued(tx, in_use, app_id, "chunk")
-            passages.queue_lacking(tx, in_use, tx.now, [passage_id("chunk", i) for i in parts])
-    return set(tx.ids)
+            passages.queue_lacking(tx, in_use, [passage_id("chunk", i) for i in parts])
+    tx.forget_bytes(*tx.ids)
 
 
 def _by_slot(current: Iterable[Memory]) -> list[list[Memory]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select, update
 
-from memchat.db import Tx, database, records
+from memchat.db import Tx, records
 from memchat.db.schema import memories, searched, utc_text
 from memchat.facts import history
 from memchat.facts import memories as facts_memories
@@ -249,7 +249,7 @@ def unhide(tx: Tx, memory_id: int, app_id: int, cause: Cause) -> None:
 
 def existing(tx: Tx, ids: Collection[int]) -> set[int]:
     """Which of these memories still exist, in any scope, hidden ones included."""
-    return {row[0] for row in tx.rows(_THERE, database.json_list(ids))}
+    return {row[0] for row in tx.rows(_THERE, records.json_list(ids))}
 
 
 def listed(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
@@ -259,7 +259,7 @@ def listed(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[M
         f"{SELECT} WHERE m.app_id IN (SELECT value FROM json_each(?))"
         f" AND m.inactive_reason = '{FORGOTTEN}'"
     )
-    scopes = database.json_list(app_ids)
+    scopes = records.json_list(app_ids)
     if sha1 is None:
         found = tx.rows(f"{hidden} ORDER BY m.id", scopes)
     else:
@@ -309,7 +309,7 @@ def successors(tx: Tx, memory: Memory) -> list[int]:
 def replaced_memories(tx: Tx, *memory_ids: int) -> list[Memory]:
     """The inactive memories that these replaced."""
     sql = f"{SELECT} WHERE m.replaced_by IN (SELECT value FROM json_each(?))"
-    return [memory_of_text(row) for row in tx.rows(sql, database.json_list(memory_ids))]
+    return [memory_of_text(row) for row in tx.rows(sql, records.json_list(memory_ids))]
 
 
 def replaced_values(
@@ -318,12 +318,12 @@ def replaced_values(
     """For each of these memories the values that it and its predecessors replaced, the newest
     first."""
     found: dict[int, list[ReplacedValue]] = {}
-    if not tx.rows(_REPLACED_ANY, database.json_list(ids)):
+    if not tx.rows(_REPLACED_ANY, records.json_list(ids)):
         return found  # true for most memories, and ten times cheaper than the whole query
-    rows = tx.rows(_REPLACED, database.json_list(ids), database.json_list(app_ids))
+    rows = tx.rows(_REPLACED, records.json_list(ids), records.json_list(app_ids))
     for row_id, value, retired_at, said_at, starts_at, head in rows:
         # The replacement may have been said again later; the value ended when it was said first.
-        until = database.parse_day(starts_at) or database.parse_time(min(said_at, retired_at))
+        until = records.parse_day(starts_at) or records.parse_time(min(said_at, retired_at))
         found.setdefault(head, []).append(ReplacedValue(row_id, value, until))
     return found
 
@@ -331,7 +331,7 @@ def replaced_values(
 def whole_chains(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
     """The ids of all replaced values in the chains of these replaced values. Memories in use are
     left out."""
-    stale = [row[0] for row in tx.rows(_STALE, database.json_list(ids))]
+    stale = [row[0] for row in tx.rows(_STALE, records.json_list(ids))]
     if not stale:
         return set()
     heads = {memory.id for memory in current(tx, app_ids, stale).values()}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import delete, insert, select, update
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.records import from_row, from_text
 from memchat.db.schema import memories, memory_events, memory_sources
 from memchat.types import Event, Evidence
@@ -85,7 +85,7 @@ def events_of_memories(tx: Tx, memory_ids: Iterable[int]) -> dict[int, list[Even
         " ORDER BY id"
     )
     found: dict[int, list[Event]] = {}
-    for row in tx.rows(sql, database.json_list(memory_ids)):
+    for row in tx.rows(sql, records.json_list(memory_ids)):
         found.setdefault(row[1], []).append(from_text(Event, row))
     return found
 
@@ -104,7 +104,7 @@ def value_edits(tx: Tx, memory_ids: Sequence[int]) -> dict[int, datetime]:
         " AND json_extract(old, '$.value') IS NOT json_extract(new, '$.value') GROUP BY memory_id"
     )
     return {
-        row[0]: database.parse_time(row[1]) for row in tx.rows(sql, database.json_list(memory_ids))
+        row[0]: records.parse_time(row[1]) for row in tx.rows(sql, records.json_list(memory_ids))
     }
 
 
@@ -148,7 +148,7 @@ def app_ids_of(tx: Tx, memory_ids: Sequence[int]) -> set[int]:
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
     )
-    return {row[0] for row in tx.rows(sql, database.json_list(memory_ids))}
+    return {row[0] for row in tx.rows(sql, records.json_list(memory_ids))}
 
 
 def record_move(tx: Tx, memory_id: int, before: int, after: int, cause: Cause) -> None:
@@ -231,7 +231,7 @@ def evidence_of_memory(tx: Tx, memory_id: int) -> list[Evidence]:
 def evidence_of_memories(tx: Tx, memory_ids: Iterable[int]) -> dict[int, list[Evidence]]:
     """The evidence of each of these memories, the oldest first."""
     found: dict[int, list[Evidence]] = {}
-    for row in tx.rows(_OF_MEMORIES, database.json_list(memory_ids)):
+    for row in tx.rows(_OF_MEMORIES, records.json_list(memory_ids)):
         one = from_text(Evidence, row)
         found.setdefault(one.memory_id, []).append(one)
     return found

@@ -53,7 +53,7 @@ def has_due_dates(tx: Tx, app_ids: Sequence[int], today: date) -> bool:
 
 def apply_due_dates(tx: Tx) -> None:
     """Write down what the first and last days that have passed change in the scope."""
-    tx, app_ids, today = tx, tx.ids, tx.today
+    app_ids, today = tx.ids, tx.today
     over, begun = Cause(tx.now, "system", EXPIRED), Cause(tx.now, "system", STARTED)
     found = as_of(tx, app_ids, today)
     ids = [
@@ -160,7 +160,7 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
 
 def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     """Ask the user whether a memory that starts now replaces one that was said later."""
-    tx, now, app_id = tx, tx.now, memories.app_id_of(tx, memory.id)
+    app_id = memories.app_id_of(tx, memory.id)
     proofs = [p for p in history.evidence_of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
@@ -179,9 +179,9 @@ def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     if proof is not None:
         end, words = proof.start + len(proof.quote), proof.quote
         held = replace(held, message_id=proof.message_id, start=proof.start, end=end, quote=words)
-    if proposals.add(tx, app_id, held, now) == "rejected" and proof is not None:
+    if proposals.add(tx, app_id, held) == "rejected" and proof is not None:
         refused = replace(held, reason=REJECTED, quote=None)
-        proposals.add_refused(tx, app_id, proof.session_id, [refused], now)
+        proposals.add_refused(tx, app_id, proof.session_id, [refused])
 
 
 def drop_replacement_question(tx: Tx, app_id: int, memory: Memory) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import (
     ColumnElement,
@@ -31,8 +30,7 @@ from sqlalchemy import (
     update,
 )
 
-from memchat.db import Tx, database
-from memchat.db.apps import ScopeIds
+from memchat.db import Tx, records
 from memchat.db.schema import (
     apps,
     fact_list_lines,
@@ -119,7 +117,7 @@ def sensitive_words(
         " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
         " AND (expires_at IS NULL OR expires_at >= ?)"
     )
-    return tx.rows(sql, database.json_list(app_ids), database.json_list(back), today.isoformat())
+    return tx.rows(sql, records.json_list(app_ids), records.json_list(back), today.isoformat())
 
 
 def listed(
@@ -173,7 +171,7 @@ def ids(tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: 
 def of_ids(tx: Tx, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
     """These memories in this order, hidden ones too; unknown ones are left out."""
     sql = f"{SELECT} WHERE m.id IN (SELECT value FROM json_each(?))"
-    rows = tx.rows(sql, database.json_list(memory_ids))
+    rows = tx.rows(sql, records.json_list(memory_ids))
     found = {row[0]: now.as_of_today(memory_of_text(row)) for row in rows}
     return [found[i] for i in memory_ids if i in found]
 
@@ -208,9 +206,7 @@ def count_for_prompts(tx: Tx, app_ids: Sequence[int], today: date, without: Coll
         " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
         " AND id NOT IN (SELECT value FROM json_each(?))"
     )
-    found = tx.rows(
-        sql, database.json_list(app_ids), today.isoformat(), database.json_list(without)
-    )
+    found = tx.rows(sql, records.json_list(app_ids), today.isoformat(), records.json_list(without))
     return int(found[0][0])
 
 
@@ -239,10 +235,10 @@ def expired_ids(tx: Tx, app_ids: Sequence[int], today: date) -> list[int]:
         "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND expires_at < ?"
     )
-    return [row[0] for row in tx.rows(sql, database.json_list(app_ids), today.isoformat())]
+    return [row[0] for row in tx.rows(sql, records.json_list(app_ids), today.isoformat())]
 
 
-def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[ScopeIds]:
+def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[tuple[int, int]]:
     """The scopes, of a user or of all, with an active memory whose last day is past or whose first
     day has come."""
     here, shared = apps.alias("here"), apps.alias("shared")
@@ -257,10 +253,7 @@ def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[ScopeId
     )
     if user is not None:
         query = query.where(here.c.user == user)
-    return [
-        ScopeIds(own, common if common and common != own else 0)
-        for own, common in tx.execute(query)
-    ]
+    return [(own, common if common and common != own else 0) for own, common in tx.execute(query)]
 
 
 def ids_in_app(tx: Tx, app_id: int) -> list[int]:
@@ -329,20 +322,20 @@ QUARTER = 900
 """Seconds. Every time zone differs from UTC by a multiple of this."""
 
 
-def memories_by_day(tx: Tx, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
+def memories_by_day(tx: Tx, app_ids: Sequence[int]) -> dict[date, int]:
     """How many memories were stored on each day, in the user's time zone."""
     quarter = _quarter(_m.created_at)
     query = select(quarter, func.count()).where(_m.app_id.in_(app_ids), visible)
-    return _by_day(tx, query.group_by(quarter), zone)
+    return _by_day(tx, query.group_by(quarter))
 
 
-def messages_by_day(tx: Tx, app_id: int, zone: ZoneInfo) -> dict[date, int]:
+def messages_by_day(tx: Tx, app_id: int) -> dict[date, int]:
     """How many messages the user sent on each day, in the user's time zone."""
     quarter = _quarter(messages.c.created_at)
     query = select(quarter, func.count()).join(sessions, sessions.c.id == messages.c.session_id)
     said = (messages.c.role == "user") & messages.c.copied_from.is_(None)
     query = query.where(sessions.c.app_id == app_id, said)
-    return _by_day(tx, query.group_by(quarter), zone)
+    return _by_day(tx, query.group_by(quarter))
 
 
 def by_type(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
@@ -382,10 +375,10 @@ def _quarter(at: Any) -> Any:
     return cast(func.strftime("%s", at), Integer) // literal_column(str(QUARTER), Integer)
 
 
-def _by_day(tx: Tx, query: Select[Any], zone: ZoneInfo) -> dict[date, int]:
+def _by_day(tx: Tx, query: Select[Any]) -> dict[date, int]:
     days: Counter[date] = Counter()
     for quarter, count in tx.execute(query):
-        days[datetime.fromtimestamp(quarter * QUARTER, zone).date()] += count
+        days[datetime.fromtimestamp(quarter * QUARTER, tx.zone).date()] += count
     return dict(sorted(days.items()))
 
 
@@ -410,7 +403,7 @@ _ORIGINS = """
 
 def of_memories(tx: Tx, app_id: int, memory_ids: Sequence[int]) -> dict[int, MemoryOrigin]:
     """The origin of each of these memories, by its id, as it is seen in one app."""
-    rows = tx.rows(_ORIGINS, database.json_list(memory_ids), app_id)
+    rows = tx.rows(_ORIGINS, records.json_list(memory_ids), app_id)
     return {
         memory_id: MemoryOrigin(session_id, None if home else before)
         for memory_id, session_id, before, home in rows
@@ -477,12 +470,12 @@ def model_texts_with(
 ) -> list[tuple[int, str, int]]:
     """The replies, titles and summaries of the conversations whose lists contained this memory, and
     of those it was ``shown_in``: (session id, text, 1 for a title or summary and 0 for a reply)."""
-    return tx.rows(_TEXTS, memory_id, database.json_list(shown_in))
+    return tx.rows(_TEXTS, memory_id, records.json_list(shown_in))
 
 
 def sent_to_models(tx: Tx, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories were sent to a model, by the lists and receipts."""
-    return {row[0] for row in tx.rows(_SENT_ANYWHERE, database.json_list(memory_ids))}
+    return {row[0] for row in tx.rows(_SENT_ANYWHERE, records.json_list(memory_ids))}
 
 
 def remove_lines(tx: Tx, memory_ids: Collection[int]) -> None:

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, update
 
-from memchat.db import Tx, database, records
+from memchat.db import Tx, records
 from memchat.db.schema import apps, memories, memory_tags
 from memchat.facts import history
 from memchat.facts.history import Cause, Values
@@ -75,14 +75,14 @@ def by_ids(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memo
     """Memories of these scope rows by id. Ids that are unknown or of other scopes are left out."""
     if not ids or not app_ids:
         return {}
-    rows = tx.rows(_BY_IDS, database.json_list(ids), database.json_list(app_ids))
+    rows = tx.rows(_BY_IDS, records.json_list(ids), records.json_list(app_ids))
     return {row[0]: memory_of_text(row) for row in rows}
 
 
 def homes_of(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
     """The scope rows of existing memories, by id."""
     sql = "SELECT id, app_id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    return dict(tx.rows(sql, database.json_list(ids)))
+    return dict(tx.rows(sql, records.json_list(ids)))
 
 
 def app_id_of(tx: Tx, memory_id: int) -> int:
@@ -92,7 +92,7 @@ def app_id_of(tx: Tx, memory_id: int) -> int:
 
 def by_sha1(tx: Tx, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The memory with this sha1, active or not: rather an active one, then rather the app's own."""
-    found = tx.rows(f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
+    found = tx.rows(f"{_IN_SCOPES} AND m.sha1 = ?", records.json_list(app_ids), sha1)
     rows = map(memory_of_text, found)
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
 
@@ -116,7 +116,7 @@ def made_at(tx: Tx, app_ids: Sequence[int], sha1: str, created_at: datetime) -> 
 def with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, the one said last first."""
     sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return [memory_of_text(row) for row in tx.rows(sql, database.json_list(app_ids), key)]
+    return [memory_of_text(row) for row in tx.rows(sql, records.json_list(app_ids), key)]
 
 
 def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
@@ -125,7 +125,7 @@ def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int,
         "SELECT id, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND key = ? ORDER BY said_at DESC, id DESC"
     )
-    return tx.rows(sql, database.json_list(app_ids), key)
+    return tx.rows(sql, records.json_list(app_ids), key)
 
 
 def holds_many(tx: Tx, app_ids: Sequence[int], key: str) -> bool | None:
@@ -134,7 +134,7 @@ def holds_many(tx: Tx, app_ids: Sequence[int], key: str) -> bool | None:
         "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
     )
-    found = tx.rows(sql, database.json_list(app_ids), key)
+    found = tx.rows(sql, records.json_list(app_ids), key)
     return bool(found[0][0]) if found else None
 
 
@@ -284,13 +284,13 @@ def holds_on(memory: Memory, day: date) -> bool:
 def with_due_date(tx: Tx, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The active memories whose last day is past or whose first day has come, the earliest first
     day first."""
-    found = tx.rows(_DUE, database.json_list(app_ids), today.isoformat())
+    found = tx.rows(_DUE, records.json_list(app_ids), today.isoformat())
     return [memory_of_text(row) for row in found]
 
 
 def of_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """All memories with this key, active or not, hidden ones too."""
-    return [memory_of_text(row) for row in tx.rows(_OF_KEY, database.json_list(app_ids), key)]
+    return [memory_of_text(row) for row in tx.rows(_OF_KEY, records.json_list(app_ids), key)]
 
 
 _t = memory_tags.c
@@ -356,5 +356,5 @@ def has_all_tags(tags: Sequence[str]) -> list[ColumnElement[bool]]:
 
 def ids_with_all_tags(tx: Tx, app_ids: Sequence[int], tags: Sequence[str]) -> list[int]:
     """The ids of the memories of these scope rows that have each of these tags, active or not."""
-    given = database.json_list(tags), database.json_list(app_ids)
+    given = records.json_list(tags), records.json_list(app_ids)
     return [row[0] for row in tx.rows(_WITH_ALL, *given, len(tags))]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, insert, or_, select, update
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.records import columns, from_text
 from memchat.db.schema import apps, jobs, messages, proposals
 from memchat.facts import history, memories
@@ -127,7 +126,7 @@ def target_of(tx: Tx, ids: Sequence[int], what: Proposal) -> Memory | None:
     return None if reworded is not None and reworded > what.created_at else target
 
 
-def add(tx: Tx, app_id: int, held: Proposal, now: datetime) -> str | None:
+def add(tx: Tx, app_id: int, held: Proposal) -> str | None:
     """Have a person decide, and return None; if the same one waits or got a no, return its status.
     One that waits gets the new tags beside its own."""
     # That a fact has ended, or is to be forgotten, is another proposal than that it holds.
@@ -144,7 +143,7 @@ def add(tx: Tx, app_id: int, held: Proposal, now: datetime) -> str | None:
     if held.relation == "ends":
         same = same.where(_p.target_id.is_(held.target_id))
     if (known := tx.execute(same).first()) is None:
-        _insert(tx, app_id, held, now)
+        _insert(tx, app_id, held)
         return None
     if held.tags and known.status in _OPEN:
         every = clean_tags([*(known.tags or "").split(), *held.tags])
@@ -152,15 +151,13 @@ def add(tx: Tx, app_id: int, held: Proposal, now: datetime) -> str | None:
     return "rejected" if known.status == "rejected" else "pending"
 
 
-def add_refused(
-    tx: Tx, app_id: int, session_id: int, given: Iterable[Proposal], now: datetime
-) -> None:
+def add_refused(tx: Tx, app_id: int, session_id: int, given: Iterable[Proposal]) -> None:
     """Store what was not kept of a conversation, each proposal once."""
     known = {_said(one) for one in of_session(tx, session_id) if one.status == "refused"}
     for one in given:
         if _said(one) not in known:
             known.add(_said(one))
-            _insert(tx, app_id, replace(one, status="refused", session_id=session_id), now)
+            _insert(tx, app_id, replace(one, status="refused", session_id=session_id))
 
 
 def _said(one: Proposal) -> tuple[str, ...]:
@@ -171,8 +168,8 @@ def _said(one: Proposal) -> tuple[str, ...]:
     return (one.key, value, "ends" if one.relation == "ends" else "")
 
 
-def _insert(tx: Tx, app_id: int, one: Proposal, now: datetime) -> None:
-    values = columns(one) | {"app_id": app_id, "created_at": now}
+def _insert(tx: Tx, app_id: int, one: Proposal) -> None:
+    values = columns(one) | {"app_id": app_id, "created_at": tx.now}
     if one.session_id is None and one.message_id is not None:
         said_in = select(messages.c.session_id).where(messages.c.id == one.message_id)
         values["session_id"] = said_in.scalar_subquery()
@@ -194,7 +191,7 @@ def _shown(status: str) -> str:
 
 def listed(tx: Tx, app_id: int, status: str = "pending") -> list[Proposal]:
     """What waits in a scope row; with another status what got a no, or was refused."""
-    states = database.json_list(_OPEN if status == "pending" else [status])
+    states = records.json_list(_OPEN if status == "pending" else [status])
     return _where(tx, "app_id = ? AND status IN (SELECT value FROM json_each(?))", app_id, states)
 
 
@@ -206,7 +203,7 @@ def get(tx: Tx, app_ids: Sequence[int], proposal_id: int) -> Proposal | None:
 def in_scopes(tx: Tx, app_ids: Sequence[int], proposal_id: int | None = None) -> list[Proposal]:
     """The proposals of these scope rows, in any state, or one of them."""
     condition = "app_id IN (SELECT value FROM json_each(?1)) AND (?2 IS NULL OR id = ?2)"
-    return _where(tx, condition, database.json_list(app_ids), proposal_id)
+    return _where(tx, condition, records.json_list(app_ids), proposal_id)
 
 
 def of_session(tx: Tx, session_id: int) -> list[Proposal]:

@@ -288,7 +288,7 @@ def present_search_text(
 def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int] = ()) -> set[int]:
     """Write the search text of memories again, from their present quotes except those of the
     messages ``without``; their scope rows."""
-    tx, scopes = tx, set()
+    scopes = set()
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)

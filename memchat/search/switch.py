@@ -180,7 +180,7 @@ class Migration:
     def _write(self, tx: Tx, answers: Sequence[EmbeddingAnswer]) -> int:
         """Write the vectors; gives how many."""
         made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
-        return passages.keep_vectors(tx, self._service_id, made, self._clock())[0]
+        return passages.keep_vectors(tx, self._service_id, made)[0]
 
     def _note(self, finished: Finished[MigrationBatch], written: int) -> None:
         self._done.embedded += written
@@ -224,7 +224,7 @@ class Migration:
             self._spent(usage)
             with self._database.write() as tx:
                 self._still_wanted(tx)
-                embeddings.put(tx, self._service_id, [(hashed, vector)], self._clock())
+                embeddings.put(tx, self._service_id, [(hashed, vector)])
 
     def _switch(self, *, last_pass: bool) -> None:
         """Change the service where no vector is missing. After the last pass the few rows that are
@@ -236,7 +236,7 @@ class Migration:
                 return
             if not self._fitting.done(tx):
                 return
-            passages.queue_lacking(tx, self._service_id, self._clock())
+            passages.queue_lacking(tx, self._service_id)
             services.use(tx, self._service_id)
             self._done.switched = True
 
@@ -296,7 +296,7 @@ class EmbeddingServices:
                     "queue and to words"
                 )
             if lacking:
-                passages.queue_lacking(tx, service_id, self._clock())
+                passages.queue_lacking(tx, service_id)
             services.use(tx, service_id)
         return lacking
 
@@ -315,13 +315,13 @@ class EmbeddingServices:
         """
         embedder = self._embedder(name, dimensions, max_tokens)
         with self._database.write() as tx:
-            service_id = services.register(tx, embedder.service, self._clock())
+            service_id = services.register(tx, embedder.service)
             if services.in_use(tx) == service_id:
                 return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
         common = (self._database, self._settings, self._clock)
         in_use = self._embedder_in_use()
-        fitting = NoteFitting(self._database, self._clock, embedder, in_use)
+        fitting = NoteFitting(self._database, embedder, in_use)
         run = Migration(*common, embedder, service_id, fitting, sleep)
         try:
             return run.run(tell)
@@ -424,5 +424,4 @@ class EmbeddingServices:
 
     def _unlink(self, tx: Tx, service_id: int) -> None:
         store_id = records.store_id(tx)
-        for app_id in apps.all_ids(tx):
-            vector_index.delete_files(self._settings.home, store_id, [service_id], app_id)
+        vector_index.delete_files(self._settings.home, store_id, [service_id], apps.all_ids(tx))
