@@ -120,14 +120,14 @@ def fill(home: Path, count: int) -> None:
     facts = [_memory(n, now) for n in range(count)]
     database = Database(home)
     with database.write() as tx:
-        own, _ = apps.ensure(tx, Scope("ana"), now)
+        own = apps.ensure(tx, Scope("ana")).own
         for new in facts:
             changes.add(tx, own, new, Cause(now, "user"))
         texts = [new.search_text for new in facts]
         vectors, _ = HashEmbedder().embed_documents(texts)
         hashes = map(passages.text_hash, texts)
         service_id = int(records.get(tx, "service_id") or 0)
-        embeddings.put(tx, service_id, zip(hashes, vectors, strict=True), now)
+        embeddings.put(tx, service_id, zip(hashes, vectors, strict=True))
     database.close()
 
 

@@ -24,7 +24,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -102,10 +101,9 @@ def _letters(number: int) -> str:
 def fill(home: Path, rows: int) -> None:
     """A store of so many facts, all with their vector of the old service."""
     database, embedder = Database(home), HashEmbedder(OLD)
-    now = datetime.now(UTC)
     with database.write() as tx:
-        app_id, _ = apps.ensure(tx, Scope(USER), now)
-        service_id = services.register(tx, embedder.service, now)
+        app_id = apps.ensure(tx, Scope(USER)).own
+        service_id = services.register(tx, embedder.service)
         services.use(tx, service_id)
     for first in range(1, rows + 1, WRITTEN_AT_ONCE):
         numbers = range(first, min(first + WRITTEN_AT_ONCE, rows + 1))
@@ -123,7 +121,7 @@ def fill(home: Path, rows: int) -> None:
             tx.execute(insert(schema.memory_events), [event | {"memory_id": n} for n in numbers])
             for number, words in zip(numbers, texts, strict=True):
                 passages.put_text(tx, "fact", number, app_id, words)
-            passages.keep_vectors(tx, service_id, dict(zip(hashes, vectors, strict=True)), now)
+            passages.keep_vectors(tx, service_id, dict(zip(hashes, vectors, strict=True)))
     database.close()
 
 

@@ -35,7 +35,7 @@ def fill(home: Path, count: int) -> None:
                 pass
         talk.abandon()
         with mc._assembly.database.write() as tx:
-            own, _ = apps.ensure(tx, Scope(USER), now)
+            own = apps.ensure(tx, Scope(USER)).own
             for n in range(count):
                 thing, place = THINGS[n % 10], PLACES[n // 10 % 10]
                 words = f"number {n:05} stands in the {place}, behind the others"

@@ -16,7 +16,7 @@ from memchat.api import UseCounts as UseCounts
 from memchat.api import User as User
 from memchat.api.clients import ClientAccess as ClientAccess
 from memchat.api.clients import Clients as Clients
-from memchat.api.inbox import Inbox as Inbox
+from memchat.api.memories import Inbox as Inbox
 from memchat.api.memories import Memories as Memories
 from memchat.api.memories import Mentions as Mentions
 from memchat.api.notes import Notes as Notes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -92,7 +92,7 @@ class Assembly:
             if self._recall is None:
                 from memchat.search.search import Recall
 
-                common = (self.database, self.settings, self.clock)
+                common = (self.database, self.settings)
                 self._recall = Recall(*common, self.embedding_space, self.ready_embedding_space)
             return self._recall
 
@@ -141,15 +141,13 @@ class Assembly:
                 if self.settings.filter_pinned
                 else None
             ),
-            worker=Worker(*common, self.clock, learner, self.embedding_space, self.drop_vectors),
-            drop_vectors=self.drop_vectors,
+            worker=Worker(*common, self.clock, learner, self.embedding_space),
             commands=Commands(
                 *common,
                 self.prompts,
                 self.clock,
                 self.recall(),
                 self.query_timeout(),
-                self.drop_vectors,
             ),
         )
 
@@ -246,15 +244,16 @@ class Assembly:
         if state[0] is None or store_id is None or not embedder.service.same_space(stored):
             self._register_first(embedder.service, state)
             return self._build_space(opening=opening)
-        vector_index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
-        return _Space(state, EmbeddingSpace(self.database, embedder, vector_index, state[0]), None)
+        index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
+        self.database.index = index
+        return _Space(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
 
     def _register_first(self, service: Service, state: services.State) -> None:
         """Make it the store's service, unless another process has set one in the meantime."""
         with self.database.write() as tx:
             records.store_id(tx)
             if services.state(tx) == state:
-                services.use(tx, services.register(tx, service, self.clock()))
+                services.use(tx, services.register(tx, service))
 
     def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
         """The embedder for a store without vectors: the one given, the one named, or that of the
@@ -303,18 +302,6 @@ class Assembly:
         with self.database.read() as tx:
             stored = services.get(tx, services.in_use(tx))
         return factory.for_store(self.settings, stored.name if stored is not None else None)
-
-    def drop_vectors(self, tx: Tx, app_ids: Iterable[int]) -> None:
-        """Drop the vectors of scope rows from memory and disk before the purge is committed; they
-        can be made again from the rows."""
-        from memchat.search import vector_index
-
-        store_id, known = records.get(tx, "store_id"), services.ids(tx)
-        for app_id in app_ids:
-            if self._space is not None and self._space.space is not None:
-                self._space.space.index.forget(app_id)
-            if store_id is not None:
-                vector_index.delete_files(self.settings.home, store_id, known, app_id)
 
 
 def _other_service(stored: Service, named: Service) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from memchat import disk
 from memchat.config import Settings
 from memchat.config.providers import WORDS_ONLY
-from memchat.db import Tx, backup, jobs, records
+from memchat.db import Tx, backup, jobs
 from memchat.db.database import Database
 from memchat.db.schema import HEAD
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
@@ -190,7 +190,7 @@ def _store(database: Database) -> Iterator[Check]:
         wrong = repair.notes_with_wrong_chunks(tx)
         stray = repair.chunks_without_note(tx)
         counts = repair.keyword_counts(tx)
-        scrub = records.get(tx, "scrub_pending")
+        unscrubbed = tx.rows("SELECT 1 FROM scrubs LIMIT 1")
     size = f"{rows} memories, {counted(noted, 'note')}"
     yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {size}")
     if wrong or stray:
@@ -206,7 +206,7 @@ def _store(database: Database) -> Iterator[Check]:
                 f"{held} keyword rows for {wanted} {_OWNERS[kind]}",
                 REPAIR,
             )
-    if scrub is not None:
+    if unscrubbed:
         yield Check(
             "forgetting", "note", "deleted words still leave the file", "run memchat jobs run"
         )

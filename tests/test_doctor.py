@@ -19,7 +19,7 @@ from memchat.doctor import LARGEST, Check
 from memchat.search import embeddings, passages, services
 from memchat.types import Service, UsageTotal
 from tests.support import private
-from tests.support.store import NOON, Opener
+from tests.support.store import Opener
 
 OPENAI = Service("openai", "text-embedding-3-small", 1536, 8191)
 
@@ -49,11 +49,11 @@ def filled(tmp_path: Path) -> Path:
     with MemChat(home) as mc:
         memory = mc.user("ana").memories.add("profile", "city", "Lisbon")
         with private.database(mc).write() as tx:
-            service_id = services.register(tx, OPENAI, NOON)
+            service_id = services.register(tx, OPENAI)
             records.put(tx, "service_id", str(service_id))
             vector = np.full(OPENAI.dimensions, OPENAI.dimensions**-0.5, np.float32)
             (key,) = passages.hashes(tx, "fact", [memory.id]).values()
-            embeddings.put(tx, service_id, [(key, vector)], NOON)
+            embeddings.put(tx, service_id, [(key, vector)])
     return home
 
 

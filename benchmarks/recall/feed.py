@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.recall.data import Person, Talk
 from memchat import MemChat
-from memchat.db import apps, messages, sessions
+from memchat.db import messages, sessions
 from memchat.facts.consolidation import ingest, session_end
 from memchat.facts.memories import Fact, search_text
 from memchat.notes.chunking import token_counter
@@ -104,15 +104,15 @@ def _feed_talk(
 ) -> None:
     zone = mc.settings.zone
     scope = Scope(person.name)
-    with mc._assembly.database.write() as tx:
-        own, shared = apps.ensure(tx, scope, talk.at)
-        session_id = sessions.start(tx, own, "bench", talk.at, talk.at)
+    with mc._assembly.database.write(scope, ensure=True) as tx:
+        tx.now = talk.at
+        session_id = sessions.start(tx, tx.own, "bench", talk.at, talk.at)
         by_name, last = {}, 0
         for number, turn in enumerate(talk.turns):
             at = talk.at + timedelta(seconds=number)
             last = messages.add(tx, session_id, "user", turn.text, at, memory=what.turns)
             fed.ids[last], by_name[turn.id] = turn.id, (last, turn.text)
-        sessions.end(tx, session_id, talk.at)
+        sessions.end(tx, session_id)
         facts = []
         for one in talk.observed if what.facts else ():
             proofs = tuple((by_name[i][0], 0, by_name[i][1]) for i in one.turns if i in by_name)
@@ -120,8 +120,6 @@ def _feed_talk(
             quote = proofs[0][2] if proofs and what.quotes else ""
             words = search_text(key, one.text, talk.at, zone, quote)
             facts.append(Fact("fact", key, one.text, True, words, talk.at, "auto", proofs=proofs))
-        tx = tx.within(own, shared)
-        tx.now = talk.at
         ingest(tx, session_end(session_id), facts, mc.settings.merge_threshold)
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
@@ -129,4 +127,5 @@ def _feed_talk(
         lacking = passages.next_lacking(tx, meaning.service_id, 0, 10_000)
     vectors, _ = meaning.documents([gap.text for _, gap in lacking])
     with mc._assembly.database.write() as tx:
-        passages.keep_vectors(tx, meaning.service_id, vectors, talk.at)
+        tx.now = talk.at
+        passages.keep_vectors(tx, meaning.service_id, vectors)

@@ -38,7 +38,7 @@ class NotesProduct(Store):
         rows = range(start, start + len(texts))
         vectors = zip(map(text_hash, texts), self._data.vectors[rows], strict=True)
         with self._mc._assembly.database.write(Scope(USER), ensure=True) as tx:
-            embeddings.put(tx, meaning.service_id, vectors, now)
+            embeddings.put(tx, meaning.service_id, vectors)
             for row, text in zip(rows, texts, strict=True):
                 note = NewNote(text, type=self._data.user(row), external_id=row, created_at=now)
                 parts = [NewChunk(0, len(text), TOKENS)]

@@ -109,14 +109,14 @@ class Product(Store):
             for row, value in enumerate(texts, start):
                 user = self._data.user(row)
                 if user not in scopes:
-                    scopes[user], _ = apps.ensure(tx, Scope(user), now)
+                    scopes[user] = apps.ensure(tx, Scope(user)).own
                 key = self._key(row)
                 words = search_text(key, value, now, zone)
                 new = NewMemory("fact", key, value, True, words, now, "manual")
                 memory_id = changes.add(tx, scopes[user], new, cause)
                 assert memory_id == row + 1
                 vectors.append((text_hash(words), self._data.vectors[row]))
-            embeddings.put(tx, meaning.service_id, vectors, now)
+            embeddings.put(tx, meaning.service_id, vectors)
 
     def _key(self, row: int) -> str:
         """One of as many keys as leave each person about twenty values a key."""

@@ -9,8 +9,7 @@ first call that needs one.
 
 from __future__ import annotations
 
-from memchat.api.memchat import MemChat
-from memchat.api.results import (
+from memchat.api.base import (
     Answer,
     Answered,
     Changed,
@@ -20,10 +19,11 @@ from memchat.api.results import (
     FileChange,
     FileFailure,
     FilesAdded,
+    Page,
     PromptContext,
     UseCounts,
 )
-from memchat.api.room import Page
+from memchat.api.memchat import MemChat
 from memchat.api.user import User
 
 __all__ = [

@@ -17,8 +17,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from memchat.api.base import Room, check_choice
 from memchat.api.note_files import NoteWriting
-from memchat.api.room import Room, check_choice
 from memchat.assembly import Assembly
 from memchat.config.settings import HOME
 from memchat.db import Tx, apps, messages
@@ -164,8 +164,7 @@ class ClientAccess(Room):
         NotFound outside the scope."""
         with self._database.write(self._scope, ensure=True) as tx:
             facts = self._facts(tx)
-            done, stale = facts.forget(self._memory(tx, memory_id))
-            self._assembly.drop_vectors(tx, stale)
+            done = facts.forget(self._memory(tx, memory_id))
         return done
 
     def promote(self, memory_id: int) -> Written:
@@ -216,8 +215,7 @@ class ClientAccess(Room):
             client_id = self._called(tx)
             self._check_unchanged(tx, client_id, external_id)
             (note_id,) = writing.write_in(tx, [prepared])
-            programs.record_note(tx, client_id, note_id, self._clock())
-        writing.scrub()
+            programs.record_note(tx, client_id, note_id)
         self._make_vectors(self._notes.get(note_id), on_progress)
         return self._notes.get(note_id)
 
@@ -309,7 +307,7 @@ class ClientAccess(Room):
             raise InputError(switch.reason)
 
     def _called(self, tx: Tx) -> int:
-        return programs.record_call(tx, tx.own, self.name, self.mode, tx.now)
+        return programs.record_call(tx, tx.own, self.name, self.mode)
 
 
 class Clients(Room):
@@ -348,11 +346,10 @@ class Clients(Room):
         with self._database.write(self._scope) as tx:
             client_id = self._found(tx, name)
             session_id = programs.session_of(tx, client_id)
-            stale: set[int] = set()
             if session_id is not None:
                 said = messages.of_session(tx, session_id)
-                done, stale = take_back(tx, said, keep_marked=True)
-                stale |= purge.forget_session(tx, session_id)
+                done = take_back(tx, said, keep_marked=True)
+                purge.forget_session(tx, session_id)
             proposals.remove(tx, programs.asked_alone(tx, client_id))
             kept = []
             for write in programs.writes(tx, client_id, kind="note"):
@@ -363,12 +360,9 @@ class Clients(Room):
                 if changed_by_hand(note, write.at):
                     kept.append(note.id)
                 elif app_id is not None:
-                    rows.remove(tx, app_id, note, tx.now)
-                    stale.add(app_id)
+                    rows.remove(tx, app_id, note)
             programs.remove_writes(tx, client_id, but_notes=kept)
-            self._assembly.drop_vectors(tx, stale)
-            purge.request_scrub(tx)
-        purge.scrub(self._database)
+            tx.forget_bytes(*tx.ids)
         return done
 
     def _found(self, tx: Tx, name: str) -> int:

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -18,6 +18,7 @@ from memchat.api.store import Backups, Jobs, Services
 from memchat.api.user import User
 from memchat.assembly import Assembly
 from memchat.config.settings import misspelt
+from memchat.db.database import utc_now
 from memchat.errors import InputError
 from memchat.types import OnProgress, Scope
 from memchat.types.conversations import EARLIEST, LATEST
@@ -60,7 +61,7 @@ class MemChat:
             for line in misspelt(os.environ):
                 log.warning(line)
         self.settings = settings.with_(home=Path(home)) if home is not None else settings
-        now = _now if clock is None else _checked(clock)
+        now = utc_now if clock is None else _checked(clock)
         self._assembly = Assembly(self.settings, now, chat_model, extract_model, embedder)
         self._background = Background()
         self._closed = False
@@ -134,7 +135,7 @@ class MemChat:
 
         store = self._assembly
 
-        given = (store.database, store.clock, self.settings.zone, store.drop_vectors)
+        given = (store.database, store.clock, self.settings.zone)
         return Repair(*given, store.usable_embedder).run()
 
     def address_notices(self) -> list[str]:
@@ -175,10 +176,6 @@ class MemChat:
         if not self._background.close():
             self.jobs.stop()  # what is being done is brought to its end
         self._assembly.close()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _checked(clock: Callable[[], datetime]) -> Callable[[], datetime]:

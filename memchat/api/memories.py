@@ -1,30 +1,33 @@
 """A person's memories: adding, reading, changing and forgetting them by hand, many of them in
-batches, and what else speaks of one that is being forgotten."""
+batches, what else speaks of one that is being forgotten, and what waits for a yes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Unpack, cast, get_args
 
-from memchat.api.results import Changed, Deleted, UseCounts
-from memchat.api.room import (
+from memchat.api.base import (
+    Answered,
+    Changed,
+    Deleted,
     Page,
     Room,
+    UseCounts,
     check_choice,
     check_count,
-    no_memory,
     page_of,
     place_of,
 )
 from memchat.db import Tx, jobs
 from memchat.errors import InputError, NotFound
-from memchat.facts import audit, changes, memories
+from memchat.facts import answers, audit, changes, memories, proposals
 from memchat.facts import memories as tags_of
 from memchat.facts.changes import Cause
 from memchat.facts.memories import Slice, ValuesInForce
+from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.search import passages
 from memchat.types import (
     MEMORY_TYPES,
@@ -33,6 +36,7 @@ from memchat.types import (
     EmbeddingState,
     Event,
     Evidence,
+    InboxItem,
     Insights,
     Memory,
     MemoryChanges,
@@ -41,6 +45,7 @@ from memchat.types import (
     MemoryType,
     OnProgress,
     Progress,
+    Refusal,
     Wanted,
     clean_tags,
 )
@@ -74,14 +79,8 @@ class Mentions(Room):
         """
         from memchat.forget import mentions
 
-        now = self._clock()
         with self._database.write(self._scope) as tx:
-            ids = tx.ids
-            home = [i for i in ids if i in changes.app_ids_of(tx, [found.memory_id])]
-            if not home:
-                raise NotFound(f"memory {found.memory_id} was never here")
-            blank_at = now + timedelta(seconds=hold)
-            mentions.queue(tx, found, home[-1], now, blank_at=blank_at)
+            mentions.queue(tx, found, hold)
         if not hold:
             self._run_purge(found.memory_id)
         return Changed(len(found.places))
@@ -241,15 +240,11 @@ class Memories(Room):
         What else speaks of it stays, but for the places in ``blank``, which ``Mentions.find`` gave.
         Raises StoreError where the store cannot be written: then nothing was changed.
         """
-        from memchat.forget import purge
+        from memchat.forget import mentions
 
         with self._database.write(self._scope) as tx:
-            memory = memories.get(tx, tx.ids, memory_id)
-            if memory is None:
-                raise no_memory(memory_id)
-            self._forget(tx, [memory], keep_transcript, hold, blank)
-        if not hold:
-            purge.scrub(self._database, ask=False)
+            chosen = [self._found_memory(tx, memory_id)]
+            mentions.forget(tx, chosen, blank, keep_transcript=keep_transcript, hold=hold)
         return Deleted(1)
 
     def delete_many(
@@ -265,44 +260,18 @@ class Memories(Room):
 
         ``progress`` is called after each transaction.
         """
-        from memchat.forget import purge
+        from memchat.forget import mentions
 
         count = 0
         for batch in batches(memory_ids, progress):
             with self._database.write(self._scope) as tx:
                 found = memories.by_ids(tx, tx.ids, batch)
-                self._forget(tx, [*found.values()], keep_transcript, hold, blank)
+                chosen = [*found.values()]
+                mentions.forget(tx, chosen, blank, keep_transcript=keep_transcript, hold=hold)
                 count += len(found)
-        if not hold:
-            purge.scrub(self._database)  # no id may have been known
+                tx.after_commit.clear()
+        self._database.scrub()  # once for all of them
         return Deleted(count)
-
-    def _forget(
-        self,
-        tx: Tx,
-        chosen: Sequence[Memory],
-        keep_transcript: bool,
-        hold: float,
-        blank: Elsewhere | None,
-    ) -> None:
-        """Forget memories in one transaction, with what is blanked for one of them."""
-        from memchat.forget import mentions, purge
-
-        how, stale = mentions.instructions(keep_transcript, blank), set[int]()
-        # What all of them are spoken of in is blanked with one of them.
-        about = [one for one in chosen if blank is not None and one.id == blank.memory_id]
-        if hold:
-            for memory in chosen:
-                with_it = blank is None or memory in about
-                stale |= purge.hide(tx, memory, hold=hold, how=how if with_it else None)
-        else:
-            homes = memories.homes_of(tx, [one.id for one in about]) if about else {}
-            stale |= purge.forget(tx, chosen, keep_transcript=keep_transcript)
-            if blank is not None and blank.places:
-                places = mentions.MentionsToBlank.of(blank)
-                for app_id in homes.values():
-                    stale |= mentions.blank(tx, app_id, places)
-        self._assembly.drop_vectors(tx, stale)
 
     def restore(self, memory_id: int) -> Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
@@ -349,9 +318,9 @@ class Memories(Room):
             with self._database.write(self._scope) as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
                 found += [m for m in memories.hidden(tx, [own]) if m.id in batch]
-                stale = purge.forget(tx, found)
-                self._assembly.drop_vectors(tx, stale)
-        purge.scrub(self._database)
+                purge.forget(tx, found)
+                tx.after_commit.clear()
+        self._database.scrub()  # once for all of them
         return Deleted(len(ids))
 
     def history(self, memory_id: int) -> Sequence[Event]:
@@ -416,12 +385,11 @@ class Memories(Room):
     def insights(self, *, top: int = 10) -> Insights:
         """Figures about the memories; of keys and of the most used memories the ``top`` ones."""
         check_count(top, "top")
-        zone = self._settings.zone
         with self._database.read(self._scope) as tx:
             ids = tx.ids
             return Insights(
-                kept=audit.memories_by_day(tx, ids, zone),
-                said=audit.messages_by_day(tx, tx.own, zone),
+                kept=audit.memories_by_day(tx, ids),
+                said=audit.messages_by_day(tx, tx.own),
                 types=audit.by_type(tx, ids),
                 keys=audit.by_key(tx, ids, top),
                 states=audit.by_state(tx, ids),
@@ -433,7 +401,7 @@ class Memories(Room):
     def _standing(self, tx: Tx) -> ValuesInForce:
         from memchat.facts.in_force import as_of
 
-        return as_of(tx, tx.ids, self._today())
+        return as_of(tx, tx.ids, tx.today)
 
     def _by_hand(self, tx: Tx) -> ManualChanges:
         from memchat.facts.manual import ManualChanges
@@ -456,3 +424,127 @@ def _checked(wanted: Wanted) -> Wanted:
     check_choice(wanted.status, memories.STATUSES, "status")
     check_choice(wanted.sort, memories.SORTS, "sort")
     return memories.or_over(replace(wanted, tags=clean_tags(wanted.tags)))
+
+
+class Inbox(Room):
+    """Proposals that were not certain enough to be kept, each waiting for a yes or a no."""
+
+    def list(self, *, status: str = "pending") -> Sequence[InboxItem]:
+        """What waits for a yes, oldest first; with the status ``rejected`` what got a no."""
+        check_choice(status, ("pending", "rejected"), "status")
+        with self._database.read(self._scope) as tx:
+            return proposals.listed(tx, tx.own, status)
+
+    def question(self, item: InboxItem) -> str:
+        """What a yes to an item would do, in plain words, as the memories are now."""
+        with self._database.read(self._scope) as tx:
+            return answers.current_question(tx, item)
+
+    def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory:
+        """Say yes to an item, with other words where ``value`` gives some: what was proposed is
+        stored, replaced or ended. Where the memory it speaks of is gone, it is stored as new.
+
+        A memory that a program asked to forget is deleted for good. With ``hold`` its purge waits
+        so many seconds, and ``Memories.restore`` undoes the deletion meanwhile; else it is done
+        when this returns. Raises NotFound where nothing waits under this number, StoreError as
+        ``Memories.delete``.
+        """
+        with self._database.write(self._scope, ensure=True) as tx:
+            item = self._found_item(tx, item_id)
+            if value is not None and item.relation in (FORGET, PROMOTE):
+                raise InputError("it is about a whole memory; answer it without other words")
+            if item.relation != FORGET:
+                return answers.accept(tx, item, self._settings, value)
+            memory = answers.forget(tx, item, hold)
+        if not hold:
+            self._run_purge(memory.id)
+        return memory
+
+    def reject(self, item_id: int) -> InboxItem:
+        """Say no to an item, which is returned; the same is not proposed again."""
+        with self._database.write(self._scope, ensure=True) as tx:
+            item = self._found_item(tx, item_id)
+            answers.reject(tx, item)
+        return item
+
+    def accept_many(
+        self, item_ids: Iterable[int], *, values: Mapping[int, str] | None = None
+    ) -> Answered:
+        """Say yes to many items at once, with other words for those in ``values``, by id.
+
+        All is done in one transaction. Items that ``accept`` refuses wait as before, and so do
+        requests to forget, which cannot be taken back; the result says why.
+        """
+        words = values or {}
+
+        def yes(tx: Tx, item: InboxItem) -> None:
+            value = words.get(item.id)
+            answers.accept(tx, item, self._settings, value)
+
+        return self._answer_many(item_ids, yes)
+
+    def reject_many(self, item_ids: Iterable[int]) -> Answered:
+        """Say no to many items at once, in one transaction."""
+        return self._answer_many(item_ids, answers.reject)
+
+    def take_back(self, answered: Answered) -> Sequence[InboxItem]:
+        """Undo what ``accept_many`` or ``reject_many`` did; the items that wait again.
+
+        What a yes stored is deleted, and what it replaced or ended is as it was. An item whose
+        words were forgotten meanwhile does not come back. Raises InputError where a memory that it
+        concerns was changed since; nothing is undone then.
+        """
+        with self._database.write(self._scope) as tx:
+            return answers.take_back(tx, answered.items, answered.before, answered.at)
+
+    def refusals(self, *, session_id: int | None = None) -> Sequence[Refusal]:
+        """What was proposed from conversations, or from one of them, and not kept, oldest first."""
+        with self._database.read(self._scope) as tx:
+            if session_id is not None:
+                self._found_session(tx, session_id)
+            found = proposals.listed(tx, tx.own, "refused")
+        return [one for one in found if session_id in (None, one.session_id)]
+
+    def keep_refused(self, refusal_id: int) -> Memory:
+        """Keep what was not kept after all: it counts as the person's own word.
+
+        It is stored, replaces or ends as it was proposed, with its message as proof. Raises
+        InputError where only the reason was noted, NotFound where there is nothing to end.
+        """
+        with self._database.write(self._scope, ensure=True) as tx:
+            refused = self._found_refusal(tx, refusal_id)
+            return answers.accept(tx, refused, self._settings)
+
+    def _answer_many(
+        self, item_ids: Iterable[int], answer: Callable[[Tx, InboxItem], object]
+    ) -> Answered:
+        done: list[InboxItem] = []
+        failed: dict[int, str] = {}
+        with self._database.write(self._scope, ensure=True) as tx:
+            since = max(changes.latest_event(tx, app_id) for app_id in tx.ids)
+            for item_id in dict.fromkeys(item_ids):
+                try:
+                    item = self._found_item(tx, item_id)
+                    with tx.connection.begin_nested():
+                        answer(tx, item)
+                except (InputError, NotFound) as error:
+                    failed[item_id] = str(error)
+                else:
+                    done.append(item)
+            # Another transaction sees the rows as they were until this one is committed.
+            with self._database.read(self._scope) as before:
+                ids = [item.id for item in done]
+                images = answers.take(before, tx, ids, tx.ids, since)
+        return Answered(tuple(done), failed, tx.now, images)
+
+    def _found_item(self, tx: Tx, item_id: int) -> InboxItem:
+        item = proposals.get(tx, tx.ids, item_id)
+        if item is None or item.status != "pending":
+            raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
+        return item
+
+    def _found_refusal(self, tx: Tx, refusal_id: int) -> Refusal:
+        found = proposals.get(tx, tx.ids, refusal_id)
+        if found is None or found.status != "refused":
+            raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
+        return found

@@ -19,8 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from memchat.api.results import FileChange, FileFailure, FilesAdded
-from memchat.api.room import MOST, Room, check_choice
+from memchat.api.base import MOST, FileChange, FileFailure, FilesAdded, Room, check_choice
 from memchat.assembly import Assembly
 from memchat.db import Tx, usage
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
@@ -164,7 +163,7 @@ class NoteFiles(Room):
             raise ConfigError(NO_TRANSCRIBER)
         heard = transcriber.transcribe(name, data)
         with self._database.write(self._scope, ensure=True) as tx:
-            usage.add(tx, tx.own, None, heard.usage, self._clock())
+            usage.add(tx, tx.own, None, heard.usage)
         if not has_words(heard.text):
             raise InputError("nothing is said in it")
         return Document(heard.text, profile="memo")
@@ -309,14 +308,12 @@ class NoteWriting:
         *,
         only_if: Callable[[Tx], bool] = lambda _: True,
     ) -> list[int]:
-        """Store notes in one transaction; their ids, and none where ``only_if`` is false in it. The
-        words of texts that they replace leave the file with the next ``scrub``."""
+        """Store notes in one transaction; their ids, and none where ``only_if`` is false in it."""
         with self._assembly.database.write(self._scope, ensure=True) as tx:
             return self.write_in(tx, prepared) if only_if(tx) else []
 
     def write_in(self, tx: Tx, prepared: Sequence[Prepared]) -> list[int]:
         """The same in a transaction of the caller."""
-        from memchat.forget import purge
         from memchat.notes import index
 
         ids, reworded = [], False
@@ -325,15 +322,8 @@ class NoteWriting:
             ids.append(note_id)
             reworded = reworded or other_text
         if reworded:
-            self._assembly.drop_vectors(tx, [tx.own])
-            purge.request_scrub(tx)
+            tx.forget_bytes(tx.own)
         return ids
-
-    def scrub(self) -> None:
-        """Remove the words of replaced texts from the bytes of the file."""
-        from memchat.forget import purge
-
-        purge.scrub(self._assembly.database)
 
     def embed(
         self,

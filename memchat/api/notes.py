@@ -11,9 +11,18 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from memchat.api.base import (
+    Changed,
+    FileChange,
+    FilesAdded,
+    Page,
+    Room,
+    check_choice,
+    check_count,
+    page_of,
+    place_of,
+)
 from memchat.api.note_files import NoteWriting, bound
-from memchat.api.results import Changed, FileChange, FilesAdded
-from memchat.api.room import Page, Room, check_choice, check_count, page_of, place_of
 from memchat.assembly import Assembly
 from memchat.db import Tx, usage
 from memchat.errors import InputError, NotFound, StoreError
@@ -72,7 +81,6 @@ class NoteBatches:
             ids.extend(self._writing.write(prepared))
 
         self._run(len(every), store, embed=embed)
-        self._writing.scrub()
         return NotesAdded(tuple(ids), failed)
 
     def recut(self, note_ids: Sequence[int]) -> int:
@@ -337,7 +345,6 @@ class Notes(Room):
         seconds, and ``restore`` undoes the deletion meanwhile; else they have left it when this
         returns. Raises NotFound outside the scope.
         """
-        from memchat.forget import purge
 
         now = self._clock()
         with self._database.write(self._scope) as tx:
@@ -345,14 +352,11 @@ class Notes(Room):
             app_id = rows.app_id_of(tx, note_id)
             assert app_id is not None
             if hold:
-                rows.hold(tx, app_id, note, now, purge_at=now + timedelta(seconds=hold))
+                rows.hold(tx, app_id, note, purge_at=now + timedelta(seconds=hold))
             else:
-                rows.remove(tx, app_id, note, now)
-                purge.request_scrub(tx)
-            self._assembly.drop_vectors(tx, [app_id])
+                rows.remove(tx, app_id, note)
+                tx.forget_bytes(app_id)
         log.info("Deleted note %d: %d characters", note.id, len(note.text))
-        if not hold:
-            purge.scrub(self._database)
         return Changed(1)
 
     def restore(self, note_id: int) -> Note:
@@ -415,7 +419,6 @@ class Notes(Room):
         if not ids:
             return None
         (note_id,) = ids
-        writing.scrub()
         if embed:
             writing.embed(note_id)
         return self.get(note_id)
@@ -484,6 +487,6 @@ class NoteQuestions(Room):
                 chunks.count_matches(tx, chunk_ids)
                 chunks.count_reads(tx, [own], chunk_ids)
                 for one in spent:
-                    usage.add(tx, own, None, one, self._clock())
+                    usage.add(tx, own, None, one)
         except StoreError as error:
             log.warning("what an answer from notes took was not stored: %s", error)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from memchat.api.room import Page, Room, check_count, page_of, place_of
+from memchat.api.base import Page, Room, check_count, page_of, place_of
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.facts import changes, memories
@@ -145,9 +145,9 @@ class Sessions(Room):
         from memchat.jobs.session_end import close_session
 
         with self._database.write(self._scope) as tx:
-            found, now = self._found_session(tx, session_id), self._clock()
-            refuse_held(tx, session_id, now)
-            close_session(tx, found, now)
+            found = self._found_session(tx, session_id)
+            refuse_held(tx, session_id)
+            close_session(tx, found)
             return self._found_session(tx, session_id)
 
     def long_messages(self, session_id: int) -> Sequence[LongMessage]:
@@ -285,32 +285,23 @@ class Sessions(Room):
         from memchat.forget import purge
         from memchat.forget.undo import take_back
 
-        done, stale = Undone(), set[int]()
+        done = Undone()
         with self._trial(dry_run) as tx:
             for session_id in dict.fromkeys(session_ids):
                 turns = messages.of_session(tx, self._found_session(tx, session_id).id)
-                undone, touched = take_back(tx, turns, keep_memories=keep_memories)
-                stale |= touched | purge.forget_session(tx, session_id)
-                done = done.then(undone)
-            if not dry_run:
-                self._assembly.drop_vectors(tx, stale)
-        purge.scrub(self._database)
+                done = done.then(take_back(tx, turns, keep_memories=keep_memories))
+                purge.forget_session(tx, session_id)
         return done
 
     def delete_message(
         self, message_id: int, *, keep_memories: bool = False, dry_run: bool = False
     ) -> Undone:
         """Delete one message of a conversation, as ``delete`` deletes all of them."""
-        from memchat.forget import purge
         from memchat.forget.undo import delete_turns
 
         with self._trial(dry_run) as tx:
             turn = self._found_message(tx, message_id)
-            done, stale = delete_turns(tx, [turn], keep_memories=keep_memories)
-            if not dry_run:
-                self._assembly.drop_vectors(tx, stale)
-        purge.scrub(self._database)
-        return done
+            return delete_turns(tx, [turn], keep_memories=keep_memories)
 
     def learned(self, session_id: int) -> Mapping[int, Sequence[Change]]:
         """What a conversation taught, by the id of the message that taught it, as far as it holds.
@@ -334,9 +325,7 @@ class Sessions(Room):
         with self._database.write(self._scope) as tx:
             turn = self._found_message(tx, message_id)
             done = ConversationUndo(tx, {turn.id}, only=memory_id).run()
-            stale = purge.forget(tx, done.gone, keep_transcript=True)
-            self._assembly.drop_vectors(tx, stale)
-        purge.scrub(self._database)
+            purge.forget(tx, done.gone, keep_transcript=True)
         return done
 
     def why(self, message_id: int | None = None) -> Why:
@@ -378,7 +367,7 @@ class Sessions(Room):
         """Keep a memory that is not relevant there out of the rest of a conversation."""
         with self._database.write(self._scope) as tx:
             memory = self._found_memory(tx, memory_id)
-            sessions.mute(tx, self._found_session(tx, session_id).id, memory_id, self._clock())
+            sessions.mute(tx, self._found_session(tx, session_id).id, memory_id)
         return memory
 
     def unmute(self, memory_id: int, session_id: int) -> Memory:
@@ -406,6 +395,7 @@ class Sessions(Room):
             yield tx
             if dry_run:
                 trial.rollback()
+                tx.after_commit.clear()
 
 
 def _first_words(text: str) -> str:

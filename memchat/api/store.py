@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from memchat.api.results import Changed, Deleted, FetchedModel
-from memchat.api.room import Room, check_choice, check_count
+from memchat.api.base import Changed, Deleted, FetchedModel, Room, check_choice, check_count
 from memchat.assembly import Assembly
 from memchat.config.keys import FILE as KEYS
 from memchat.config.settings import FILE as SETTINGS
@@ -65,14 +64,11 @@ class Apps(Room):
         from memchat.forget import purge
 
         scope = Scope(self._scope.user, app)
-        with self._database.write() as tx:
-            own = apps.find(tx, scope).own
-            if not own:
+        with self._database.write(scope) as tx:
+            if not tx.own:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
             held = next(one for one in apps.of_user(tx, scope.user) if one.name == scope.app)
-            count, stale = purge.forget_app(tx, own)
-            self._assembly.drop_vectors(tx, stale)
-        purge.scrub(self._database)
+            count = purge.forget_app(tx, tx.own)
         return Deleted(count, held.sessions, apps=1, notes=held.notes)
 
 

@@ -11,12 +11,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from memchat.api.base import Answer, Changed, Deleted, Exported, PromptContext, Room, check_count
 from memchat.api.clients import ClientAccess, Clients
-from memchat.api.inbox import Inbox
-from memchat.api.memories import Memories, Mentions
+from memchat.api.memories import Inbox, Memories, Mentions
 from memchat.api.notes import Notes
-from memchat.api.results import Answer, Changed, Deleted, Exported, PromptContext
-from memchat.api.room import Room, check_count
 from memchat.api.sessions import Incoming, Messages, Sessions
 from memchat.api.store import Apps
 from memchat.assembly import Assembly
@@ -260,9 +258,9 @@ class User(Room):
         """
         with self._database.write() as tx:
             if all_apps:
-                app_id = apps.ensure_shared(tx, self._scope.user, self._clock())
+                app_id = apps.ensure_shared(tx, self._scope.user)
             else:
-                app_id, _ = apps.ensure(tx, self._scope, self._clock())
+                app_id = apps.ensure(tx, self._scope).own
             apps.set_memory(tx, app_id, on)
             if on:
                 self._queue_unread(tx, all_apps)
@@ -282,15 +280,11 @@ class User(Room):
         ``memories.restore`` undoes all of it, but for secrets, which are forgotten for good.
         """
         from memchat.facts import audit
-        from memchat.forget import purge
 
         mended = 0
         for finding in findings:
             with self._database.write(self._scope) as tx:
-                done, stale = audit.mend(tx, finding)
-                self._assembly.drop_vectors(tx, stale)
-            mended += done
-        purge.scrub(self._database)
+                mended += audit.mend(tx, finding)
         return Changed(mended)
 
     def usage(self, *, session_id: int | None = None) -> Sequence[UsageTotal]:
@@ -366,10 +360,7 @@ class User(Room):
         with self._database.write() as tx:
             held = apps.of_user(tx, user)
             for app_id in apps.ids_of_user(tx, user):
-                gone, stale = purge.forget_app(tx, app_id)
-                self._assembly.drop_vectors(tx, stale)
-                count += gone
-        purge.scrub(self._database)
+                count += purge.forget_app(tx, app_id)
         notes = sum(app.notes for app in held)
         return Deleted(count, sum(app.sessions for app in held), apps=len(held), notes=notes)
 
@@ -466,7 +457,7 @@ class AddedConversation:
             switch = apps.memory_switch(tx, self.scope)
             if not switch.on and self.session is None:
                 return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
-            own, _ = apps.ensure(tx, self.scope, now)
+            own = apps.ensure(tx, self.scope).own
             session_id, turns = self._compare(tx, own)
             if not switch.on and self.session is not None:
                 # Said while memory was off: not to be learned when the conversation is sent again.
@@ -488,7 +479,7 @@ class AddedConversation:
                 sessions.put_external(tx, own, self.session, session_id, turns.hashes)
             found = sessions.by_id(tx, session_id)
             assert found is not None
-            close_session(tx, found[0], now)
+            close_session(tx, found[0])
             waits = jobs.is_unfinished(tx, "extract", session_id)
         return self._outcome(session_id, len(turns.new), waits=waits)
 

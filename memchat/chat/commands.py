@@ -11,7 +11,7 @@ are kept from being learnt and found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -143,8 +143,6 @@ class Commands:
     clock: Callable[[], datetime]
     recall: Recall
     query_timeout: QueryTimeout
-    drop_vectors: Callable[[Tx, Iterable[int]], None]
-    """Drops the saved vectors of scope rows."""
 
     def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
         """A command that was read from the message itself, for a model without tools.
@@ -209,8 +207,7 @@ class Commands:
             self._link_request(tx, choice, gone)
             left = mentions.find(tx, gone) if gone else None
             home = memories.app_id_of(tx, gone[0].id) if gone else 0
-            self.drop_vectors(tx, purge.forget(tx, gone))
-        purge.scrub(self.database)
+            purge.forget(tx, gone)
         done = command_replies.forgotten(len(gone), len(chosen))
         if gone and (backups := backup.perhaps_forgotten(self.database.home)):
             done += command_replies.still_in_backups(len(backups))
@@ -227,8 +224,7 @@ class Commands:
         if len(chosen) != len(choice.memories):
             return CodeReply(command_replies.NOTHING_BLANKED)
         with self.database.write(choice.scope) as tx:
-            self.drop_vectors(tx, mentions.blank(tx, choice.home, MentionsToBlank.of(found)))
-        purge.scrub(self.database)
+            mentions.blank(tx, choice.home, MentionsToBlank.of(found))
         return command_replies.blanked(found)
 
     def ask(self, choice: ForgetChoice) -> CodeReply:
@@ -236,10 +232,8 @@ class Commands:
         mentions the forgotten memories."""
         if choice.elsewhere is not None:
             return command_replies.ask_to_blank(choice, choice.elsewhere, self.settings.zone)
-        with self.database.read() as tx:
-            found = memories.by_ids(
-                tx, apps.find(tx, choice.scope).ids, [m.id for m in choice.memories]
-            )
+        with self.database.read(choice.scope) as tx:
+            found = memories.by_ids(tx, tx.ids, [m.id for m in choice.memories])
             unread = {turn.id for turn in of_session(tx, choice.turn.session_id)}
         same = [m for m in choice.memories if m.id in found and found[m.id].sha1 == m.sha1]
         same = [m for m in same if found[m.id].inactive_reason != FORGOTTEN]
@@ -271,7 +265,6 @@ class Commands:
 
     def _remember(self, given: Sequence[Candidate], place: Place) -> CodeReply:
         """Put proposals through the gate and what passes into the store, in one transaction."""
-        now = self.clock()
         with self.database.write() as tx:
             if not (switch := apps.memory_switch(tx, place.scope)).on:
                 return command_replies.off("remember", switch)
@@ -280,7 +273,7 @@ class Commands:
                 return CodeReply()
             turns = messages.of_session(tx, place.session_id, learnable=True)
             reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
-            tx = tx.within(*apps.ensure(tx, place.scope, now))
+            tx = apps.ensure(tx, place.scope)
             judged = [self._judge(tx, item, reading, place) for item in given]
             reading.verdicts = judged
             facts, changes = reading.resolve(self.settings.zone)
@@ -290,7 +283,7 @@ class Commands:
             said = {turn.id: turn for turn in turns}
             for verdict in reading.verdicts:
                 if verdict.outcome == "review":
-                    proposals.add(tx, found[1], inbox_entry(verdict, reading.known, said), now)
+                    proposals.add(tx, found[1], inbox_entry(verdict, reading.known, said))
         return command_replies.remembered(changes)
 
     def _judge(self, tx: Tx, item: Candidate, reading: SessionReading, place: Place) -> Verdict:
@@ -355,9 +348,8 @@ class Commands:
         question = self.query_timeout.wait(self.query_timeout.start(words))
         hits = self.recall.search(place.scope, question, CHOICE_MOST).hits
         if question.usage is not None:
-            with self.database.write() as tx:
-                own, _ = apps.ensure(tx, place.scope, self.clock())
-                usage.add(tx, own, place.session_id, question.usage, self.clock())
+            with self.database.write(place.scope, ensure=True) as tx:
+                usage.add(tx, tx.own, place.session_id, question.usage)
         return [h.memory for h in hits if h.memory and h.score >= NEAR * hits[0].score]
 
     def _list(self, place: Place) -> CodeReply:

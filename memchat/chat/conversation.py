@@ -8,7 +8,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import RLock
@@ -85,7 +85,7 @@ class Conversation:
             with self._database.read() as tx:
                 self.load(tx, self.session_id)
 
-    def store_query_vectors(self, tx: Tx, recall: Recall, own: int, now: datetime) -> None:
+    def store_query_vectors(self, tx: Tx, recall: Recall) -> None:
         """Store the vectors of messages that have arrived by now; the others stay pending.
 
         The vector of two messages together is not stored: it would outlive either of them.
@@ -98,9 +98,9 @@ class Conversation:
             question = query.arrived()
             if question is not None:
                 if question.usage is not None:
-                    usage.add(tx, own, self.session_id, question.usage, now)
+                    usage.add(tx, tx.own, self.session_id, question.usage)
                 if question.text in said:
-                    recall.store_vector(tx, question, now)
+                    recall.store_vector(tx, question)
             elif not query.future.done():
                 pending.append(query)
         self.pending_queries = pending
@@ -121,7 +121,6 @@ class Parts:
     query_timeout: QueryTimeout
     worker: Worker
     commands: Commands
-    drop_vectors: Callable[[Tx, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
     model_filter: ModelFilter | None
     """None where it is not switched on."""
@@ -297,17 +296,22 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 60.0
 
 
-def is_held(tx: Tx, session_id: int, now: datetime) -> bool:
+def _until(tx: Tx) -> datetime:
+    """When a lease that is taken now runs out."""
+    return tx.now + timedelta(seconds=LEASE_SECONDS)
+
+
+def is_held(tx: Tx, session_id: int) -> bool:
     """Whether a chat of a process that is still alive holds the session."""
     owner, until = sessions.lease(tx, session_id)
     if processes.has_ended(owner):
         return False
-    return processes.is_renewed(owner) or (until is not None and until >= now)
+    return processes.is_renewed(owner) or (until is not None and until >= tx.now)
 
 
-def refuse_held(tx: Tx, session_id: int, now: datetime) -> None:
+def refuse_held(tx: Tx, session_id: int) -> None:
     """Raise StoreError where a chat of a process that is still alive holds the session."""
-    if is_held(tx, session_id, now):
+    if is_held(tx, session_id):
         owner, _ = sessions.lease(tx, session_id)
         where = (
             "a chat of this program" if processes.is_of_this_process(owner) else "another process"
@@ -331,31 +335,31 @@ class Lease:
         """Whose lease it is. The thread that renews it keeps the chat alive, so that closing the
         store finds it and stops the thread."""
 
-    def begin(self, tx: Tx, own: int, now: datetime) -> int:
-        """Begin a session in scope row ``own`` with its lease taken; gives its id."""
+    def begin(self, tx: Tx) -> int:
+        """Begin a session with its lease taken; gives its id."""
         self._held = True
-        return sessions.start(tx, own, self.owner, self.until(now), now)
+        return sessions.start(tx, tx.own, self.owner, _until(tx), tx.now)
 
-    def take(self, tx: Tx, session_id: int, now: datetime) -> None:
+    def take(self, tx: Tx, session_id: int) -> None:
         """Take the lease of a session, also from an older chat of this process.
 
         Raises StoreError where another process holds it, or where a newer chat has taken it over.
         """
         self._refuse_taken_over(tx, session_id)
         if not self.is_held_here(tx, session_id):
-            refuse_held(tx, session_id, now)
-        sessions.reopen(tx, session_id, self.owner, self.until(now), now)
+            refuse_held(tx, session_id)
+        sessions.reopen(tx, session_id, self.owner, _until(tx), tx.now)
         self._held = True
 
-    def take_over(self, tx: Tx, session_id: int, now: datetime) -> bool:
+    def take_over(self, tx: Tx, session_id: int) -> bool:
         """Take the lease where an older chat of this process holds it; whether that was so.
 
         Raises StoreError where another process holds it.
         """
         if not self.is_held_here(tx, session_id):
-            refuse_held(tx, session_id, now)
+            refuse_held(tx, session_id)
             return False
-        self._held = sessions.hand_over(tx, session_id, self.owner, self.until(now))
+        self._held = sessions.hand_over(tx, session_id, self.owner, _until(tx))
         return True
 
     def is_held_here(self, tx: Tx, session_id: int) -> bool:
@@ -370,14 +374,10 @@ class Lease:
                 "resumed it; go on there, or resume it here"
             )
 
-    def until(self, now: datetime) -> datetime:
-        """When a lease that is taken now runs out."""
-        return now + timedelta(seconds=LEASE_SECONDS)
-
     def is_held_elsewhere(self, tx: Tx, session_id: int) -> bool:
         """Whether another chat, of this process or of another that is alive, holds the session."""
         owner, _ = sessions.lease(tx, session_id)
-        return owner != self.owner and is_held(tx, session_id, self._parts.clock())
+        return owner != self.owner and is_held(tx, session_id)
 
     def start(self) -> None:
         """Renew the lease from now on, where no thread does so yet."""
@@ -402,15 +402,14 @@ class Lease:
         """Renew once; False where the session is no longer this one's, or was idle and is ended."""
         session_id = self._conversation.session_id
         assert session_id is not None
-        now = self._parts.clock()
         with self._parts.database.write() as tx:
-            if not sessions.renew(tx, session_id, self.owner, self.until(now)):
+            if not sessions.renew(tx, session_id, self.owner, _until(tx)):
                 return False
             found = sessions.by_id(tx, session_id)
             idle = timedelta(minutes=self._parts.settings.idle_minutes)
-            if found is None or now - found[0].last_activity_at <= idle:
+            if found is None or tx.now - found[0].last_activity_at <= idle:
                 return found is not None
-            close_session(tx, found[0], now)
+            close_session(tx, found[0])
         self.thread = None  # the next message starts another
         self._reader.read()
         return False

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.turn import Redo, Turn, message_text
-from memchat.db import apps, sessions
+from memchat.db import sessions
 from memchat.errors import InputError, MemChatError, NotFound
 from memchat.jobs.session_end import close_session
 from memchat.types import Learned, MemorySwitch, Message, Question, Scope, checked_timeout
@@ -168,18 +168,15 @@ class Chat:
         if conversation.session_id is None:
             conversation.turns = []
             return None
-        now = self._parts.clock()
-        with self._parts.database.write() as tx:
-            scope_ids = apps.find(tx, self.scope)
-            found = sessions.get(tx, scope_ids.ids, conversation.session_id)
+        with self._parts.database.write(self.scope) as tx:
+            found = sessions.get(tx, tx.ids, conversation.session_id)
             if found is not None:
-                own = scope_ids.own or 0
-                conversation.store_query_vectors(tx, self._parts.recall, own, now)
+                conversation.store_query_vectors(tx, self._parts.recall)
                 # Another process may have it since its lease ran out, or a chat that resumed it.
                 if found.ended_at is None and self._lease.is_held_elsewhere(tx, found.id):
                     return None  # whoever holds it ends it
                 if found.ended_at is None:
-                    close_session(tx, found, now)
+                    close_session(tx, found)
         self._lease.thread = None
         return self._reader.read() if wait else None
 
@@ -200,10 +197,10 @@ class Chat:
             self._reply = None
 
     def _resume(self, session_id: int) -> None:
-        with self._parts.database.write() as tx:
-            if sessions.get(tx, apps.find(tx, self.scope).ids, session_id) is None:
+        with self._parts.database.write(self.scope) as tx:
+            if sessions.get(tx, tx.ids, session_id) is None:
                 raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
-            taken = self._lease.take_over(tx, session_id, self._parts.clock())
+            taken = self._lease.take_over(tx, session_id)
         if taken:
             self._lease.start()
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from queue import Empty, SimpleQueue
 
 from memchat.chat import command_replies, command_words
@@ -94,7 +93,7 @@ class Redo:
             already = sessions.muted_of_session(tx, conversation.session_id)
             self._muted = [memory.id for memory in gone if memory.id not in already]
             for memory_id in self._muted:
-                sessions.mute(tx, conversation.session_id, memory_id, tx.now)
+                sessions.mute(tx, conversation.session_id, memory_id)
 
     def _delete(self, message_ids: Collection[int]) -> None:
         """Delete stored turns, with what only they taught."""
@@ -104,13 +103,11 @@ class Redo:
         with parts.database.write(self._conversation.scope) as tx:
             # Those of a conversation that was deleted meanwhile are gone already.
             turns = messages.by_ids(tx, sorted(message_ids))
-            _, stale = delete_turns(tx, list(turns.values()))
-            parts.drop_vectors(tx, stale)
-        purge.scrub(parts.database)
+            delete_turns(tx, list(turns.values()))
 
 
 def _with_list_apart(
-    tx: Tx, session_id: int, sent: SentPrompt, listed: Sequence[Hit], now: datetime
+    tx: Tx, session_id: int, sent: SentPrompt, listed: Sequence[Hit]
 ) -> SentPrompt:
     """What was sent with its list of facts in rows of its own, which later replies share."""
     if not listed:
@@ -119,7 +116,7 @@ def _with_list_apart(
     if sent.system is not None:
         opening, _, rest = sent.system.partition(render.listing(listed))
     lines = [(hit.id, hit.text) for hit in listed]
-    list_id = receipts.add_list(tx, session_id, opening, lines, now)
+    list_id = receipts.add_list(tx, session_id, opening, lines, tx.now)
     return replace(sent, system=rest, list_id=list_id)
 
 
@@ -249,10 +246,10 @@ class Turn:
 
     def resend(self) -> Reply:
         """Begin another reply to the last message, which is stored already."""
-        conversation, now = self._conversation, self._parts.clock()
+        conversation = self._conversation
         if conversation.session_id is not None:
             with self._parts.database.write() as tx:
-                self._lease.take(tx, conversation.session_id, now)
+                self._lease.take(tx, conversation.session_id)
             self._lease.start()
         text = conversation.turns[-1].content
         self._command = _command(text)
@@ -264,13 +261,12 @@ class Turn:
             conversation.turns.append(Message(0, 0, "user", text, now))
             self._message_id = 0
             return
-        with self._parts.database.write() as tx:
-            own, _ = apps.ensure(tx, conversation.scope, now)
+        with self._parts.database.write(conversation.scope, ensure=True) as tx:
             session_id = conversation.session_id
             if session_id is None or sessions.by_id(tx, session_id) is None:
-                session_id = self._lease.begin(tx, own, now)
+                session_id = self._lease.begin(tx)
             else:
-                self._lease.take(tx, session_id, now)
+                self._lease.take(tx, session_id)
             self._message_id = messages.add(tx, session_id, "user", text, now, memory=learnable)
             if read_all:
                 messages.read_all(tx, self._message_id)
@@ -422,20 +418,19 @@ class Turn:
         """
         parts, conversation, reply = self._parts, self._conversation, self._reply
         with parts.database.write(conversation.scope) as tx:
-            own, now = tx.own, tx.now
-            if not own or sessions.by_id(tx, session_id) is None:
+            if not tx.own or sessions.by_id(tx, session_id) is None:
                 return False
             if reply.received:
                 self._write_words(tx, session_id, status)
-                sessions.touch(tx, session_id, now)
+                sessions.touch(tx, session_id, tx.now)
             spent = [reply.stream.usage] if reply.stream is not None else []
             if self._prompt is not None and self._prompt.filter_usage is not None:
                 spent.append(self._prompt.filter_usage)
             for one in spent:
-                usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
-            conversation.store_query_vectors(tx, parts.recall, own, now)
+                usage.add(tx, tx.own, session_id, one, message_id=reply.message_id)
+            conversation.store_query_vectors(tx, parts.recall)
             if extract:
-                jobs.enqueue(tx, "extract", own, session_id, now)
+                jobs.enqueue(tx, "extract", tx.own, session_id, tx.now)
         return True
 
     def _write_words(self, tx: Tx, session_id: int, status: str) -> None:
@@ -443,8 +438,8 @@ class Turn:
         reply, given = self._reply, self._reply.shown
         hits = (*given.hits, *reply.by_code.hits)
         drawn_facts = self._conversation.drawn_facts
-        shown, content = purge.drop_forgotten(tx, hits, drawn_facts, reply.received, tx.zone)
-        listed, content = purge.drop_forgotten(tx, given.listed, (), content, tx.zone)
+        shown, content = purge.drop_forgotten(tx, hits, drawn_facts, reply.received)
+        listed, content = purge.drop_forgotten(tx, given.listed, (), content)
         learnable = self._memory.on and reply.stream is not None
         reply.message_id = messages.add(
             tx, session_id, "assistant", content, tx.now, status, memory=learnable
@@ -457,7 +452,7 @@ class Turn:
             complete = complete and len(there) == len(given.notes)
             # A prompt that holds what was forgotten since is not stored.
             sent = self._prompt.sent if complete else replace(self._prompt.sent, system=None)
-            sent = _with_list_apart(tx, session_id, sent, listed, tx.now)
+            sent = _with_list_apart(tx, session_id, sent, listed)
             receipts.add_prompt(tx, reply.message_id, sent)
         read = {hit.id for hit in given.hits if hit.kind == "memory"}
         read |= echoed(given.listed, reply.received)

@@ -46,8 +46,7 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
-    from memchat.api.inbox import Inbox
-    from memchat.api.memories import Memories
+    from memchat.api.memories import Inbox, Memories
     from memchat.api.user import User
 
 

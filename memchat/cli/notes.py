@@ -41,7 +41,7 @@ from memchat.errors import InputError, MemChatError
 from memchat.types import Job, Note, NoteHit, NoteSource, NotesReport, counted, to_json
 
 if TYPE_CHECKING:
-    from memchat.api.results import FileChange, FilesAdded
+    from memchat.api.base import FileChange, FilesAdded
     from memchat.notes.ask import NotesAnswer
 
 UNTITLED = "Untitled"

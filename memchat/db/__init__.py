@@ -5,4 +5,4 @@ the other modules takes the transaction, a ``Tx``, first, so that several calls 
 not at all. Indexes and vectors are derived from the rows and can be made again from them.
 """
 
-from memchat.db.tx import Tx as Tx
+from memchat.db.records import Tx as Tx

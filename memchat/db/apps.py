@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection
-from datetime import datetime
-from typing import NamedTuple
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, select, update
 
 from memchat.db import Tx
 from memchat.db.schema import apps, memories, sessions, sources
@@ -66,27 +64,13 @@ def _is_symbol(char: str) -> bool:
     return bool(char) and unicodedata.category(char) in ("So", "Sk")
 
 
-class ScopeIds(NamedTuple):
-    """The rows a scope may read: its own app's and the one its user's apps share. 0 where a row
-    does not exist yet: nothing is found under it."""
-
-    own: int
-    shared: int
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """The ids of the rows that exist, the app's own first. Empty means that nothing may be
-        read."""
-        return tuple(filter(None, self))
-
-
-def find(tx: Tx, scope: Scope) -> ScopeIds:
-    """The scope's rows; none is made. Raises ScopeError for a name that is not in the store and has
-    invisible characters."""
+def find(tx: Tx, scope: Scope) -> Tx:
+    """The transaction about this scope; no row is made. Raises ScopeError for a name that is not in
+    the store and has invisible characters."""
     sql = "SELECT name, id FROM apps WHERE user = ? AND name IN (?, ?)"
     found: dict[str, int] = dict(tx.rows(sql, scope.user, scope.app, EVERY_APP))
     _check(found, scope)
-    return ScopeIds(found.get(scope.app, 0), found.get(EVERY_APP, 0))
+    return tx.within(found.get(scope.app, 0), found.get(EVERY_APP, 0))
 
 
 def _check_user(tx: Tx, user: str) -> None:
@@ -101,30 +85,30 @@ def _check(found: Collection[str], scope: Scope) -> None:
         refuse_invisible(scope.app, "app")
 
 
-def ensure(tx: Tx, scope: Scope, now: datetime) -> tuple[int, int]:
-    """The ids of the scope's own row and of the user's shared row. Missing rows are made."""
+def ensure(tx: Tx, scope: Scope) -> Tx:
+    """The transaction about this scope, whose rows are made where there are none."""
     found = find(tx, scope)
-    own = found.own or _make(tx, scope.user, scope.app, now)
-    return own, found.shared or _make(tx, scope.user, EVERY_APP, now)
+    found.own = found.own or _make(tx, scope.user, scope.app)
+    found.shared = found.shared or _make(tx, scope.user, EVERY_APP)
+    return found
 
 
-def shared_id(tx: Tx, user: str) -> int | None:
-    """The id of the user's shared row; None where there is none."""
-    query = select(apps.c.id).where(apps.c.user == user, apps.c.name == EVERY_APP)
-    return tx.execute(query).scalar()
+def shared_id(tx: Tx, user: str) -> int:
+    """The id of the user's shared row; 0 where there is none."""
+    found = tx.rows("SELECT id FROM apps WHERE user = ? AND name = ''", user)
+    return int(found[0][0]) if found else 0
 
 
-def ensure_shared(tx: Tx, user: str, now: datetime) -> int:
+def ensure_shared(tx: Tx, user: str) -> int:
     """The id of the user's shared row, which is made if it is missing."""
     found = shared_id(tx, user)
-    if found is None:
+    if not found:
         _check_user(tx, user)
-    return found or _make(tx, user, EVERY_APP, now)
+    return found or _make(tx, user, EVERY_APP)
 
 
-def _make(tx: Tx, user: str, name: str, now: datetime) -> int:
-    statement = insert(apps).values(user=user, name=name, created_at=now).returning(apps.c.id)
-    return int(tx.execute(statement).scalar_one())
+def _make(tx: Tx, user: str, name: str) -> int:
+    return tx.insert("apps", user=user, name=name, created_at=tx.now)
 
 
 def memory_switch(tx: Tx, scope: Scope) -> MemorySwitch:

@@ -18,7 +18,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memchat import disk
-from memchat.db import layout
 from memchat.db.database import (
     BUSY_SECONDS,
     FILE,
@@ -183,7 +182,7 @@ def check(path: Path) -> str:
             from memchat.db import migrate
 
             migrate.check_known(revision, path)
-            differs = layout.difference(backup, revision)
+            differs = migrate.difference(backup, revision)
     except sqlite3.Error as error:
         if damaged(error):
             raise StoreError(f"{path} is damaged or no backup ({error})") from error

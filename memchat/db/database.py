@@ -9,36 +9,37 @@ lock at once (BEGIN IMMEDIATE), so no other process changes what it has read. Co
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, exc, func, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memchat import disk, processes
-from memchat.db import Tx, apps, layout, schema
-from memchat.db.tx import UTC_ZONE
+from memchat.db import Tx, apps, schema
+from memchat.db.records import UTC_ZONE
 from memchat.errors import InputError, SchemaError, StoreError, StoreFull
 from memchat.language import text
 from memchat.types import Scope
 
+if TYPE_CHECKING:
+    from memchat.search.vector_index import VectorIndex
 if sys.platform != "win32":
     import fcntl
 
 
-def _utc_now() -> datetime:
+def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
@@ -76,35 +77,6 @@ class OpenLock:
             os.close(file)
 
 
-def json_list(ids: Iterable[int] | Iterable[str]) -> str:
-    """A list as one bound value, for ``IN (SELECT value FROM json_each(?))``, so that the statement
-    is the same for any length.
-
-    Raises OverflowError for a number that is too large for an id.
-    """
-    values: list[Any] = [*ids]
-    if values and isinstance(values[0], str):
-        return json.dumps(values)
-    if values and not -(2**63) <= min(values) <= max(values) < 2**63:
-        raise OverflowError("no id is so large")
-    return str(values)
-
-
-def id_list(ids: Iterable[int]) -> Select[tuple[int]]:
-    """The same for a statement of SQLAlchemy: ``column.in_(id_list(ids))``."""
-    return select(func.json_each(json_list(ids)).table_valued("value").c.value)
-
-
-def parse_time(value: str) -> datetime:
-    """A time from its stored text."""
-    return datetime.fromisoformat(value)
-
-
-def parse_day(value: str | None) -> date | None:
-    """A day from its stored text."""
-    return None if value is None else date.fromisoformat(value)
-
-
 log = logging.getLogger(__name__)
 
 FILE = "memchat.db"
@@ -126,7 +98,7 @@ class Database:
     """One store. Several processes and threads may use the same folder at once."""
 
     def __init__(
-        self, home: Path, clock: Callable[[], datetime] = _utc_now, zone: ZoneInfo = UTC_ZONE
+        self, home: Path, clock: Callable[[], datetime] = utc_now, zone: ZoneInfo = UTC_ZONE
     ) -> None:
         """Open or create the store in ``home``, migrating an older one after a backup. ``clock``
         and ``zone`` are those of its transactions.
@@ -157,12 +129,15 @@ class Database:
         # SQLAlchemy's pool takes longer to give out a connection than most reads take.
         self._idle = _none_idle()
         self._lock: OpenLock | None = None
+        self.index: VectorIndex | None = None
+        """The index of the service in use, where it is in memory."""
         self._closed = False
         try:
             self._migrate()
             self._lock = OpenLock(home)
             if self._lock.alone:
                 self._note_ended_holders()
+                self._scrub_after_a_kill()
             self._lock.share()
         except BaseException:
             self.close()
@@ -225,7 +200,8 @@ class Database:
                 connection = self._engine.connect().execution_options(memchat_begin=begin)
             try:
                 with connection.begin():
-                    yield self._tx(connection, scope, ensure)
+                    tx = self._tx(connection, scope, ensure)
+                    yield tx
             except BaseException:
                 self._let_go(connection)
                 raise
@@ -233,13 +209,14 @@ class Database:
                 idle.append(connection)
             else:
                 self._let_go(connection)
+        for work in tx.after_commit:
+            work()
 
     def _tx(self, connection: Connection, scope: Scope | None, ensure: bool) -> Tx:
-        tx = Tx(connection, self.clock(), self.zone, embeds=self.embeds)
-        if scope is not None:
-            made = apps.ensure(tx, scope, tx.now) if ensure else None
-            tx.own, tx.shared = made or apps.find(tx, scope)
-        return tx
+        tx = Tx(connection, self.clock(), self.zone, embeds=self.embeds, scrub=self._scrub)
+        if scope is None:
+            return tx
+        return apps.ensure(tx, scope) if ensure else apps.find(tx, scope)
 
     def _let_go(self, connection: Connection) -> None:
         if self._closed:
@@ -249,9 +226,41 @@ class Database:
     def damage(self) -> str | None:
         """The first error that SQLite finds in the file, or how its tables differ from those that
         memchat makes; None if all is well."""
+        from memchat.db import migrate
+
         with self.read() as tx:
             found = str(tx.connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
-            return layout.difference(tx.driver, schema.HEAD) if found == "ok" else found
+            return migrate.difference(tx.driver, schema.HEAD) if found == "ok" else found
+
+    def scrub(self) -> bool:
+        """Remove what was deleted from the bytes of the files, where that is still to be done; a
+        transaction does so after its commit. False while a reader still prevents that."""
+        with self.read() as tx:
+            if not tx.rows("SELECT 1 FROM scrubs LIMIT 1"):
+                return True
+        return self._scrub()
+
+    def _scrub(self) -> bool:
+        from memchat.db import records
+        from memchat.search import keywords, services, vector_index
+
+        with self.write() as tx:
+            left = tx.rows("SELECT id, app_id FROM scrubs")
+            if not left:
+                return True
+            app_ids = {app_id for _, app_id in left if app_id is not None}
+            if self.index is not None:
+                self.index.forget(app_ids)
+            store_id = records.get(tx, "store_id") or ""
+            vector_index.delete_files(self.home, store_id, services.ids(tx), app_ids)
+            keywords.scrub(tx)
+        if not self.truncate_wal():
+            return False
+        with self.write() as tx:
+            # Only after truncating, so that another process repeats it if this one is killed; and
+            # only these: what was forgotten meanwhile is not scrubbed yet.
+            tx.run_many("DELETE FROM scrubs WHERE id = ?", ((row[0],) for row in left))
+        return True
 
     def truncate_wal(self) -> bool:
         """Merge the WAL into the file and empty it; False if a reader prevents that."""
@@ -288,6 +297,12 @@ class Database:
             held = services.lease(tx)
             owners = [*sessions.lease_owners(tx), *jobs.lease_owners(tx)]
         processes.add_ended([*owners, held[0]] if held is not None else owners)
+
+    def _scrub_after_a_kill(self) -> None:
+        try:
+            self.scrub()
+        except StoreError as error:  # it can be read all the same, and a worker tries again
+            log.warning("deleted words still stand in the file: %s", error)
 
     def _migrate(self) -> None:
         with self.read() as tx:

@@ -35,7 +35,7 @@ from sqlalchemy import (
 
 from memchat import processes
 from memchat.config.settings import RETRY_MINUTES
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.records import from_row
 from memchat.db.schema import apps, chunks, jobs, messages, passages, utc_text
 from memchat.types import Job, JobStatus
@@ -198,7 +198,7 @@ def claim(tx: Tx, request: ClaimRequest, now: datetime) -> list[Claim]:
     else:
         size = batch_size(request.batch, longest_due.attempts)
         query = query.where(c.attempts == longest_due.attempts).limit(min(size, request.limit))
-    ids = database.id_list(list(tx.execute(query.with_only_columns(c.id)).scalars()))
+    ids = records.id_list(list(tx.execute(query.with_only_columns(c.id)).scalars()))
     until = now + timedelta(seconds=request.lease_seconds)
     holder = f"{request.owner}:{secrets.token_hex(4)}"
     taken = {"lease_owner": holder, "lease_until": until, "attempts": c.attempts + 1}
@@ -312,7 +312,7 @@ def _change_held(tx: Tx, claims: Sequence[Claim], values: Mapping[str, Any]) -> 
 def _by_queue(claims: Sequence[Claim]) -> list[tuple[_Queue, Any]]:
     """The ids of these claims' rows, of each queue, as a list that a statement is given."""
     every = ((queue, [c.id for c in claims if _queue(c.kind) is queue]) for queue in _QUEUES)
-    return [(queue, database.id_list(ids)) for queue, ids in every if ids]
+    return [(queue, records.id_list(ids)) for queue, ids in every if ids]
 
 
 def is_unfinished(tx: Tx, kind: str, target_id: int) -> bool:
@@ -483,7 +483,7 @@ def listed(
         query = _work(queue, now, user=user, status=status)
         if note_ids is not None:
             parts = select(chunks.c.id * 4 + 3)
-            parts = parts.where(chunks.c.source_id.in_(database.id_list(note_ids)))
+            parts = parts.where(chunks.c.source_id.in_(records.id_list(note_ids)))
             query = query.where(queue.table.c.id.in_(parts), literal(queue is _PASSAGES))
         newest = func.max(queue.table.c.id).desc()
         found += [_job(row) for row in tx.execute(query.order_by(newest).limit(limit))]
@@ -524,7 +524,7 @@ def by_claims(tx: Tx, claims: Collection[Claim], now: datetime) -> list[Job]:
 
 def of_memories(tx: Tx, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
     """Those of these memories that have no vector yet, each with the work that makes it."""
-    facts = _p.id.in_(database.id_list(memory_id * 4 for memory_id in memory_ids))
+    facts = _p.id.in_(records.id_list(memory_id * 4 for memory_id in memory_ids))
     query = _work(_PASSAGES, now).where(facts, _p.status != literal_column("0"))
     return {job.target_id: job for job in map(_job, tx.execute(query))}
 

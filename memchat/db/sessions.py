@@ -114,9 +114,9 @@ def touch(tx: Tx, session_id: int, now: datetime) -> None:
     _set(tx, session_id, last_activity_at=now)
 
 
-def end(tx: Tx, session_id: int, now: datetime) -> bool:
+def end(tx: Tx, session_id: int) -> bool:
     """End the session; False if it was ended already."""
-    return _set(tx, session_id, _open, ended_at=now, lease_owner=None, lease_until=None)
+    return _set(tx, session_id, _open, ended_at=tx.now, lease_owner=None, lease_until=None)
 
 
 def open_sessions(
@@ -463,9 +463,9 @@ def _originals(session_id: int) -> Select[Any]:
 _muted = muted.c
 
 
-def mute(tx: Tx, session_id: int, memory_id: int, now: datetime) -> None:
+def mute(tx: Tx, session_id: int, memory_id: int) -> None:
     """Leave a memory out of a conversation from now on."""
-    values = {"session_id": session_id, "memory_id": memory_id, "created_at": now}
+    values = {"session_id": session_id, "memory_id": memory_id, "created_at": tx.now}
     tx.execute(upsert(muted).values(**values).on_conflict_do_nothing())
 
 

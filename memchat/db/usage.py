@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 
 from sqlalchemy import func, insert, select
 
@@ -20,7 +19,6 @@ def add(
     app_id: int,
     session_id: int | None,
     spent: Usage,
-    now: datetime,
     *,
     message_id: int | None = None,
 ) -> None:
@@ -40,7 +38,7 @@ def add(
         spent.seconds,
     )
     here = select(sessions.c.id).where(sessions.c.id == session_id).scalar_subquery()
-    values = {"app_id": app_id, "session_id": here, "message_id": message_id, "at": now}
+    values = {"app_id": app_id, "session_id": here, "message_id": message_id, "at": tx.now}
     tx.execute(insert(usage).values(**values, **columns(spent)))
 
 

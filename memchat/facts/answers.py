@@ -17,7 +17,7 @@ from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from memchat.config import Settings
-from memchat.db import Tx, database, messages, schema
+from memchat.db import Tx, messages, records, schema
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, keys, memories, proposals
 from memchat.facts.changes import UPKEEP, Cause
@@ -91,23 +91,22 @@ def _accept_about(tx: Tx, item: Proposal, memory_id: int, settings: Settings) ->
     return memory
 
 
-def forget(tx: Tx, item: Proposal, hold: float) -> tuple[Memory, set[int]]:
+def forget(tx: Tx, item: Proposal, hold: float) -> Memory:
     """Say yes to a request to forget: the memory is hidden, and its purge is due in ``hold``
-    seconds. Gives also the scope rows whose saved vector index must be dropped.
+    seconds.
 
     Raises NotFound where the memory is gone.
     """
-    memory_id, stale = item.memory_id or 0, set[int]()
+    memory_id = item.memory_id or 0
     hidden = _hidden(tx, memory_id)
     if hidden is not None:
         purge.queue_purge(tx, hidden, hold)
     else:
-        own = tx.own
-        stale = Protection(tx, own).hide_for_program(_there(tx, memory_id), hold)
+        Protection(tx, tx.own).hide_for_program(_there(tx, memory_id), hold)
     proposals.remove(tx, [item.id])
     memory = _hidden(tx, memory_id)
     assert memory is not None
-    return memory, stale
+    return memory
 
 
 def reject(tx: Tx, item: Proposal) -> None:
@@ -383,15 +382,14 @@ def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list
 
 def _rows(tx: Tx, table: Table, column: str, values: Sequence[int]) -> dict[tuple[Any, ...], Row]:
     stored = select(*(one for one in table.c if one.computed is None))
-    wanted = stored.where(table.c[column].in_(database.id_list(values)))
+    wanted = stored.where(table.c[column].in_(records.id_list(values)))
     return {tuple(row): dict(row._mapping) for row in tx.execute(wanted)}
 
 
 def take_back(
     tx: Tx, items: Sequence[Proposal], images: RowImages, answered_at: datetime
-) -> tuple[list[Proposal], set[int]]:
-    """Take these answers back, in the caller's transaction. Gives the items that wait again, and
-    the scope rows whose saved vector index must be dropped.
+) -> list[Proposal]:
+    """Take these answers back, in the caller's transaction. Gives the items that wait again.
 
     Raises InputError where a memory was changed since; nothing is taken back then.
     """
@@ -401,14 +399,14 @@ def take_back(
             "see memchat memories list"
         )
     cause = Cause(tx.now, "user", TAKEN_BACK)
-    stale = _remove_added(tx, images.added, cause)
+    _remove_added(tx, images.added, cause)
     put_back(tx, images, cause)
     there = {item.id for item in items if _may_wait(tx, item, answered_at)}
     back = [proposals.get(tx, tx.ids, i) for i in put_items_back(tx, images, there)]
-    return [item for item in back if item is not None], stale
+    return [item for item in back if item is not None]
 
 
-def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
+def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> None:
     there = memories.by_ids(tx, tx.ids, added)
     every = purge.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
@@ -418,8 +416,7 @@ def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
     for memory_id, app_id in homes.items():
         changes.record(tx, memory_id, app_id, "forget", cause)
     if homes:
-        purge.request_scrub(tx)
-    return set(homes.values())
+        tx.forget_bytes(*set(homes.values()))
 
 
 def _may_wait(tx: Tx, item: Proposal, answered_at: datetime) -> bool:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import Integer, Select, cast, func, literal_column, select
 
@@ -215,17 +214,18 @@ class Auditor:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
 
 
-def mend(tx: Tx, finding: Finding) -> tuple[bool, set[int]]:
-    """Carry out a finding, unless the memories have changed since. Gives whether that was done, and
-    the scope rows whose saved vector index must be dropped."""
+def mend(tx: Tx, finding: Finding) -> bool:
+    """Carry out a finding, unless the memories have changed since; whether that was done."""
     if finding.kind == "index drift":
-        return True, _rebuild(tx)
+        _rebuild(tx)
+        return True
     found = memories.by_ids(tx, tx.ids, finding.memory_ids)
     chosen = [found[i] for i in finding.memory_ids if i in found and found[i].active]
     if len(chosen) < len(finding.memory_ids) or not chosen or finding.fix is None:
-        return False, set()
+        return False
     if finding.kind == "secret":
-        return True, purge.forget(tx, chosen)
+        purge.forget(tx, chosen)
+        return True
     cause = Cause(tx.now, "user", f"audit: {finding.kind}")
     if finding.kind in REASONS:
         first, *rest = chosen
@@ -234,7 +234,7 @@ def mend(tx: Tx, finding: Finding) -> tuple[bool, set[int]]:
             changes.deactivate(tx, memory, reason, cause, replaced_by=first.id)
     else:
         _retire(tx, chosen[0], cause)
-    return True, set()
+    return True
 
 
 def _retire(tx: Tx, memory: Memory, cause: Cause) -> None:
@@ -244,7 +244,7 @@ def _retire(tx: Tx, memory: Memory, cause: Cause) -> None:
         changes.deactivate(tx, memory, "ended", cause)
 
 
-def _rebuild(tx: Tx) -> set[int]:
+def _rebuild(tx: Tx) -> None:
     """Write the keyword rows of memories again, and queue the embedding of memories and notes."""
     for app_id in tx.ids:
         wanted = memories.searched_ids(tx, app_id)
@@ -254,8 +254,8 @@ def _rebuild(tx: Tx) -> set[int]:
             passages.show(tx, memory_id, app_id)
         if (in_use := services.in_use(tx)) is not None:
             parts = passages.unqueued(tx, in_use, app_id, "chunk")
-            passages.queue_lacking(tx, in_use, tx.now, [passage_id("chunk", i) for i in parts])
-    return set(tx.ids)
+            passages.queue_lacking(tx, in_use, [passage_id("chunk", i) for i in parts])
+    tx.forget_bytes(*tx.ids)
 
 
 def _by_slot(current: Iterable[Memory]) -> list[list[Memory]]:
@@ -302,16 +302,16 @@ QUARTER = 900
 """Seconds. Every time zone differs from UTC by a multiple of this."""
 
 
-def memories_by_day(tx: Tx, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
+def memories_by_day(tx: Tx, app_ids: Sequence[int]) -> dict[date, int]:
     """How many memories were stored on each day, in the user's time zone."""
     quarter = _quarter(schema.memories.c.created_at)
     query = select(quarter, func.count()).where(
         schema.memories.c.app_id.in_(app_ids), memories.visible
     )
-    return _by_day(tx, query.group_by(quarter), zone)
+    return _by_day(tx, query.group_by(quarter))
 
 
-def messages_by_day(tx: Tx, app_id: int, zone: ZoneInfo) -> dict[date, int]:
+def messages_by_day(tx: Tx, app_id: int) -> dict[date, int]:
     """How many messages the user sent on each day, in the user's time zone."""
     quarter = _quarter(schema.messages.c.created_at)
     query = select(quarter, func.count()).join(
@@ -319,7 +319,7 @@ def messages_by_day(tx: Tx, app_id: int, zone: ZoneInfo) -> dict[date, int]:
     )
     said = (schema.messages.c.role == "user") & schema.messages.c.copied_from.is_(None)
     query = query.where(schema.sessions.c.app_id == app_id, said)
-    return _by_day(tx, query.group_by(quarter), zone)
+    return _by_day(tx, query.group_by(quarter))
 
 
 def by_type(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
@@ -376,10 +376,10 @@ def _quarter(at: Any) -> Any:
     return cast(func.strftime("%s", at), Integer) // literal_column(str(QUARTER), Integer)
 
 
-def _by_day(tx: Tx, query: Select[Any], zone: ZoneInfo) -> dict[date, int]:
+def _by_day(tx: Tx, query: Select[Any]) -> dict[date, int]:
     days: Counter[date] = Counter()
     for quarter, count in tx.execute(query):
-        days[datetime.fromtimestamp(quarter * QUARTER, zone).date()] += count
+        days[datetime.fromtimestamp(quarter * QUARTER, tx.zone).date()] += count
     return dict(sorted(days.items()))
 
 

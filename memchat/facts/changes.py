@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row, delete, insert, select, update
 
-from memchat.db import Tx, database, records
+from memchat.db import Tx, records
 from memchat.db.records import from_row, from_text
 from memchat.db.schema import (
     memories,
@@ -97,7 +97,7 @@ def events_of_memories(tx: Tx, memory_ids: Iterable[int]) -> dict[int, list[Even
         " ORDER BY id"
     )
     found: dict[int, list[Event]] = {}
-    for row in tx.rows(sql, database.json_list(memory_ids)):
+    for row in tx.rows(sql, records.json_list(memory_ids)):
         found.setdefault(row[1], []).append(from_text(Event, row))
     return found
 
@@ -116,7 +116,7 @@ def value_edits(tx: Tx, memory_ids: Sequence[int]) -> dict[int, datetime]:
         " AND json_extract(old, '$.value') IS NOT json_extract(new, '$.value') GROUP BY memory_id"
     )
     return {
-        row[0]: database.parse_time(row[1]) for row in tx.rows(sql, database.json_list(memory_ids))
+        row[0]: records.parse_time(row[1]) for row in tx.rows(sql, records.json_list(memory_ids))
     }
 
 
@@ -160,7 +160,7 @@ def app_ids_of(tx: Tx, memory_ids: Sequence[int]) -> set[int]:
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
     )
-    return {row[0] for row in tx.rows(sql, database.json_list(memory_ids))}
+    return {row[0] for row in tx.rows(sql, records.json_list(memory_ids))}
 
 
 def record_move(tx: Tx, memory_id: int, before: int, after: int, cause: Cause) -> None:
@@ -243,7 +243,7 @@ def evidence_of_memory(tx: Tx, memory_id: int) -> list[Evidence]:
 def evidence_of_memories(tx: Tx, memory_ids: Iterable[int]) -> dict[int, list[Evidence]]:
     """The evidence of each of these memories, the oldest first."""
     found: dict[int, list[Evidence]] = {}
-    for row in tx.rows(_OF_MEMORIES, database.json_list(memory_ids)):
+    for row in tx.rows(_OF_MEMORIES, records.json_list(memory_ids)):
         one = from_text(Evidence, row)
         found.setdefault(one.memory_id, []).append(one)
     return found
@@ -558,7 +558,7 @@ def successors(tx: Tx, memory: Memory) -> list[int]:
 def replaced_memories(tx: Tx, *memory_ids: int) -> list[Memory]:
     """The inactive memories that these replaced."""
     condition = "m.replaced_by IN (SELECT value FROM json_each(?))"
-    return stored.where(tx, condition, database.json_list(memory_ids))
+    return stored.where(tx, condition, records.json_list(memory_ids))
 
 
 def replaced_values(
@@ -567,12 +567,12 @@ def replaced_values(
     """For each of these memories the values that it and its predecessors replaced, the newest
     first."""
     found: dict[int, list[ReplacedValue]] = {}
-    if not tx.rows(_REPLACED_ANY, database.json_list(ids)):
+    if not tx.rows(_REPLACED_ANY, records.json_list(ids)):
         return found  # true for most memories, and ten times cheaper than the whole query
-    rows = tx.rows(_REPLACED, database.json_list(ids), database.json_list(app_ids))
+    rows = tx.rows(_REPLACED, records.json_list(ids), records.json_list(app_ids))
     for row_id, value, retired_at, said_at, starts_at, head in rows:
         # The replacement may have been said again later; the value ended when it was said first.
-        until = database.parse_day(starts_at) or database.parse_time(min(said_at, retired_at))
+        until = records.parse_day(starts_at) or records.parse_time(min(said_at, retired_at))
         found.setdefault(head, []).append(ReplacedValue(row_id, value, until))
     return found
 
@@ -580,7 +580,7 @@ def replaced_values(
 def whole_chains(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
     """The ids of all replaced values in the chains of these replaced values. Memories in use are
     left out."""
-    stale = [row[0] for row in tx.rows(_STALE, database.json_list(ids))]
+    stale = [row[0] for row in tx.rows(_STALE, records.json_list(ids))]
     if not stale:
         return set()
     heads = {memory.id for memory in current(tx, app_ids, stale).values()}

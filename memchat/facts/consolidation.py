@@ -104,16 +104,15 @@ class Protection:
             return None
         return self._ask(fact, reason, target if fact.relation == "updates" else None)
 
-    def hide_for_program(self, memory: Memory, hold: float | None) -> set[int]:
+    def hide_for_program(self, memory: Memory, hold: float | None) -> None:
         """As ``purge.hide``, at the wish of a program: the keys of what is the user's own are kept
         from programs until the user enters something there."""
         tx = self.tx
         own = [one for one in purge.with_merged(tx, [memory]).values() if self._is_own(one)]
-        stale = purge.hide(self.tx, memory, hold=hold)
+        purge.hide(self.tx, memory, hold=hold)
         for one in own:
             app_id, mark = memories.app_id_of(tx, one.id), tombstones.key_mark(one.key)
             tombstones.add(tx, app_id, one.id, [mark], self.tx.now)
-        return stale
 
     def _is_kept_from_programs(self, fact: Fact) -> bool:
         """Whether a fact would take the place that a program made free: one of a program, or one
@@ -147,7 +146,7 @@ class Protection:
     ) -> Change:
         """Put a question to the user, unless they answered no to it before."""
         entry = proposals.asked(fact, reason, target)
-        if proposals.add(self.tx, self.app_id, entry, self.tx.now) == "rejected":
+        if proposals.add(self.tx, self.app_id, entry) == "rejected":
             return Change("refused", None, fact.quotes, reason=REJECTED)
         return Change("review", known, fact.quotes, before=before, reason=reason)
 
@@ -448,7 +447,7 @@ class Consolidation:
                 return other.value
             reason = "close to another memory: the same, or not?"
             pair = Proposal(reason, memory_id=new_id, related_id=other.id)
-            proposals.add(self.tx, self._own, pair, self.tx.now)
+            proposals.add(self.tx, self._own, pair)
         return None
 
     def _holds_many(self, fact: Fact) -> bool:
@@ -548,7 +547,7 @@ def ingest(
                 change = replace(change, memory=_tagged(tx, change.memory, fact, cause))
             if fact.asks and change.memory is not None and change.kind == "added":
                 question = Proposal(fact.asks, memory_id=change.memory.id)
-                proposals.add(tx, memories.app_id_of(tx, change.memory.id), question, tx.now)
+                proposals.add(tx, memories.app_id_of(tx, change.memory.id), question)
         done.changes.append(change)
         if change.kind == "refused":
             done.refused.append(proposals.refused(fact, change.reason or ""))

@@ -178,9 +178,9 @@ def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     if proof is not None:
         end, words = proof.start + len(proof.quote), proof.quote
         held = replace(held, message_id=proof.message_id, start=proof.start, end=end, quote=words)
-    if proposals.add(tx, app_id, held, tx.now) == "rejected" and proof is not None:
+    if proposals.add(tx, app_id, held) == "rejected" and proof is not None:
         refused = replace(held, reason=REJECTED, quote=None)
-        proposals.add_refused(tx, app_id, proof.session_id, [refused], tx.now)
+        proposals.add_refused(tx, app_id, proof.session_id, [refused])
 
 
 def drop_replacement_question(tx: Tx, app_id: int, memory: Memory) -> None:

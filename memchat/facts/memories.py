@@ -26,8 +26,7 @@ from sqlalchemy import (
     update,
 )
 
-from memchat.db import Tx, database, records
-from memchat.db.apps import ScopeIds
+from memchat.db import Tx, records
 from memchat.db.schema import (
     apps,
     memories,
@@ -98,14 +97,14 @@ def by_ids(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memo
     """Memories of these scope rows by id. Ids that are unknown or of other scopes are left out."""
     if not ids or not app_ids:
         return {}
-    found = where(tx, _BY_IDS, database.json_list(ids), database.json_list(app_ids))
+    found = where(tx, _BY_IDS, records.json_list(ids), records.json_list(app_ids))
     return {one.id: one for one in found}
 
 
 def homes_of(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
     """The scope rows of existing memories, by id."""
     sql = "SELECT id, app_id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    return dict(tx.rows(sql, database.json_list(ids)))
+    return dict(tx.rows(sql, records.json_list(ids)))
 
 
 def app_id_of(tx: Tx, memory_id: int) -> int:
@@ -115,7 +114,7 @@ def app_id_of(tx: Tx, memory_id: int) -> int:
 
 def by_sha1(tx: Tx, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The memory with this sha1, active or not: rather an active one, then rather the app's own."""
-    found = where(tx, f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
+    found = where(tx, f"{_IN_SCOPES} AND m.sha1 = ?", records.json_list(app_ids), sha1)
     return min(found, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
@@ -138,7 +137,7 @@ def made_at(tx: Tx, app_ids: Sequence[int], sha1: str, created_at: datetime) -> 
 def with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, the one said last first."""
     said = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return where(tx, said, database.json_list(app_ids), key)
+    return where(tx, said, records.json_list(app_ids), key)
 
 
 def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
@@ -147,7 +146,7 @@ def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int,
         "SELECT id, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND key = ? ORDER BY said_at DESC, id DESC"
     )
-    return tx.rows(sql, database.json_list(app_ids), key)
+    return tx.rows(sql, records.json_list(app_ids), key)
 
 
 def holds_many(tx: Tx, app_ids: Sequence[int], key: str) -> bool | None:
@@ -156,7 +155,7 @@ def holds_many(tx: Tx, app_ids: Sequence[int], key: str) -> bool | None:
         "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
     )
-    found = tx.rows(sql, database.json_list(app_ids), key)
+    found = tx.rows(sql, records.json_list(app_ids), key)
     return bool(found[0][0]) if found else None
 
 
@@ -303,13 +302,13 @@ def holds_on(memory: Memory, day: date) -> bool:
 def with_due_date(tx: Tx, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The active memories whose last day is past or whose first day has come, the earliest first
     day first."""
-    return where(tx, _DUE, database.json_list(app_ids), today.isoformat())
+    return where(tx, _DUE, records.json_list(app_ids), today.isoformat())
 
 
 def of_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """All memories with this key, active or not, hidden ones too."""
     known = f"m.app_id {_IN} AND m.active IN (0, 1) AND m.key = ?"
-    return where(tx, known, database.json_list(app_ids), key)
+    return where(tx, known, records.json_list(app_ids), key)
 
 
 def hidden(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
@@ -317,7 +316,7 @@ def hidden(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[M
     # The reason is part of the text: with a bound value SQLite would plan the query each time.
     there, scopes = (
         f"m.app_id {_IN} AND m.inactive_reason = '{FORGOTTEN}'",
-        database.json_list(app_ids),
+        records.json_list(app_ids),
     )
     if sha1 is not None:
         return where(tx, f"{there} AND m.sha1 = ?", scopes, sha1)
@@ -361,7 +360,7 @@ def has_all_tags(tags: Sequence[str]) -> list[ColumnElement[bool]]:
 
 def ids_with_all_tags(tx: Tx, app_ids: Sequence[int], tags: Sequence[str]) -> list[int]:
     """The ids of the memories of these scope rows that have each of these tags, active or not."""
-    given = database.json_list(tags), database.json_list(app_ids)
+    given = records.json_list(tags), records.json_list(app_ids)
     return [row[0] for row in tx.rows(_WITH_ALL, *given, len(tags))]
 
 
@@ -427,7 +426,7 @@ def sensitive_words(
         " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
         " AND (expires_at IS NULL OR expires_at >= ?)"
     )
-    return tx.rows(sql, database.json_list(app_ids), database.json_list(back), today.isoformat())
+    return tx.rows(sql, records.json_list(app_ids), records.json_list(back), today.isoformat())
 
 
 def listed(
@@ -480,7 +479,7 @@ def ids(tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: 
 
 def of_ids(tx: Tx, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
     """These memories in this order, hidden ones too; unknown ones are left out."""
-    found = {one.id: one for one in where(tx, f"m.id {_IN}", database.json_list(memory_ids))}
+    found = {one.id: one for one in where(tx, f"m.id {_IN}", records.json_list(memory_ids))}
     return [now.as_of_today(found[i]) for i in memory_ids if i in found]
 
 
@@ -514,9 +513,7 @@ def count_for_prompts(tx: Tx, app_ids: Sequence[int], today: date, without: Coll
         " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
         " AND id NOT IN (SELECT value FROM json_each(?))"
     )
-    found = tx.rows(
-        sql, database.json_list(app_ids), today.isoformat(), database.json_list(without)
-    )
+    found = tx.rows(sql, records.json_list(app_ids), today.isoformat(), records.json_list(without))
     return int(found[0][0])
 
 
@@ -545,10 +542,10 @@ def expired_ids(tx: Tx, app_ids: Sequence[int], today: date) -> list[int]:
         "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND expires_at < ?"
     )
-    return [row[0] for row in tx.rows(sql, database.json_list(app_ids), today.isoformat())]
+    return [row[0] for row in tx.rows(sql, records.json_list(app_ids), today.isoformat())]
 
 
-def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[ScopeIds]:
+def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[tuple[int, int]]:
     """The scopes, of a user or of all, with an active memory whose last day is past or whose first
     day has come."""
     here, shared = apps.alias("here"), apps.alias("shared")
@@ -563,10 +560,7 @@ def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[ScopeId
     )
     if user is not None:
         query = query.where(here.c.user == user)
-    return [
-        ScopeIds(own, common if common and common != own else 0)
-        for own, common in tx.execute(query)
-    ]
+    return [(own, common if common and common != own else 0) for own, common in tx.execute(query)]
 
 
 def ids_in_app(tx: Tx, app_id: int) -> list[int]:
@@ -647,7 +641,7 @@ _ORIGINS = """
 
 def origins_of(tx: Tx, app_id: int, memory_ids: Sequence[int]) -> dict[int, MemoryOrigin]:
     """The origin of each of these memories, by its id, as it is seen in one app."""
-    rows = tx.rows(_ORIGINS, database.json_list(memory_ids), app_id)
+    rows = tx.rows(_ORIGINS, records.json_list(memory_ids), app_id)
     return {
         memory_id: MemoryOrigin(session_id, None if home else before)
         for memory_id, session_id, before, home in rows

@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from memchat.config import Settings
-from memchat.db import Tx, database, messages, sessions
+from memchat.db import Tx, messages, records, sessions
 from memchat.db.records import from_text
 from memchat.db.schema import utc_text
 from memchat.errors import InputError, NotFound
@@ -89,9 +89,9 @@ _LISTED = f"""
 """
 
 
-def record_call(tx: Tx, app_id: int, name: str, mode: ClientMode, now: datetime) -> int:
+def record_call(tx: Tx, app_id: int, name: str, mode: ClientMode) -> int:
     """Count a call of a program; its id."""
-    return int(tx.rows(_ENSURE, app_id, name, mode, utc_text(now))[0][0])
+    return int(tx.rows(_ENSURE, app_id, name, mode, utc_text(tx.now))[0][0])
 
 
 def find(tx: Tx, app_id: int, name: str) -> int | None:
@@ -116,10 +116,10 @@ def set_session(tx: Tx, client_id: int, session_id: int) -> None:
     tx.rows("UPDATE clients SET session_id = ? WHERE id = ?", session_id, client_id)
 
 
-def record_write(tx: Tx, client_id: int, kind: WriteKind, target_id: int, now: datetime) -> None:
+def record_write(tx: Tx, client_id: int, kind: WriteKind, target_id: int) -> None:
     """Note that a program wrote something."""
     tx.insert(
-        "client_writes", client_id=client_id, at=utc_text(now), kind=kind, target_id=target_id
+        "client_writes", client_id=client_id, at=utc_text(tx.now), kind=kind, target_id=target_id
     )
 
 
@@ -139,7 +139,7 @@ def writes(
 def of_memories(tx: Tx, memory_ids: Sequence[int]) -> dict[int, str]:
     """The program that stored each of these memories, by memory id; the last one where several
     did. Memories that no program stored are left out."""
-    return dict(tx.rows(_OF_MEMORIES, database.json_list(memory_ids)))
+    return dict(tx.rows(_OF_MEMORIES, records.json_list(memory_ids)))
 
 
 def waiting(tx: Tx, client_id: int) -> int:
@@ -153,22 +153,22 @@ def asked_alone(tx: Tx, client_id: int) -> list[int]:
     return [int(row[0]) for row in tx.rows(_ASKED_ALONE, client_id)]
 
 
-def record_note(tx: Tx, client_id: int, note_id: int, now: datetime) -> None:
+def record_note(tx: Tx, client_id: int, note_id: int) -> None:
     """Note that a program stored this note, or replaced what it had stored."""
     sql = "SELECT id FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
     found = tx.rows(sql, client_id, note_id)
     if found:
         sql = "UPDATE client_writes SET at = ? WHERE id = ?"
-        tx.rows(sql, utc_text(now), found[0][0])
+        tx.rows(sql, utc_text(tx.now), found[0][0])
     else:
-        record_write(tx, client_id, "note", note_id, now)
+        record_write(tx, client_id, "note", note_id)
 
 
 def note_written_at(tx: Tx, client_id: int, note_id: int) -> datetime | None:
     """When a program last stored this note; None where it did not."""
     sql = "SELECT at FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
     found = tx.rows(sql, client_id, note_id)
-    return database.parse_time(found[0][0]) if found else None
+    return records.parse_time(found[0][0]) if found else None
 
 
 def remove_writes(tx: Tx, client_id: int, *, but_notes: Sequence[int] = ()) -> None:
@@ -178,7 +178,7 @@ def remove_writes(tx: Tx, client_id: int, *, but_notes: Sequence[int] = ()) -> N
         "DELETE FROM client_writes WHERE client_id = ? AND kind <> 'forget' AND NOT"
         " (kind = 'note' AND target_id IN (SELECT value FROM json_each(?)))"
     )
-    tx.rows(sql, client_id, database.json_list(but_notes))
+    tx.rows(sql, client_id, records.json_list(but_notes))
 
 
 def listed(tx: Tx, app_ids: Sequence[int]) -> list[Client]:
@@ -291,26 +291,24 @@ class Program:
             done = replace(done, status="stored")
         return replace(done, last_day_gone=memory.expires_at if now.expires_at is None else None)
 
-    def forget(self, memory: Memory) -> tuple[Written, set[int]]:
-        """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
-        the scope rows whose saved vector index must be dropped."""
+    def forget(self, memory: Memory) -> Written:
+        """Put a memory out of use and ask the person whether it is forgotten for good."""
         client_id, since = self._client(), self.tx.now - timedelta(hours=1)
         before = writes(self.tx, client_id, kind="forget", since=since)
-        stale: set[int] = set()
         if self._was_refused(memory, FORGET):
-            return Written("refused", memory, reason=REFUSED), stale
+            return Written("refused", memory, reason=REFUSED)
         if self._is_full():
-            return Written("refused", memory, reason=_FULL), stale
+            return Written("refused", memory, reason=_FULL)
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
-            stale = Protection(self.tx, self._own).hide_for_program(memory, None)
+            Protection(self.tx, self._own).hide_for_program(memory, None)
             memory = replace(memory, active=False)
         item = self._ask_about(memory, FORGET, f"{self.name} asks to forget it")
         self._note("forget", item or memory.id)
         why = "the person is asked whether it is forgotten for good"
         if not hides:
             why += f"; it stays in use until then, as {FORGETS_AN_HOUR} were forgotten this hour"
-        return Written("hidden" if hides else "waiting", memory, item, why), stale
+        return Written("hidden" if hides else "waiting", memory, item, why)
 
     def promote(self, memory: Memory) -> Written:
         """Ask the person whether a memory of this app is kept for all their apps."""
@@ -517,7 +515,7 @@ class Program:
 
     def _add_item(self, entry: Proposal) -> tuple[str | None, int | None]:
         """Ask the person; what ``proposals.add`` gives, and the id of what waits."""
-        status = proposals.add(self.tx, self._own, replace(entry, by=self.name), self.tx.now)
+        status = proposals.add(self.tx, self._own, replace(entry, by=self.name))
         found = proposals.find(self.tx, self._own, entry)
         return status, None if found is None or status == "rejected" else found.id
 
@@ -527,7 +525,7 @@ class Program:
         return Written("waiting", memory, item, reason)
 
     def _note(self, kind: WriteKind, target_id: int) -> None:
-        record_write(self.tx, self._client(), kind, target_id, self.tx.now)
+        record_write(self.tx, self._client(), kind, target_id)
 
     def _client(self) -> int:
         found = find(self.tx, self._own, self.name)
@@ -543,7 +541,7 @@ class Program:
             return found
         session_id = sessions.start(tx, self._own, "", now, now)
         sessions.rename(tx, session_id, f"{self.name} (MCP)")
-        sessions.end(tx, session_id, now)
+        sessions.end(tx, session_id)
         set_session(tx, client_id, session_id)
         return session_id
 

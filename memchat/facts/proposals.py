@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, or_, select, update
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.records import columns, from_text
 from memchat.db.schema import apps, jobs, messages, proposals
 from memchat.facts import changes, memories
@@ -127,11 +127,11 @@ def target_of(tx: Tx, ids: Sequence[int], what: Proposal) -> Memory | None:
     return None if reworded is not None and reworded > what.created_at else target
 
 
-def add(tx: Tx, app_id: int, held: Proposal, now: datetime) -> str | None:
+def add(tx: Tx, app_id: int, held: Proposal) -> str | None:
     """Have a person decide, and return None; if the same one waits or got a no, return its status.
     One that waits gets the new tags beside its own."""
     if (known := find(tx, app_id, held)) is None:
-        _insert(tx, app_id, held, now)
+        _insert(tx, app_id, held, tx.now)
         return None
     if held.tags and known.status in _OPEN:
         every = clean_tags([*(known.tags or "").split(), *held.tags])
@@ -157,15 +157,13 @@ def find(tx: Tx, app_id: int, held: Proposal) -> Any:
     return tx.execute(same).first()
 
 
-def add_refused(
-    tx: Tx, app_id: int, session_id: int, given: Iterable[Proposal], now: datetime
-) -> None:
+def add_refused(tx: Tx, app_id: int, session_id: int, given: Iterable[Proposal]) -> None:
     """Store what was not kept of a conversation, each proposal once."""
     known = {_said(one) for one in of_session(tx, session_id) if one.status == "refused"}
     for one in given:
         if _said(one) not in known:
             known.add(_said(one))
-            _insert(tx, app_id, replace(one, status="refused", session_id=session_id), now)
+            _insert(tx, app_id, replace(one, status="refused", session_id=session_id), tx.now)
 
 
 def _said(one: Proposal) -> tuple[str, ...]:
@@ -199,7 +197,7 @@ def _shown(status: str) -> str:
 
 def listed(tx: Tx, app_id: int, status: str = "pending") -> list[Proposal]:
     """What waits in a scope row; with another status what got a no, or was refused."""
-    states = database.json_list(_OPEN if status == "pending" else [status])
+    states = records.json_list(_OPEN if status == "pending" else [status])
     return _where(tx, "app_id = ? AND status IN (SELECT value FROM json_each(?))", app_id, states)
 
 
@@ -211,7 +209,7 @@ def get(tx: Tx, app_ids: Sequence[int], proposal_id: int) -> Proposal | None:
 def in_scopes(tx: Tx, app_ids: Sequence[int], proposal_id: int | None = None) -> list[Proposal]:
     """The proposals of these scope rows, in any state, or one of them."""
     condition = "app_id IN (SELECT value FROM json_each(?1)) AND (?2 IS NULL OR id = ?2)"
-    return _where(tx, condition, database.json_list(app_ids), proposal_id)
+    return _where(tx, condition, records.json_list(app_ids), proposal_id)
 
 
 def of_session(tx: Tx, session_id: int) -> list[Proposal]:

@@ -15,10 +15,10 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import timedelta
 
-from memchat.db import Tx, database, jobs, messages, sessions
-from memchat.errors import InputError
+from memchat.db import Tx, jobs, messages, records, sessions
+from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN
@@ -157,26 +157,23 @@ def _common_prefix(word: str, stems: Mapping[str, str]) -> str:
 
 def blank_note_words(
     tx: Tx, app_ids: Sequence[int], note_id: int, identifying: IdentifyingWords
-) -> set[int]:
+) -> None:
     """Blank the words in the title and the text of a note of these scope rows, in the caller's
-    transaction. Its chunks keep their places, and those that held a word are made anew.
-
-    Gives the scope rows whose saved vector index must be dropped.
-    """
+    transaction. Its chunks keep their places, and those that held a word are made anew."""
     note, app_id = rows.get(tx, app_ids, note_id), rows.app_id_of(tx, note_id)
     if note is None or app_id is None:
-        return set()
+        return
     title = None if note.title is None else _blanked(note.title, identifying)
     text = _blanked(note.text, identifying)
     if (title, text) == (note.title, note.text):
-        return set()
+        return
     parts = [_without(part, identifying) for part in chunks.parts(tx, note_id)]
     new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
     # A filler may have more tokens than the words in its place: the sizes are looked at anew.
     rows.put(tx, app_id, new, tx.now, sized_for=None)
-    chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts, tx.now)
+    chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts)
     rows.remove_from_chats(tx, note_id)
-    return {app_id}
+    tx.forget_bytes(app_id)
 
 
 def _without(part: NewChunk, identifying: IdentifyingWords) -> NewChunk:
@@ -254,7 +251,7 @@ class _Search:
                 values = self.occurrences.values.get(session_id, set())
                 taught = session_id in self.occurrences.quotes
                 if not (taught or purge.mentions_any(said[session_id], values)):
-                    at = database.parse_time(rows[session_id][3])
+                    at = records.parse_time(rows[session_id][3])
                     yield Place(kind, session_id, session_id, at, _excerpt(said[session_id], spans))
 
     def _memories(self) -> Iterator[Place]:
@@ -282,7 +279,7 @@ class _Search:
             shown = f"{purge.blank(title, sorted(titles.get(note_id, ())))}"
             if note_id in texts:
                 shown += f": {_excerpt(content, texts[note_id])}"
-            yield Place("note", note_id, None, database.parse_time(at), shown, has_file=bool(file))
+            yield Place("note", note_id, None, records.parse_time(at), shown, has_file=bool(file))
 
     def _proposals(self) -> Iterator[Place]:
         found = {one.id: one for one in proposals.in_scopes(self.tx, self.app_ids)}
@@ -329,43 +326,64 @@ class MentionsToBlank:
         return {number for one, number in self.ids if one == kind}
 
 
-def instructions(keep_transcript: bool, chosen: Elsewhere | None) -> str | None:
-    """What the job is told that purges a memory. Raises InputError for both at once."""
-    if keep_transcript and chosen is not None:
+def forget(
+    tx: Tx,
+    chosen: Sequence[Memory],
+    found: Elsewhere | None = None,
+    *,
+    keep_transcript: bool = False,
+    hold: float = 0.0,
+) -> None:
+    """Forget memories, now or in ``hold`` seconds, and blank what was found to speak of one of
+    them. Raises InputError where what is written is to be both kept and blanked."""
+    if keep_transcript and found is not None:
         raise InputError("what is written cannot both be kept and blanked")
-    if chosen is not None and chosen.places:
-        return MentionsToBlank.of(chosen).dump()
-    return purge.KEEP_TRANSCRIPT if keep_transcript else None
+    wanted = MentionsToBlank.of(found) if found is not None and found.places else None
+    # What all of them are spoken of in is blanked with one of them.
+    about = [one.id for one in chosen if wanted and found and one.id == found.memory_id]
+    if hold:
+        how = purge.KEEP_TRANSCRIPT if keep_transcript else None
+        for memory in chosen:
+            with_it = wanted.dump() if wanted and memory.id in about else how
+            purge.hide(tx, memory, hold=hold, how=with_it)
+        return
+    homes = memories.homes_of(tx, about) if about else {}
+    purge.forget(tx, chosen, keep_transcript=keep_transcript)
+    if wanted is not None:
+        for app_id in homes.values():
+            blank(tx, app_id, wanted)
 
 
-def queue(tx: Tx, found: Elsewhere, app_id: int, now: datetime, *, blank_at: datetime) -> None:
-    """Have these mentions blanked by the job that purges the memory, so that undoing the deletion
-    undoes both."""
+def queue(tx: Tx, found: Elsewhere, hold: float) -> None:
+    """Have these mentions blanked by the job that purges the memory, in ``hold`` seconds, so that
+    undoing the deletion undoes both. Raises NotFound where it was never in the scope."""
+    held_in = changes.app_ids_of(tx, [found.memory_id])
+    home = [app_id for app_id in tx.ids if app_id in held_in]
+    if not home:
+        raise NotFound(f"memory {found.memory_id} was never here")
     wanted = MentionsToBlank.of(found)
     before = MentionsToBlank.load(jobs.instructions(tx, "forget", found.memory_id))
     if before is not None:
         wanted = MentionsToBlank(wanted.words, wanted.ids | before.ids)
-    how = wanted.dump()
-    jobs.enqueue(tx, "forget", app_id, found.memory_id, now, run_at=blank_at, how=how)
+    blank_at, how = tx.now + timedelta(seconds=hold), wanted.dump()
+    jobs.enqueue(tx, "forget", home[-1], found.memory_id, tx.now, run_at=blank_at, how=how)
 
 
-def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> set[int]:
-    """Blank the chosen mentions that this scope row can see, in the caller's transaction.
-
-    Gives the scope rows whose saved vector index must be dropped.
-    """
+def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> None:
+    """Blank the chosen mentions that this scope row can see, in the caller's transaction."""
     app_ids = keywords.related_app_ids(tx, app_id)
     facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
     # One that was deleted by itself has a purge of its own.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
-    stale = purge.forget(tx, chosen_facts)
+    purge.forget(tx, chosen_facts)
+    homes: set[int] = set()
     there = {one.id for one in proposals.in_scopes(tx, app_ids)}
     proposals.remove(tx, there & (chosen.of_kind("inbox") | chosen.of_kind("refusal")))
     for related_id in app_ids:
         # Nobody was asked about the words of deleted notes, and undoing would bring them back.
         rows.purge_all(tx, related_id)
     for note_id in sorted(chosen.of_kind("note")):
-        stale |= blank_note_words(tx, app_ids, note_id, IdentifyingWords(chosen.words))
+        blank_note_words(tx, app_ids, note_id, IdentifyingWords(chosen.words))
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
     described = chosen.of_kind("title") | chosen.of_kind("summary")
     rewritten: list[int] = []
@@ -376,10 +394,9 @@ def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> set[int]:
         rewritten += _blank_turns(tx, session_id, turns.keys(), IdentifyingWords(chosen.words))
         _blank_description(tx, session_id, chosen)
         search_turns.write(tx, session_id)
-        stale.add(found[1])
-    purge.request_scrub(tx)
+        homes.add(found[1])
     touched = changes.proved_memories(tx, rewritten)
-    return stale | purge.reindex(tx, touched, Cause(tx.now, "user"))
+    tx.forget_bytes(*homes, *purge.reindex(tx, touched, Cause(tx.now, "user")))
 
 
 def _blank_turns(

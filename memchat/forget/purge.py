@@ -4,8 +4,7 @@
 is a tombstone of keyed hashes, which recognises the fact when it comes again, and an event without
 words. What is to be blanked is collected first, from the unchanged text; then each conversation is
 read and blanked once, with a filler of the same length, so that the quotes of other facts keep
-their place. The last step, ``scrub``, removes the bytes from the file. It waits for readers and is
-repeated until it succeeds.
+their place. After the commit the bytes leave the files: ``Tx.forget_bytes``.
 
 A reply that a model is writing meanwhile cannot be seen by the purge. ``drop_forgotten`` takes the
 words out of it before it is stored.
@@ -13,15 +12,13 @@ words out of it before it is stored.
 
 from __future__ import annotations
 
-import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, apps, database, jobs, messages, records, sessions
-from memchat.db.database import Database
+from memchat.db import Tx, apps, jobs, messages, records, sessions
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN, search_text
@@ -316,17 +313,15 @@ def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int
     return scopes
 
 
-SCRUB_PENDING = "scrub_pending"
 KEEP_TRANSCRIPT = "keep-transcript"
 """The kind of a purge that leaves the users' messages as they are."""
 
 
-def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) -> set[int]:
+def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) -> None:
     """Take a memory, and those merged into it, out of sight, and queue the purge in ``hold``
     seconds; with None no purge is queued before ``queue_purge``.
 
-    Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
-    dropped.
+    Nothing said until now brings it back.
     """
     gone = with_merged(tx, [memory])
     # One that was deleted by itself has a purge of its own.
@@ -337,7 +332,6 @@ def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) 
         _drop_proposals(tx, keywords.related_app_ids(tx, traces.app_id), traces.facts)
     if hold is not None:
         queue_purge(tx, memory, hold, how)
-    return changes.app_ids_of(tx, list(gone))
 
 
 def queue_purge(tx: Tx, memory: Memory, hold: float, how: str | None = None) -> None:
@@ -357,10 +351,7 @@ def unhide(tx: Tx, memory: Memory) -> None:
 
 
 def purge_hidden_duplicate(tx: Tx, app_id: int, sha1: str) -> None:
-    """Purge a hidden row at once where the same fact is about to be stored by hand.
-
-    Its vector left the saved index when it was hidden.
-    """
+    """Purge a hidden row at once where the same fact is about to be stored by hand."""
     for memory in memories.hidden(tx, [app_id], sha1=sha1):
         kept = jobs.instructions(tx, "forget", memory.id) == KEEP_TRANSCRIPT
         forget(tx, [memory], keep_transcript=kept)
@@ -373,19 +364,19 @@ def forget(
     keep_transcript: bool = False,
     tombstone: bool = True,
     shown_in: Collection[int] = (),
-) -> set[int]:
+) -> None:
     """Purge memories, and those merged into them, from every table, in the caller's transaction.
 
     ``keep_transcript`` leaves the messages, but lets nothing be found in them or learned from them.
     ``shown_in`` are conversations whose replies may repeat them, whatever receipts say. Without
     ``tombstone`` only these memories are purged, the same may be learned again, and titles
-    of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
+    of other conversations stay.
     """
     gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
-        return set()
+        return
     ids = list(gone)
-    stale = changes.app_ids_of(tx, ids)
+    homes = changes.app_ids_of(tx, ids)
     every = traces_of(tx, gone.values())
     occurrences = Occurrences(shown_in)
     for traces in every:
@@ -406,15 +397,15 @@ def forget(
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
         turns.write(tx, session_id)
-        stale.add(sessions.app_id_of(tx, session_id))
+        homes.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(changes.proved_memories(tx, rewritten) if rewritten else ())
     changes.blank_events(tx, ids)
     cause = Cause(tx.now, "user")
     for traces in every:
         changes.record(tx, traces.memory.id, traces.app_id, "forget", cause)
-    request_scrub(tx)
     unquoted = rewritten if keep_transcript else ()
-    return stale | reindex(tx, touched, cause, without=unquoted)
+    homes |= reindex(tx, touched, cause, without=unquoted)
+    tx.forget_bytes(*homes)
 
 
 def turns_that_may_mention(tx: Tx, traces: Traces) -> set[int]:
@@ -426,11 +417,8 @@ def turns_that_may_mention(tx: Tx, traces: Traces) -> set[int]:
     return turns
 
 
-def forget_message(tx: Tx, message: Message) -> set[int]:
-    """Remove one turn, and title and summary of its conversation where they mention it.
-
-    Gives the scope rows whose saved vector index must be dropped.
-    """
+def forget_message(tx: Tx, message: Message) -> None:
+    """Remove one turn, and title and summary of its conversation where they mention it."""
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
@@ -443,15 +431,11 @@ def forget_message(tx: Tx, message: Message) -> set[int]:
             gone.append(one.id)
     proposals.remove(tx, gone)
     blank_description(tx, message.session_id, [message.content])
-    request_scrub(tx)
-    return {app_id} | reindex(tx, touched, Cause(tx.now, "user"))
+    tx.forget_bytes(app_id, *reindex(tx, touched, Cause(tx.now, "user")))
 
 
-def forget_session(tx: Tx, session_id: int) -> set[int]:
-    """Remove a conversation. What it taught stays, but without its quotes as proof.
-
-    Gives the scope rows whose saved vector index must be dropped.
-    """
+def forget_session(tx: Tx, session_id: int) -> None:
+    """Remove a conversation. What it taught stays, but without its quotes as proof."""
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
     app_id = sessions.app_id_of(tx, session_id)
@@ -459,13 +443,12 @@ def forget_session(tx: Tx, session_id: int) -> set[int]:
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     changes.detach_session(tx, session_id)
-    request_scrub(tx)
-    return {app_id} | reindex(tx, touched, Cause(tx.now, "user"))
+    tx.forget_bytes(app_id, *reindex(tx, touched, Cause(tx.now, "user")))
 
 
-def forget_app(tx: Tx, app_id: int) -> tuple[int, set[int]]:
-    """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
-    many memories it had, and the scope rows whose saved vector index must be dropped."""
+def forget_app(tx: Tx, app_id: int) -> int:
+    """Remove an app with all it holds, and what other apps of the user were shown of it; how
+    many memories it had."""
     rows = memories.ids_in_app(tx, app_id)
     there = [*memories.by_ids(tx, [app_id], rows).values(), *memories.hidden(tx, [app_id])]
     every = traces_of(tx, there)
@@ -483,35 +466,8 @@ def forget_app(tx: Tx, app_id: int) -> tuple[int, set[int]]:
     if others:
         touched |= strip_cues(tx, keywords.related_app_ids(tx, others[0]), facts)
     changes.remove_app(tx, app_id)
-    request_scrub(tx)
-    return len(rows), {app_id} | reindex(tx, touched, Cause(tx.now, "user"))
-
-
-def scrub(database: Database, *, ask: bool = True) -> bool:
-    """Remove deleted words from the bytes of the file. False while a reader still prevents that.
-
-    Without ``ask`` the caller knows that there are such words, so that no reading transaction has
-    to find out.
-    """
-    if ask:
-        with database.read() as tx:
-            if records.get(tx, SCRUB_PENDING) is None:
-                return True
-    with database.write() as tx:
-        pending = records.get(tx, SCRUB_PENDING)
-        keywords.scrub(tx)
-    if not database.truncate_wal():
-        return False
-    with database.write() as tx:
-        # Only after truncating, so that another process repeats it if this one is killed; and only
-        # this mark: what was forgotten meanwhile is not scrubbed yet.
-        tx.rows("DELETE FROM meta WHERE key = ? AND value = ?", SCRUB_PENDING, pending)
-    return True
-
-
-def request_scrub(tx: Tx) -> None:
-    """Note that the file still holds the bytes of deleted words."""
-    records.put(tx, SCRUB_PENDING, secrets.token_hex(8))
+    tx.forget_bytes(app_id, *reindex(tx, touched, Cause(tx.now, "user")))
+    return len(rows)
 
 
 def with_merged(tx: Tx, chosen: Iterable[Memory]) -> dict[int, Memory]:
@@ -570,7 +526,7 @@ def strip_cues(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]])
         w for key, value in facts for w in meaningful_words(f"{key.replace('_', ' ')} {value}")
     }
 
-    found = tx.rows(_CUES, database.json_list(app_ids))
+    found = tx.rows(_CUES, records.json_list(app_ids))
     every = {cue for _, _, cues in found for cue in cues.split()}
     gone = {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
     changed = set()
@@ -624,7 +580,7 @@ def facts_in_turns(tx: Tx, turns: Sequence[Message]) -> set[Fact]:
 
 
 def drop_forgotten(
-    tx: Tx, hits: Sequence[Hit], read: Collection[Fact], reply: str, zone: ZoneInfo
+    tx: Tx, hits: Sequence[Hit], read: Collection[Fact], reply: str
 ) -> tuple[list[Hit], str]:
     """The lines given for a reply, and the reply, without what was forgotten since.
 
@@ -642,7 +598,7 @@ def drop_forgotten(
         hit
         for hit, mine in zip(hits, facts, strict=True)
         if gone.isdisjoint(mine)
-        and (hit.kind == "memory" or _reads_as_before(hit, turns.get(hit.id), titles, zone))
+        and (hit.kind == "memory" or _reads_as_before(hit, turns.get(hit.id), titles, tx.zone))
     ]
     return kept, blank(reply, spans_of(words, reply))
 
@@ -658,7 +614,7 @@ def strip_read_cues(tx: Tx, app_id: int, read: Iterable[Fact]) -> set[int]:
     gone = {(key, value) for memory_id, key, value in facts_read if memory_id not in there}
     if not gone:
         return set()
-    request_scrub(tx)  # the cues were in the file for a moment
+    tx.forget_bytes()  # the cues were in the file for a moment
     return strip_cues(tx, keywords.related_app_ids(tx, app_id), gone)
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 from sqlalchemy import delete, func, literal, select, true
 from sqlalchemy.dialects.sqlite import insert
 
-from memchat.db import Tx, database, records
+from memchat.db import Tx, records
 from memchat.db.schema import UtcTime, tombstones
 from memchat.language import numbers, text
 
@@ -62,14 +62,14 @@ def any_in(tx: Tx, app_id: int) -> bool:
 def remove(tx: Tx, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Delete the tombstones of these texts, of any memory, because a person wants them known
     again."""
-    scopes, key = database.json_list(app_ids), records.hash_key(tx)
+    scopes, key = records.json_list(app_ids), records.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
         tx.rows(
             "DELETE FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) AND kind = ?"
             " AND hash IN (SELECT value FROM json_each(?))",
-            *(scopes, kind, database.json_list(hashes)),
+            *(scopes, kind, records.json_list(hashes)),
         )
 
 

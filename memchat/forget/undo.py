@@ -347,10 +347,9 @@ def take_back(
     *,
     keep_memories: bool = False,
     keep_marked: bool = False,
-) -> tuple[Undone, set[int]]:
-    """Undo what turns taught that are about to be deleted; what that did, and the scope rows whose
-    saved vectors are out of date. With ``keep_memories`` what they taught stays, and with
-    ``keep_marked`` what the user pinned or tagged of it.
+) -> Undone:
+    """Undo what turns taught that are about to be deleted; what that did. With ``keep_memories``
+    what they taught stays, and with ``keep_marked`` what the user pinned or tagged of it.
 
     What was only said there may be learnt again: it leaves no tombstone. Where a turn has a copy,
     the copy takes its place: what was said still stands in another conversation, and proves what it
@@ -364,22 +363,21 @@ def take_back(
     for session_id, first in unread.items():
         _have_read(tx, session_id, first)
     if keep_memories:
-        return Undone(), set()
+        return Undone()
     undone = ConversationUndo(tx, set(ids), keeps_marked=keep_marked).run()
     told = {memory.id for memory in (*undone.gone, *undone.back, *undone.kept)}
     left = memories.by_ids(tx, tx.ids, [i for i in proved if i not in told])
     undone = replace(undone, kept=(*undone.kept, *left.values()))
-    return undone, purge.forget(tx, undone.gone, tombstone=False)
+    purge.forget(tx, undone.gone, tombstone=False)
+    return undone
 
 
-def delete_turns(
-    tx: Tx, turns: Sequence[Message], *, keep_memories: bool = False
-) -> tuple[Undone, set[int]]:
+def delete_turns(tx: Tx, turns: Sequence[Message], *, keep_memories: bool = False) -> Undone:
     """Delete stored turns. Takes and returns the same as ``take_back``."""
-    undone, stale = take_back(tx, turns, keep_memories=keep_memories)
+    undone = take_back(tx, turns, keep_memories=keep_memories)
     for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
-        stale |= purge.forget_message(tx, turn)
-    return undone, stale
+        purge.forget_message(tx, turn)
+    return undone
 
 
 def _have_read(tx: Tx, session_id: int, message_id: int) -> None:

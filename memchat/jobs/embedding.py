@@ -251,7 +251,7 @@ class EmbeddingRun:
         keys = {c: batch.hashes[c.id] for c in held}
         faults = {c: answer.faults[key] for c, key in keys.items() if key in answer.faults}
         vectors = {k: answer.vectors[k] for k in keys.values() if k in answer.vectors}
-        _, result.done = passages.keep_vectors(tx, self.space.service_id, vectors, now)
+        _, result.done = passages.keep_vectors(tx, self.space.service_id, vectors)
         good = [c for c, key in keys.items() if key in vectors or key not in batch.texts]
         result.done += len(jobs.finish_all(tx, good, now))  # those that had their vector before
         # The same text was sent for another passage, which is not written yet, or failed.
@@ -291,7 +291,7 @@ class EmbeddingRun:
         for spent in answer.spent:
             for app_id, size in sizes.items():
                 if size:
-                    usage.add(tx, app_id, None, _part(spent, size / total), now)
+                    usage.add(tx, app_id, None, _part(spent, size / total))
 
     def _count(self, before: EmbeddingResult) -> None:
         result = self.result
@@ -379,11 +379,12 @@ class Backfill:
 
     def run(self, batch: int, on_progress: OnProgress) -> BackfillResult:
         """Embed every text without a vector, by ``batch`` texts; each is tried once."""
-        began, started = self.clock(), time.monotonic()
+        started = time.monotonic()
         with self.database.write() as tx:
+            began = tx.now  # the jobs that are queued here are due then
             total = passages.count_lacking(tx, self.space.service_id)
             if total:
-                passages.queue_lacking(tx, self.space.service_id, began)
+                passages.queue_lacking(tx, self.space.service_id)
 
         def report(now: EmbeddingResult) -> None:
             on_progress(_progress(total, now, time.monotonic() - started))

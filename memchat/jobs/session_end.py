@@ -10,17 +10,17 @@ from memchat.facts import proposals
 from memchat.types import Scope, Session
 
 
-def close_session(tx: Tx, session: Session, now: datetime) -> None:
+def close_session(tx: Tx, session: Session) -> None:
     """End a session and, in the same transaction, queue the extraction of its unread messages."""
-    sessions.end(tx, session.id, now)
+    sessions.end(tx, session.id)
     scope = Scope(session.user, session.app)
     own = apps.find(tx, scope).own
     if not own or not apps.memory_switch(tx, scope).on:
         return
     if sessions.has_unread_messages(tx, session.id):
-        jobs.enqueue(tx, "extract", own, session.id, now)
+        jobs.enqueue(tx, "extract", own, session.id, tx.now)
     elif proposals.awaiting_second_look(tx, session.id):
-        jobs.enqueue(tx, "verify", own, session.id, now)
+        jobs.enqueue(tx, "verify", own, session.id, tx.now)
 
 
 def is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:

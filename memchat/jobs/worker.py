@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -120,11 +120,8 @@ class Worker:
         clock: Callable[[], datetime],
         learner: Learner,
         embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
-        drop_vectors: Callable[[Tx, Iterable[int]], None],
     ) -> None:
-        """``embedding_space`` gives the space in use, or None and why there is none;
-        ``drop_vectors`` removes the vectors of scope rows from memory and disk."""
-        self._drop_vectors = drop_vectors
+        """``embedding_space`` gives the space in use, or None and why there is none."""
         self._database = database
         self._settings = settings
         self._clock = clock
@@ -219,7 +216,7 @@ class Worker:
                 # Another process may have ended, deleted or resumed it since it was listed.
                 still_open = found is not None and found[0].ended_at is None
                 if still_open and is_abandoned(*sessions.lease(tx, session.id), now):
-                    close_session(tx, session, now)
+                    close_session(tx, session)
 
     def _claim(
         self, kind: str, user: str | None, target_id: int | None, batch: int = 1
@@ -261,7 +258,6 @@ class Worker:
         for kind in kinds:
             while claimed := self._claim(kind, user, target_id, FORGET_BATCH):
                 self._purge(claimed, done)
-                purge.scrub(self._database)
 
     def _purge(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         kind = claimed[0].kind
@@ -285,7 +281,7 @@ class Worker:
             # A job is gone where the deletion was undone since it was claimed.
             for claim in jobs.still_held(tx, claimed):
                 rows.purge(tx, claim.target_id, claim.how or "")
-            purge.request_scrub(tx)
+            tx.forget_bytes(*{claim.app_id for claim in claimed})
             jobs.finish_all(tx, claimed, self._clock())
 
     def _purge_memories(self, claimed: Sequence[Claim]) -> None:
@@ -296,10 +292,10 @@ class Worker:
             for keep in (False, True):
                 ids = {c.target_id for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep}
                 due = [m for m in memories.hidden(tx, app_ids) if m.id in ids] if ids else []
-                self._drop_vectors(tx, purge.forget(tx, due, keep_transcript=keep))
+                purge.forget(tx, due, keep_transcript=keep)
             for claim in claimed:
                 if (chosen := MentionsToBlank.load(claim.how)) is not None:
-                    self._drop_vectors(tx, mentions.blank(tx, claim.app_id, chosen))
+                    mentions.blank(tx, claim.app_id, chosen)
             jobs.finish_all(tx, claimed, tx.now)
 
     def _read(
@@ -424,15 +420,13 @@ class Worker:
     def expire(self, user: str | None = None) -> None:
         """Apply the dates of memories: expire those whose last day is over, restore what they had
         replaced, activate those whose first day has come. Then finish what is left to purge."""
-        now, zone = self._clock(), self._settings.zone
-        today = now.astimezone(zone).date()
         with self._database.read() as tx:
-            scopes = memories.scopes_with_due_dates(tx, today, user)
-            due = [scope for scope in scopes if has_due_dates(tx, scope.ids, today)]
+            every = memories.scopes_with_due_dates(tx, tx.today, user)
+            due = [scope for scope in every if has_due_dates(tx, tx.within(*scope).ids, tx.today)]
         for scope in due:
             with self._database.write() as tx:
                 apply_due_dates(tx.within(*scope))
-        purge.scrub(self._database)
+        self._database.scrub()
 
 
 POLL_SECONDS = 1.0

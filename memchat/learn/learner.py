@@ -468,4 +468,4 @@ class Learner:
     @staticmethod
     def _add_usage(tx: Tx, reading: SessionReading) -> None:
         for spent in reading.usage:
-            usage.add(tx, reading.app_id, reading.session.id, spent, tx.now)
+            usage.add(tx, reading.app_id, reading.session.id, spent)

@@ -268,7 +268,7 @@ def add_refusals(
         else _with_words_that_may_stay(tx, reading, row, altered)
         for row in rows
     ]
-    proposals.add_refused(tx, tx.own, reading.session.id, written, tx.now)
+    proposals.add_refused(tx, tx.own, reading.session.id, written)
 
 
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
@@ -329,7 +329,7 @@ def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -
             still = replace(still, outcome="refuse", reasons=(BLANKED,))
         if still.outcome == "review":
             entry = inbox_entry(verdict, reading.known, turns)
-            if proposals.add(tx, tx.own, entry, tx.now) == "rejected":
+            if proposals.add(tx, tx.own, entry) == "rejected":
                 still = replace(still, outcome="refuse", reasons=(REJECTED,))
         if still.outcome != "review":
             refused.append(refusal_entry(still, reading.known))

@@ -334,7 +334,7 @@ class SessionReading:
         What earlier windows proposed, then the stored ones: nearest to each user message, profile,
         and the newest of each other key, as far as there is room.
         """
-        tx, ids = tx, tx.ids
+        ids = tx.ids
         near = self._near(tx, space, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
         standing = as_of(tx, ids, tx.today)

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import func, select
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.schema import chunks, sources, utc_text
 from memchat.search import passages
 from memchat.search.passages import Passage
@@ -50,7 +49,7 @@ class NoteOf:
     parent_id: int | None = None
 
 
-def replace(tx: Tx, note: NoteOf, parts: Sequence[NewChunk], now: datetime) -> list[int]:
+def replace(tx: Tx, note: NoteOf, parts: Sequence[NewChunk]) -> list[int]:
     """Store these as the chunks of a note; those it had before go. Returns the ids.
 
     A chunk with the text that one had before keeps its counts, and its vector. A note keeps the
@@ -67,7 +66,7 @@ def replace(tx: Tx, note: NoteOf, parts: Sequence[NewChunk], now: datetime) -> l
         said = note.content[part.offset : part.offset + part.size]
         hashed = passages.text_hash(said if part.masked is None else part.masked)
         values = (hashed, note.type, note.id, pair_id, parent_id, part.offset, part.size)
-        more = (position, part.tokens, part.masked, utc_text(now))
+        more = (position, part.tokens, part.masked, utc_text(tx.now))
         (row,) = tx.rows(_INSERT, *values, *more)
         ids.append(int(row[0]))
         put_passage(tx, note, ids[-1], said, hashed)
@@ -112,7 +111,7 @@ def masked_texts(tx: Tx, ids: Collection[int]) -> dict[int, str]:
 def places(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
     """The place of each of these chunks in its note, from 0, by id."""
     sql = f"SELECT id, position FROM chunks WHERE id {_IN}"
-    return dict(tx.rows(sql, database.json_list(ids)))
+    return dict(tx.rows(sql, records.json_list(ids)))
 
 
 def parts(tx: Tx, note_id: int) -> list[NewChunk]:
@@ -132,7 +131,7 @@ def set_counts(tx: Tx, note_id: int, counts: Mapping[str, Sequence[int]]) -> Non
 def count_matches(tx: Tx, ids: Iterable[int]) -> None:
     """Count that these were among the results of a search."""
     sql = f"UPDATE chunks SET match_count = match_count + 1 WHERE id {_IN}"
-    tx.rows(sql, database.json_list(ids))
+    tx.rows(sql, records.json_list(ids))
 
 
 def count_reads(tx: Tx, app_ids: Sequence[int], ids: Iterable[int]) -> int:
@@ -141,7 +140,7 @@ def count_reads(tx: Tx, app_ids: Sequence[int], ids: Iterable[int]) -> int:
         f"UPDATE chunks SET read_count = read_count + 1 WHERE id {_IN} AND source_id IN"
         f" (SELECT id FROM sources WHERE app_id {_IN}) RETURNING id"
     )
-    return len(tx.rows(sql, database.json_list(ids), database.json_list(app_ids)))
+    return len(tx.rows(sql, records.json_list(ids), records.json_list(app_ids)))
 
 
 def _counts(tx: Tx, note_id: int) -> Mapping[str, tuple[int, int]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -101,12 +101,12 @@ def prepare(note: NewNote, embedder: Embedder | None) -> Prepared:
 def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     """Store a note, or replace the one of the same type and external id; its id, and whether
     other words were there before. Where nothing changes its chunks stay as they are."""
-    tx, new = tx, prepared.note
+    new = prepared.note
     note_id, reworded = rows.put(tx, app_id, new, tx.now, sized_for=prepared.sized_for)
     note = NoteOf(note_id, app_id, new.type, new.title, new.text, new.pair_id, new.parent_id)
     linked = new.pair_id is not None or new.parent_id is not None
     if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
-        chunks.replace(tx, note, prepared.parts, tx.now)
+        chunks.replace(tx, note, prepared.parts)
     return note_id, reworded
 
 
@@ -157,12 +157,12 @@ def recut(
     parts = cutter.parts(note.text, note.profile)
     changed = damaged or parts != chunks.parts(tx, note_id)
     if changed:
-        chunks.replace(tx, rows.of(note, app_id), parts, now)
+        chunks.replace(tx, rows.of(note, app_id), parts)
     if changed or cutter.model is not None:
         rows.size_for(tx, [note_id], cutter.model)
     if (in_use := services.in_use(tx)) is not None:
         ids = chunks.passage_ids(tx, note_id)
-        passages.queue_lacking(tx, in_use, now, ids)
+        passages.queue_lacking(tx, in_use, ids)
     return app_id if changed else None
 
 
@@ -184,14 +184,12 @@ class NoteFitting:
     def __init__(
         self,
         database: Database,
-        clock: Callable[[], datetime],
         coming: Embedder,
         in_use: Embedder | None,
     ) -> None:
         """``in_use`` is None where its service cannot be asked: until the change the new chunks are
         found by their words."""
         self._database = database
-        self._clock = clock
         self._cutter = Cutter(coming)
         self._in_use = in_use
 
@@ -241,10 +239,10 @@ class NoteFitting:
             return {}
 
     def _write(self, tx: Tx, cut: _Cut) -> None:
-        now, in_use = self._clock(), services.in_use(tx)
-        chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts, now)
+        in_use = services.in_use(tx)
+        chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts)
         if in_use is not None:
-            passages.keep_vectors(tx, in_use, cut.vectors, now)
+            passages.keep_vectors(tx, in_use, cut.vectors)
 
 
 def _read(tx: Tx, note_id: int) -> tuple[Note, int] | None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from memchat.db import Tx, database, jobs
+from memchat.db import Tx, jobs, records
 from memchat.db.records import from_text
 from memchat.db.schema import utc_text
 from memchat.forget import tombstones
@@ -96,7 +96,7 @@ def sized_for(tx: Tx, note_id: int) -> str | None:
 def size_for(tx: Tx, note_ids: Iterable[int], model: str | None) -> None:
     """Note that this embedding model reads each chunk of these notes whole."""
     sql = f"UPDATE sources SET sized_for = ? WHERE id {_IN}"
-    tx.rows(sql, model, database.json_list(note_ids))
+    tx.rows(sql, model, records.json_list(note_ids))
 
 
 def not_sized_for(tx: Tx, model: str, limit: int) -> list[int]:
@@ -113,19 +113,19 @@ def indexed(tx: Tx, note_ids: Iterable[int]) -> dict[int, int]:
             SELECT 1 FROM chunks c JOIN passages p ON p.id = c.id << 2 | 3
             WHERE c.source_id = s.id AND p.status != 0)
     """
-    return dict(tx.rows(sql, database.json_list(note_ids)))
+    return dict(tx.rows(sql, records.json_list(note_ids)))
 
 
 def mark_missing(tx: Tx, note_ids: Sequence[int], missing: bool) -> None:
     """Note that the files of these notes are gone, or there again."""
     sql = f"UPDATE sources SET missing = ? WHERE id {_IN}"
-    tx.rows(sql, int(missing), database.json_list(note_ids))
+    tx.rows(sql, int(missing), records.json_list(note_ids))
 
 
 def get(tx: Tx, app_ids: Sequence[int], note_id: int) -> Note | None:
     """A note of these scope rows."""
     sql = f"{_NOTE.format(content='s.content')} WHERE s.id = ? AND s.app_id {_IN}"
-    found = tx.rows(sql, note_id, database.json_list(app_ids))
+    found = tx.rows(sql, note_id, records.json_list(app_ids))
     return from_text(Note, found[0]) if found else None
 
 
@@ -165,19 +165,19 @@ def listed(
 def ids(tx: Tx, app_ids: Sequence[int]) -> list[int]:
     """The notes of these scope rows."""
     sql = f"SELECT id FROM sources WHERE app_id {_IN} ORDER BY id"
-    return [row[0] for row in tx.rows(sql, database.json_list(app_ids))]
+    return [row[0] for row in tx.rows(sql, records.json_list(app_ids))]
 
 
 def count(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many notes these scope rows have."""
     sql = f"SELECT count(*) FROM sources WHERE app_id {_IN}"
-    return int(tx.rows(sql, database.json_list(app_ids))[0][0])
+    return int(tx.rows(sql, records.json_list(app_ids))[0][0])
 
 
 def count_with_chunks(tx: Tx, chunk_ids: Sequence[int]) -> int:
     """How many notes these chunks are of."""
     sql = f"SELECT count(DISTINCT source_id) FROM chunks WHERE id {_IN}"
-    return int(tx.rows(sql, database.json_list(chunk_ids))[0][0])
+    return int(tx.rows(sql, records.json_list(chunk_ids))[0][0])
 
 
 def total(tx: Tx) -> int:
@@ -193,20 +193,20 @@ def any_in_app(tx: Tx, app_id: int) -> bool:
 def existing(tx: Tx, note_ids: Sequence[int]) -> set[int]:
     """Which of these notes still exist."""
     sql = f"SELECT id FROM sources WHERE id {_IN}"
-    return {row[0] for row in tx.rows(sql, database.json_list(note_ids))}
+    return {row[0] for row in tx.rows(sql, records.json_list(note_ids))}
 
 
-def remove(tx: Tx, app_id: int, note: Note, now: datetime) -> None:
+def remove(tx: Tx, app_id: int, note: Note) -> None:
     """Delete a note with its chunks, keyword rows, vectors and jobs, and what receipts of chats
     hold of it. Its words stay in the bytes of the file until the store is scrubbed. A tombstone
     stays, of its type and external id."""
-    remove_traces(tx, note.id, take_out(tx, app_id, note, now))
+    remove_traces(tx, note.id, take_out(tx, app_id, note))
 
 
-def take_out(tx: Tx, app_id: int, note: Note, now: datetime) -> list[str]:
+def take_out(tx: Tx, app_id: int, note: Note) -> list[str]:
     """Delete the rows of a note, its chunks, keyword rows and jobs; returns the hashes of the
     chunks. A tombstone stays, and so does what ``remove_traces`` deletes."""
-    tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
+    tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], tx.now)
     gone = chunks.remove(tx, note.id)
     tx.rows("DELETE FROM sources WHERE id = ?", note.id)
     return gone
@@ -255,20 +255,20 @@ def chunk_ids(tx: Tx, app_ids: Sequence[int], wanted: Filter) -> list[int]:
 
 def hits(tx: Tx, scores: dict[int, dict[str, Any]], *, with_text: bool) -> list[NoteHit]:
     """These chunks as search results, in the order of ``scores``, which has the parts of each."""
-    found = {row[0]: row for row in tx.rows(_HIT, database.json_list(scores))}
+    found = {row[0]: row for row in tx.rows(_HIT, records.json_list(scores))}
     return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
 
 
 def _where(app_ids: Sequence[int], wanted: Filter) -> tuple[str, list[Any]]:
     """The conditions of a filter on the notes of these scope rows, and the values in them."""
     conditions = {
-        f"s.app_id {_IN}": database.json_list(app_ids),
+        f"s.app_id {_IN}": records.json_list(app_ids),
         "s.type = ?": wanted.type,
         "c.pair_id = ?": wanted.pair_id,
         "c.parent_id = ?": wanted.parent_id,
         "s.created_at >= ?": wanted.since and utc_text(wanted.since),
         "s.created_at <= ?": wanted.until and utc_text(wanted.until),
-        f"s.id {_IN}": None if wanted.note_ids is None else database.json_list(wanted.note_ids),
+        f"s.id {_IN}": None if wanted.note_ids is None else records.json_list(wanted.note_ids),
     }
     given = {condition: value for condition, value in conditions.items() if value is not None}
     return f"WHERE {' AND '.join(given)}", [*given.values()]
@@ -344,14 +344,14 @@ KIND = "delete"
 """The kind of job that purges a deleted note."""
 
 
-def hold(tx: Tx, app_id: int, note: Note, now: datetime, *, purge_at: datetime) -> None:
+def hold(tx: Tx, app_id: int, note: Note, *, purge_at: datetime) -> None:
     """Delete a note, and queue its purge; until then ``restore`` undoes the deletion."""
     held = {
         "note": _rows(tx, "SELECT * FROM sources WHERE id = ?", note.id)[0],
         "chunks": _rows(tx, "SELECT * FROM chunks WHERE source_id = ? ORDER BY position", note.id),
     }
-    take_out(tx, app_id, note, now)
-    jobs.enqueue(tx, KIND, app_id, note.id, now, run_at=purge_at, how=json.dumps(held))
+    take_out(tx, app_id, note)
+    jobs.enqueue(tx, KIND, app_id, note.id, tx.now, run_at=purge_at, how=json.dumps(held))
 
 
 def restore(tx: Tx, app_id: int, note_id: int) -> Note | None:

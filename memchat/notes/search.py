@@ -16,7 +16,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings
-from memchat.db import apps
 from memchat.db.database import Database
 from memchat.language.secrets import mask
 from memchat.language.text import content_words, holds_word
@@ -335,9 +334,8 @@ class NotesBlock:
         return self.prompts.render("notes", mark=mark, lines=lines) if given else ""
 
     def _has_notes(self, scope: Scope) -> bool:
-        with self.database.read() as tx:
-            own = apps.find(tx, scope).own
-            return bool(own) and rows.any_in_app(tx, own)
+        with self.database.read(scope) as tx:
+            return rows.any_in_app(tx, tx.own)
 
     def _without_secrets(self, hits: Sequence[NoteHit]) -> list[NoteHit]:
         """Hits with the texts of their chunks as a model may read them."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import select
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.schema import embeddings, utc_text
 from memchat.search import services
 from memchat.search.keywords import KINDS, Kind, passage_id
@@ -69,11 +68,11 @@ def exist_for(tx: Tx, service_id: int) -> bool:
     return tx.execute(query.limit(1)).first() is not None
 
 
-def put(tx: Tx, service_id: int, vectors: Iterable[tuple[str, Vectors]], now: datetime) -> None:
+def put(tx: Tx, service_id: int, vectors: Iterable[tuple[str, Vectors]]) -> None:
     """Store vectors by their hash. Existing ones stay; nothing is stored for a service that was
     removed in the meantime."""
     # Without fractions of a second: with them one vector less would fit on a page.
-    at = f"{utc_text(now)[:19]}Z"
+    at = f"{utc_text(tx.now)[:19]}Z"
     rows = [(key, service_id, vector.astype("<f4").tobytes(), at) for key, vector in vectors]
     if rows and services.exists(tx, service_id):
         tx.run_many(_PUT, rows)
@@ -87,7 +86,7 @@ def get(tx: Tx, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
         "SELECT hash, embedding FROM embeddings"
         " WHERE hash IN (SELECT value FROM json_each(?)) AND service_id = ?"
     )
-    rows = tx.rows(sql, database.json_list(hashes), service_id)
+    rows = tx.rows(sql, records.json_list(hashes), service_id)
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
@@ -98,7 +97,7 @@ def of_kind(
     if ids is None:
         which = f"{_OF_KIND} p.app_id = ? AND p.id & 3 = ?"
         return _held(tx.batches(which, service_id, app_id, KINDS.index(kind)))
-    among = database.json_list(passage_id(kind, i) for i in ids)
+    among = records.json_list(passage_id(kind, i) for i in ids)
     return _held([tx.rows(f"{_OF_KIND} +p.app_id = ? AND p.{_AMONG}", service_id, app_id, among)])
 
 
@@ -140,5 +139,5 @@ def of_turns(
         said = f"SELECT session_id FROM messages WHERE {_AMONG}"
         asked = f"SELECT id << 2 | 1 FROM messages WHERE session_id IN ({said})"
         which = f"{_OF_TURNS} +p.app_id = ? AND p.id IN ({asked}) {order}"
-        rows = tx.rows(which, service_id, app_id, database.json_list(ids))
+        rows = tx.rows(which, service_id, app_id, records.json_list(ids))
     return [(row[0], row[1], bool(row[2]), row[3]) for row in rows]

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, Literal, get_args
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.language.text import folded
 
 Kind = Literal["fact", "turn", "summary", "chunk"]
@@ -319,13 +319,13 @@ def related_app_ids(tx: Tx, app_id: int) -> list[int]:
 def count_messages(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many messages there are in these scope rows."""
     sql = f"SELECT count(*) {_SAID}"
-    return int(tx.rows(sql, database.json_list(app_ids))[0][0])
+    return int(tx.rows(sql, records.json_list(app_ids))[0][0])
 
 
 def count_memories(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many memories there are in these scope rows."""
     sql = f"SELECT count(*) FROM memories WHERE app_id {_IN}"
-    return int(tx.rows(sql, database.json_list(app_ids))[0][0])
+    return int(tx.rows(sql, records.json_list(app_ids))[0][0])
 
 
 def partly_indexed(tx: Tx, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
@@ -341,7 +341,7 @@ def partly_indexed(tx: Tx, app_ids: Sequence[int], beginnings: Sequence[str]) ->
         f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
     )
     patterns = [f"%{beginning}%" for beginning in beginnings]
-    return [row[0] for row in tx.rows(sql, database.json_list(app_ids), *patterns)]
+    return [row[0] for row in tx.rows(sql, records.json_list(app_ids), *patterns)]
 
 
 def titles_and_summaries(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
@@ -350,7 +350,7 @@ def titles_and_summaries(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
         f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
         " AND (title IS NOT NULL OR summary IS NOT NULL)"
     )
-    return tx.rows(sql, database.json_list(app_ids))
+    return tx.rows(sql, records.json_list(app_ids))
 
 
 def unindexed_memories(tx: Tx, app_ids: Sequence[int]) -> list[int]:
@@ -364,7 +364,7 @@ def unindexed_memories(tx: Tx, app_ids: Sequence[int]) -> list[int]:
         " UNION SELECT memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id"
         f" WHERE m.app_id {_IN}"
     )
-    scopes_ = database.json_list(app_ids)
+    scopes_ = records.json_list(app_ids)
     return [row[0] for row in tx.rows(sql, scopes_, scopes_, scopes_)]
 
 
@@ -375,4 +375,4 @@ def note_texts(tx: Tx, chunk_ids: Collection[int]) -> list[Any]:
         " FROM sources"
         f" WHERE id IN (SELECT source_id FROM chunks WHERE id {_IN})"
     )
-    return tx.rows(sql, database.json_list(chunk_ids))
+    return tx.rows(sql, records.json_list(chunk_ids))

@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, Select, and_, case, cast, null, select
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.records import from_row
 from memchat.db.schema import embeddings as vectors
 from memchat.db.schema import memories, meta, passages, utc_text
@@ -193,7 +192,7 @@ def text_of(tx: Tx, fact_id: int) -> str:
 def take(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> list[str]:
     """Delete the passages of these owners with their keyword rows; returns the keys of their
     vectors, which stay. The words stay in the bytes of the file until ``keywords.scrub``."""
-    return _take(tx, f"id {_IN}", database.json_list(passage_id(kind, i) for i in owner_ids))
+    return _take(tx, f"id {_IN}", records.json_list(passage_id(kind, i) for i in owner_ids))
 
 
 def drop(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> None:
@@ -219,18 +218,16 @@ def _record(tx: Tx, rows: Iterable[Sequence[int]]) -> None:
     tx.run_many("INSERT INTO changes (app_id, passage_id) VALUES (?, ?)", rows)
 
 
-def keep_vectors(
-    tx: Tx, service_id: int, made: Mapping[str, Any], now: datetime
-) -> tuple[int, int]:
+def keep_vectors(tx: Tx, service_id: int, made: Mapping[str, Any]) -> tuple[int, int]:
     """Store vectors by the hash of their text, but for texts that went or were changed since they
     were sent; how many that were, and how many passages wait no longer. Those of a service that the
     store is changing to are in no index yet."""
-    found, asked = f"FROM passages WHERE hash {_IN}", database.json_list([*made])
+    found, asked = f"FROM passages WHERE hash {_IN}", records.json_list([*made])
     wanted = {row[0] for row in tx.rows(f"SELECT DISTINCT hash {found}", asked)}
-    embeddings.put(tx, service_id, [(key, made[key]) for key in sorted(wanted)], now)
+    embeddings.put(tx, service_id, [(key, made[key]) for key in sorted(wanted)])
     done = 0
     if wanted and services.in_use(tx) == service_id:
-        done = len(tx.rows(_DONE, utc_text(now), asked))
+        done = len(tx.rows(_DONE, utc_text(tx.now), asked))
         log = f"INSERT INTO changes (app_id, passage_id) SELECT app_id, id {found}"
         tx.rows(log, asked)
     return len(wanted), done
@@ -245,7 +242,7 @@ def unused_hashes(tx: Tx) -> list[str]:
 def remove_unused(tx: Tx, hashes: Sequence[str]) -> None:
     """Delete the vectors of these hashes, of every service, unless a passage still has the hash."""
     if hashes:
-        tx.rows(_REMOVE_UNUSED, database.json_list(hashes))
+        tx.rows(_REMOVE_UNUSED, records.json_list(hashes))
 
 
 def latest_change(tx: Tx, app_id: int) -> int:
@@ -272,7 +269,7 @@ def fingerprint(tx: Tx, change_id: int) -> str:
 
 def hashes(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> dict[int, str]:
     """The key of the vector of each of these owners, by owner."""
-    ids = database.json_list(passage_id(kind, i) for i in owner_ids)
+    ids = records.json_list(passage_id(kind, i) for i in owner_ids)
     sql = f"SELECT id >> 2, hash FROM passages WHERE id {_IN} AND hash IS NOT NULL"
     return dict(tx.rows(sql, ids))
 
@@ -280,7 +277,7 @@ def hashes(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> dict[int, str]:
 def texts(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> list[UnembeddedText]:
     """The passages of these owners as they are embedded. Those that need no vector are left
     out."""
-    ids = database.json_list(passage_id(kind, i) for i in owner_ids)
+    ids = records.json_list(passage_id(kind, i) for i in owner_ids)
     sql = f"SELECT p.id, p.hash, {_TEXT} FROM passages p {_NOTES} WHERE p.id {_IN} AND p.searched"
     return [_text(row) for row in tx.rows(f"{sql} AND p.hash IS NOT NULL", ids)]
 
@@ -303,7 +300,7 @@ def to_embed(tx: Tx, service_id: int, ids: Iterable[int]) -> dict[int, tuple[str
         SELECT p.id, p.hash, CASE WHEN {_LACKS} THEN {_TEXT} END
         FROM passages p {_NOTES} WHERE p.id {_IN}
     """
-    return {row[0]: row[1:] for row in tx.rows(sql, service_id, database.json_list(ids))}
+    return {row[0]: row[1:] for row in tx.rows(sql, service_id, records.json_list(ids))}
 
 
 def unqueued(tx: Tx, service_id: int, app_id: int, kind: Kind) -> list[int]:
@@ -333,13 +330,11 @@ def count_wanting(tx: Tx) -> int:
     return int(tx.rows(sql)[0][0])
 
 
-def queue_lacking(
-    tx: Tx, service_id: int, now: datetime, among: Iterable[int] | None = None
-) -> None:
+def queue_lacking(tx: Tx, service_id: int, among: Iterable[int] | None = None) -> None:
     """Queue all that lacks a vector, or those among these passages, due now. What is running is
     left alone; what failed starts again."""
-    asked = None if among is None else database.json_list(among)
-    tx.rows(_QUEUE, service_id, utc_text(now), asked)
+    asked = None if among is None else records.json_list(among)
+    tx.rows(_QUEUE, service_id, utc_text(tx.now), asked)
 
 
 def coverage(tx: Tx, service_id: int, kind: Kind) -> list[tuple[int, int, int]]:
@@ -404,7 +399,7 @@ def of_memories(tx: Tx, ids: Sequence[int]) -> dict[int, EmbeddingState]:
             status=_status(row.code),
             attempts=row.attempts or 0,
         )
-        for row in tx.execute(_VIEW.where(_m.id.in_(database.id_list(ids))))
+        for row in tx.execute(_VIEW.where(_m.id.in_(records.id_list(ids))))
     }
 
 

@@ -327,7 +327,7 @@ def _muted(tx: Tx, session_id: int | None) -> set[int]:
     """The memories that a person muted in a conversation, and others with the same words."""
     if session_id is None:
         return set()
-    tx, ids = tx, tx.ids
+    ids = tx.ids
     mute = sessions.muted_of_session(tx, session_id)
     for memory in memories.by_ids(tx, ids, sorted(mute)).values():
         there = memories.values_with_key(tx, ids, memory.key)

@@ -24,7 +24,7 @@ from zoneinfo import ZoneInfo
 from dateutil.relativedelta import relativedelta
 from sqlalchemy import Select, and_, select
 
-from memchat.db import Tx, database
+from memchat.db import Tx, records
 from memchat.db.schema import chunks, memories, messages, searched_messages, sessions, sources
 from memchat.language.calendar import (
     MONTHS,
@@ -295,7 +295,7 @@ def said(
     query, home, at = _SAID[kind]
     start, end = period
     query = query.where(home.in_(app_ids), at >= start, at < end)
-    query = query.where(query.selected_columns[0].not_in(database.id_list(without)))
+    query = query.where(query.selected_columns[0].not_in(records.id_list(without)))
     return list(tx.execute(query.limit(limit)).scalars())
 
 
@@ -304,7 +304,7 @@ def ending(
 ) -> list[int]:
     """The ids of active facts that end on ``first`` or later, the soonest first."""
     query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)
-    query = query.where(_f.id.not_in(database.id_list(without)))
+    query = query.where(_f.id.not_in(records.id_list(without)))
     return list(tx.execute(query.order_by(_f.expires_at, _f.id).limit(limit)).scalars())
 
 

@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,9 +77,8 @@ class MadeVectors:
 class MissingVectors:
     """Makes vectors for rows that the searches of a store meet without. Safe in several threads."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock
         self._busy = threading.Lock()
 
     def made(self, search: ScoredSearch, seconds: float, *, turns: bool) -> MadeVectors:
@@ -151,11 +149,10 @@ class MissingVectors:
         return dict(made)
 
     def _write(self, tx: Tx, space: EmbeddingSpace, made: MadeVectors) -> None:
-        now, service_id = self._clock(), space.service_id
-        if services.in_use(tx) != service_id:
+        if services.in_use(tx) != space.service_id:
             return
         # What was forgotten or reworded meanwhile gets no vector of the old words.
-        passages.keep_vectors(tx, service_id, made.vectors, now)
+        passages.keep_vectors(tx, space.service_id, made.vectors)
 
 
 def reason(facts: int = 0, turns: int = 0, passages: int = 0) -> str | None:

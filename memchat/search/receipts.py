@@ -14,7 +14,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, insert, select, update
 
-from memchat.db import Tx, database, records
+from memchat.db import Tx, records
 from memchat.db.records import columns, from_row
 from memchat.db.schema import fact_list_lines, fact_lists, messages, prompts, receipts, sessions
 from memchat.types import Hit, Message
@@ -185,12 +185,12 @@ def model_texts_with(
 ) -> list[tuple[int, str, int]]:
     """The replies, titles and summaries of the conversations whose lists contained this memory, and
     of those it was ``shown_in``: (session id, text, 1 for a title or summary and 0 for a reply)."""
-    return tx.rows(_TEXTS, memory_id, database.json_list(shown_in))
+    return tx.rows(_TEXTS, memory_id, records.json_list(shown_in))
 
 
 def sent_to_models(tx: Tx, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories were sent to a model, by the lists and receipts."""
-    return {row[0] for row in tx.rows(_SENT_ANYWHERE, database.json_list(memory_ids))}
+    return {row[0] for row in tx.rows(_SENT_ANYWHERE, records.json_list(memory_ids))}
 
 
 def remove_list_lines(tx: Tx, memory_ids: Collection[int]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, apps, database, messages, records
+from memchat.db import Tx, apps, messages, records
 from memchat.db.database import Database
 from memchat.notes.index import Cutter, recut
 from memchat.providers import Embedder
@@ -125,15 +125,12 @@ class Repair:
         database: Database,
         clock: Callable[[], datetime],
         zone: ZoneInfo,
-        drop_vectors: Callable[[Tx, Iterable[int]], None],
         embedder: Callable[[], Embedder | None],
     ) -> None:
-        """``drop_vectors`` takes the saved vectors of scope rows from memory and disk. ``embedder``
-        gives what chunks are cut for; it is called only if a note has to be cut."""
+        """``embedder`` gives what chunks are cut for; it is called only if a note has to be cut."""
         self._database = database
         self._clock = clock
         self._zone = zone
-        self._drop_vectors = drop_vectors
         self._embedder = embedder
 
     def run(self) -> list[str]:
@@ -151,8 +148,8 @@ class Repair:
                 return None
             passages.drop(tx, "chunk", stray)
             sql = "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
-            tx.rows(sql, database.json_list(stray))
-            self._drop_vectors(tx, apps.all_ids(tx))
+            tx.rows(sql, records.json_list(stray))
+            tx.forget_bytes(*apps.all_ids(tx))
         return f"deleted {counted(len(stray), 'chunk')} of notes that are gone"
 
     def _notes(self) -> str | None:
@@ -165,7 +162,7 @@ class Repair:
             with self._database.write() as tx:
                 app_id = recut(tx, note_id, cutter, self._clock(), damaged=True)
                 if app_id is not None:
-                    self._drop_vectors(tx, [app_id])
+                    tx.forget_bytes(app_id)
         return f"cut {counted(len(wrong), 'note')} anew, whose chunks did not fit the text"
 
     def _passages(self) -> str | None:
@@ -176,13 +173,13 @@ class Repair:
                 self._write(tx, kind, [i >> 2 for i in wrong if KINDS[i & 3] == kind])
             done = len(stray) + len(wrong)
             if done:
-                self._drop_vectors(tx, apps.all_ids(tx))
+                tx.forget_bytes(*apps.all_ids(tx))
         return f"wrote {counted(done, 'passage')} anew" if done else None
 
     def _write(self, tx: Tx, kind: Kind, ids: Collection[int]) -> None:
         """Write the passages of these owners again, from their rows."""
         if kind == "fact":
-            for i, *row in tx.rows(_FACTS, database.json_list(ids)):
+            for i, *row in tx.rows(_FACTS, records.json_list(ids)):
                 app_id, searched, text = row
                 passages.put_text(tx, kind, i, app_id, text, searched=bool(searched))
         elif kind != "chunk":  # a note with such chunks was cut anew
@@ -203,7 +200,7 @@ class Repair:
         with self._database.write() as tx:
             broken = tx.connection.exec_driver_sql(_BROKEN).rowcount
             if broken:
-                self._drop_vectors(tx, apps.all_ids(tx))
+                tx.forget_bytes(*apps.all_ids(tx))
         return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
 
     def _idle(self) -> str | None:
@@ -221,7 +218,7 @@ class Repair:
             queued = passages.count_lacking(tx, in_use) if in_use is not None else 0
             if in_use is None or not queued:
                 return None
-            passages.queue_lacking(tx, in_use, self._clock())
+            passages.queue_lacking(tx, in_use)
         return f"queued {counted(queued, 'text')} without a vector; memchat jobs run makes them"
 
     def _strays(self) -> str | None:
@@ -246,5 +243,5 @@ class Repair:
         if not wrong:
             return None
         with self._database.write() as tx:
-            self._drop_vectors(tx, wrong)
+            tx.forget_bytes(*wrong)
         return f"dropped the index of {counted(len(wrong), 'scope')}; the rows make it anew"

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings
@@ -219,7 +218,6 @@ class Recall:
         self,
         database: Database,
         settings: Settings,
-        clock: Callable[[], datetime],
         space: Callable[[], SpaceOrReason],
         loaded_space: Callable[[Tx], SpaceOrReason | None],
     ) -> None:
@@ -227,10 +225,9 @@ class Recall:
         gives the one that is made already."""
         self._database = database
         self._settings = settings
-        self._clock = clock
         self._space = space
         self._loaded_space = loaded_space
-        self._missing_vectors = MissingVectors(database, clock)
+        self._missing_vectors = MissingVectors(database)
 
     def question(self, text: str) -> Question:
         """The question with its vector, or with the reason why only words are searched."""
@@ -243,11 +240,11 @@ class Recall:
                 question = _cached(tx, text, made)
         return question.with_vector()
 
-    def store_vector(self, tx: Tx, question: Question, now: datetime) -> None:
+    def store_vector(self, tx: Tx, question: Question) -> None:
         """Store a question's vector among the rows, where it is not there yet."""
         if question.space is not None and question.vector is not None and not question.stored:
             key = embeddings.query_hash(question.text)
-            embeddings.put(tx, question.space.service_id, [(key, question.vector)], now)
+            embeddings.put(tx, question.space.service_id, [(key, question.vector)])
 
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts that answer a question confidently, best first."""

@@ -28,7 +28,7 @@ _IDENTITY = ("provider", "model", "version", "dimensions")
 State = tuple[int | None, int]
 
 
-def register(tx: Tx, service: Service, now: datetime) -> int:
+def register(tx: Tx, service: Service) -> int:
     """The id of a service, which is stored if it is new."""
     same = [_s[name] == getattr(service, name) for name in _IDENTITY]
     found = tx.execute(select(_s.id).where(*same)).scalar()
@@ -38,7 +38,7 @@ def register(tx: Tx, service: Service, now: datetime) -> int:
     new_id = max(newest, int(records.get(tx, _NEWEST) or 0)) + 1
     records.put(tx, _NEWEST, str(new_id))
     values = {name: getattr(service, name) for name in (*_IDENTITY, "max_tokens")}
-    tx.execute(insert(services).values(id=new_id, created_at=now, **values))
+    tx.execute(insert(services).values(id=new_id, created_at=tx.now, **values))
     return new_id
 
 

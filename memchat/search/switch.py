@@ -156,7 +156,7 @@ class Migration:
             with self._database.write() as tx:
                 self._still_wanted(tx)
                 made = {k: v for _, answer in finished for k, v in answer.vectors.items()}
-                written, _ = passages.keep_vectors(tx, self._service_id, made, self._clock())
+                written, _ = passages.keep_vectors(tx, self._service_id, made)
                 found = passages.next_lacking(tx, self._service_id, last, max(0, wanted) * BATCH)
             last = found[-1][0] if found else last
             gaps = [gap for _, gap in found]
@@ -208,7 +208,7 @@ class Migration:
                 return
             if not self._fitting.done(tx):
                 return
-            passages.queue_lacking(tx, self._service_id, self._clock())
+            passages.queue_lacking(tx, self._service_id)
             services.use(tx, self._service_id)
             self._done.switched = True
 
@@ -268,7 +268,7 @@ class EmbeddingServices:
                     "queue and to words"
                 )
             if lacking:
-                passages.queue_lacking(tx, service_id, self._clock())
+                passages.queue_lacking(tx, service_id)
             services.use(tx, service_id)
         return lacking
 
@@ -287,13 +287,13 @@ class EmbeddingServices:
         """
         embedder = self._embedder(name, dimensions, max_tokens)
         with self._database.write() as tx:
-            service_id = services.register(tx, embedder.service, self._clock())
+            service_id = services.register(tx, embedder.service)
             if services.in_use(tx) == service_id:
                 return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
         common = (self._database, self._settings, self._clock)
         in_use = self._embedder_in_use()
-        fitting = NoteFitting(self._database, self._clock, embedder, in_use)
+        fitting = NoteFitting(self._database, embedder, in_use)
         run = Migration(*common, embedder, service_id, fitting, sleep)
         try:
             return run.run(tell)
@@ -396,5 +396,4 @@ class EmbeddingServices:
 
     def _unlink(self, tx: Tx, service_id: int) -> None:
         store_id = records.store_id(tx)
-        for app_id in apps.all_ids(tx):
-            vector_index.delete_files(self._settings.home, store_id, [service_id], app_id)
+        vector_index.delete_files(self._settings.home, store_id, [service_id], apps.all_ids(tx))

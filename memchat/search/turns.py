@@ -85,7 +85,7 @@ def write(tx: Tx, session_id: int, made: Made | None = None) -> None:
         assert session.summary is not None
         passages.put(tx, Passage("summary", session_id, app_id, session.summary, line, key))
     if made is not None:
-        passages.keep_vectors(tx, *made, tx.now)
+        passages.keep_vectors(tx, *made)
 
 
 def unwritten(tx: Tx) -> list[int]:

@@ -16,6 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -227,16 +228,16 @@ class VectorIndex:
                         return True
         return False
 
-    def forget(self, app_id: int) -> None:
-        """Delete a scope row's shards from disk, and small ones from memory, as a vector reveals
-        something of its text."""
+    def forget(self, app_ids: Collection[int]) -> None:
+        """Delete the shards of scope rows from disk, and small ones from memory, as a vector
+        reveals something of its text."""
         with self._lock:
-            for kind in KINDS:
-                if len(self._shards.get((kind, app_id), ())) < SAVE_FROM:
-                    self._drop(kind, app_id)
+            for which in product(KINDS, app_ids):
+                if len(self._shards.get(which, ())) < SAVE_FROM:
+                    self._drop(*which)
                 # A larger one removes what was deleted at its next use.
-                self._saved.pop((kind, app_id), None)
-            delete_files(self._folder.parent, self._store_id, [self.service_id], app_id)
+                self._saved.pop(which, None)
+            delete_files(self._folder.parent, self._store_id, [self.service_id], app_ids)
 
     def _current(
         self, tx: Tx, kind: Kind, app_id: int, asked: Mapping[int, int] | None = None
@@ -324,8 +325,10 @@ class VectorIndex:
         return _file(self._folder.parent, self._store_id, self.service_id, kind, app_id)
 
 
-def delete_files(home: Path, store_id: str, service_ids: Iterable[int], app_id: int) -> None:
-    """Delete the shards of a scope row from disk, without loading them."""
+def delete_files(
+    home: Path, store_id: str, service_ids: Collection[int], app_ids: Collection[int]
+) -> None:
+    """Delete the shards of scope rows from disk, without loading them."""
     try:
         names = os.listdir(home / FOLDER)
     except FileNotFoundError:
@@ -333,6 +336,7 @@ def delete_files(home: Path, store_id: str, service_ids: Iterable[int], app_id: 
     ours = {
         _file(home, store_id, service_id, kind, app_id).name
         for service_id in service_ids
+        for app_id in app_ids
         for kind in KINDS
     }
     for name in names:

@@ -19,7 +19,7 @@ from typing import TextIO
 from zoneinfo import ZoneInfo
 
 from memchat import disk
-from memchat.api.results import Exported
+from memchat.api.base import Exported
 from memchat.assembly import Assembly
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.transfer import kinds

@@ -15,9 +15,7 @@ from time import monotonic
 from typing import BinaryIO, TypeVar
 
 from memchat.assembly import Assembly
-from memchat.db import apps
 from memchat.errors import InputError, MemChatError
-from memchat.forget import purge
 from memchat.notes import rows
 from memchat.notes.index import Cutter
 from memchat.search import turns
@@ -54,14 +52,12 @@ def import_file(
             expected = sum(contains.values())
             for line, record in _reported(records, progress, expected, "records", _EVERY):
                 run.take(line, record)
-            done, stale = run.finish()
+            done = run.finish()
             if dry_run:
                 raise _DryRun
-            assembly.drop_vectors(tx, stale)
     except _DryRun:
         assert done is not None
         return replace(done, dry_run=True)
-    purge.scrub(assembly.database)
     _write_search_texts(assembly)
     return done
 
@@ -103,10 +99,8 @@ class _NoteCuts:
     def _new(self, record: Record) -> Values | None:
         try:
             _, values = kinds.checked(record)
-            with self._assembly.database.read() as tx:
-                app_id = apps.find(tx, Scope(self._scope.user, values["app"])).own
-                key = values["type"], values["external_id"]
-                known = rows.by_external_id(tx, app_id, *key)
+            with self._assembly.database.read(Scope(self._scope.user, values["app"])) as tx:
+                known = rows.by_external_id(tx, tx.own, values["type"], values["external_id"])
         except MemChatError:
             return None  # the import will refuse it, and say why
         return values if known is None or known.text != values["content"] else None

@@ -101,7 +101,7 @@ class ImportRun:
         self.tx, self.user, self.cut = tx, user, cut
         # This refuses a new name that cannot be seen.
         self._homes = apps.ids_of_user(self.tx, user)
-        self._shared = apps.shared_id(self.tx, user) or 0
+        self._shared = apps.shared_id(self.tx, user)
         self._ids = _Ids(self.tx)
         self._apps: dict[str, int] = {}
         self._open: tuple[Values, dict[int, Values]] | None = None
@@ -118,7 +118,6 @@ class ImportRun:
         the new conversations, and are then purged."""
         self._replaced: dict[int, int] = {}
         """New memories with the id in the file of what replaced them."""
-        self._stale: set[int] = set()
         self._added: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
@@ -406,25 +405,23 @@ class ImportRun:
             new = NewNote(values["content"], values["title"], *key, profile=values["profile"])
             note_id, _ = rows.put(self.tx, app_id, new, changed_at, sized_for=cut.sized_for)
             rows.mark_missing(self.tx, [note_id], values["missing"])
-            purge.request_scrub(self.tx)
-            self._stale.add(app_id)
+            self.tx.forget_bytes(app_id)
             self._changed_notes += 1
         text = (values["title"], values["content"], values["pair_id"], values["parent_id"])
         note = NoteOf(note_id, app_id, values["type"], *text)
-        chunks.replace(self.tx, note, cut.parts, self.tx.now)
+        chunks.replace(self.tx, note, cut.parts)
         if known is None:
             chunks.set_counts(self.tx, note_id, values["counts"] or {})
         self._notes[note_id] = app_id
 
-    def finish(self) -> tuple[Imported, set[int]]:
-        """Complete what was written: links, search texts, queued work. Gives what was done, and the
-        scope rows whose saved vector index must be dropped."""
+    def finish(self) -> Imported:
+        """Complete what was written: links, search texts, queued work. Gives what was done."""
         self._close_session()
         for memory_id, in_file in self._replaced.items():
             replaced_by = self._ids.here("memory", in_file)
             changes.set_columns(self.tx, memory_id, replaced_by=replaced_by)
         if self._talks or self._new["memory"]:
-            apps.ensure_shared(self.tx, self.user, self.tx.now)
+            apps.ensure_shared(self.tx, self.user)
         if self._forgotten:
             self._forget()
         searched = self._write_search_texts()
@@ -444,7 +441,7 @@ class ImportRun:
             deleted_notes=self._stay_away["note"],
             left_out=dict(self._left_out),
         )
-        return done, self._stale
+        return done
 
     def _forget(self) -> None:
         """Purge the memories that were forgotten here, and blank their words in what came with
@@ -457,7 +454,7 @@ class ImportRun:
             for turn in messages.of_session(self.tx, session_id)
             if turn.role == "assistant" and turn.created_at >= known_at
         }
-        self._stale |= purge.forget(self.tx, gone, shown_in=shown_in)
+        purge.forget(self.tx, gone, shown_in=shown_in)
 
     def _write_search_texts(self) -> int:
         """Write the texts of the new memories; how many are searched."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import InputError, NotFound, ScopeError
+from memchat.types import Wanted
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
@@ -254,3 +255,21 @@ def test_what_an_older_store_holds_under_such_a_name_stays_within_reach(mc) -> N
     assert mc.user("ana\u200b").apps.delete("home\u200b").memories == 2
     assert mc.user("ana\u200b").apps.list() == []
     assert mc.user("ana\u200b").delete_all().memories == 0
+
+
+def test_reading_and_deleting_where_nobody_was_finds_nothing_and_makes_nothing(mc) -> None:
+    there = mc.user("nobody", app="nowhere")
+    assert there.memories.list(status="all") == there.memories.browse_ids(Wanted()) == []
+    assert there.memories.count() == 0 and there.memories.tags() == {}
+    assert there.search("tea").hits == () and not there.notes.search("tea").hits
+    assert there.sessions.list() == there.notes.list() == there.inbox.list() == []
+    assert there.inbox.refusals() == there.clients.list() == there.apps.list() == []
+    assert there.context("tea").text == "" and there.audit().findings == ()
+    assert not any(there.memories.insights().kept.values()) and there.memory_switch().on
+    with pytest.raises(NotFound):
+        there.sessions.why()
+    assert there.memories.delete_many([1, 2]).memories == 0 == there.memories.clear().memories
+    assert there.delete_all().memories == 0
+    mc.jobs.run(user="nobody")
+    with private.database(mc).read() as tx:
+        assert tx.rows("SELECT user, name FROM apps") == []

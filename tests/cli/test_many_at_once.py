@@ -129,10 +129,10 @@ def test_the_inbox_is_answered_by_numbers_and_by_words(
         MemChat(settings=Settings(home, embed_model="none")) as mc,
         private.database(mc).write() as tx,
     ):
-        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        own = apps.ensure(tx, Scope("ana")).own
         for key, value in given:
             held = Proposal("it is a guess", memory_type="profile", key=key, value=value)
-            proposals.add(tx, own, held, mc.now)
+            proposals.add(tx, own, held)
     assert run("inbox", answer, "1", "99").code == 1 and left(run, "inbox") == [1, 2, 3]
     asked = run("inbox", answer, "--query", "lisbon")
     assert asked.code == 2 and "home: a Lisbon flat" in asked.err

@@ -155,7 +155,7 @@ def test_a_repeat_counts_and_an_older_one_moves_no_time_back(tx) -> None:
 
 def test_a_memory_that_moves_takes_its_history_along(tx) -> None:
     memory_id = keep(tx, ANA, "Lisbon")
-    own, shared = apps.ensure(tx, ANA, NOON)
+    own, shared = apps.ensure(tx, ANA).ids
     memory = memories.get(tx, [own], memory_id)
     changes.rewrite(tx, memory, shared, new("Lisbon"), BY_HAND)
     before = passages.latest_change(tx, own) - 1
@@ -167,7 +167,7 @@ def test_a_memory_that_moves_takes_its_history_along(tx) -> None:
 
 
 def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     kept = {
         name: keep(tx, ANA, name, expires_at=until)
         for name, until in [
@@ -193,14 +193,12 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
     assert listed("all") == {*kept, "ended"}
     assert memories.expired_ids(tx, [own], TODAY) == [kept["over"]]
     shared = apps.find(tx, ANA).shared
-    assert [{*scope.ids} for scope in memories.scopes_with_due_dates(tx, TODAY, "ana")] == [
-        {own, shared}
-    ]
+    assert [{*ids} for ids in memories.scopes_with_due_dates(tx, TODAY, "ana")] == [{own, shared}]
     assert memories.scopes_with_due_dates(tx, TODAY, "bo") == []
 
 
 def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     ids = [
         keep(tx, ANA, f"v{i}", said_at=NOON + timedelta(days=i // 2)) for i in range(7)
     ]  # pairs said at the same time
@@ -215,7 +213,7 @@ def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> 
 
 
 def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     keep(tx, ANA, "fact", memory_type="fact")
     like = keep(tx, ANA, "tea", memory_type="preference")
     city, job = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "baker")
@@ -228,7 +226,7 @@ def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None
 
 
 def test_whether_a_key_holds_many_is_as_it_was_last(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     assert memories.holds_many(tx, [own], "book") is None
     keep(tx, ANA, "Emma", key="book", many=False)
     keep(tx, ANA, "Dune", key="book", many=True)
@@ -241,13 +239,13 @@ def test_whether_a_key_holds_many_is_as_it_was_last(tx) -> None:
 
 def test_making_a_scope_twice_makes_it_once_with_what_all_apps_share(tx) -> None:
     assert apps.find(tx, ANA).ids == ()
-    own, shared = apps.ensure(tx, ANA, NOON)
-    assert apps.ensure(tx, ANA, NOON) == (own, shared)
+    own, shared = apps.ensure(tx, ANA).ids
+    assert apps.ensure(tx, ANA).ids == (own, shared)
     assert apps.find(tx, ANA).ids == (own, shared)
-    work, same = apps.ensure(tx, Scope("ana", "work"), NOON)
+    work, same = apps.ensure(tx, Scope("ana", "work")).ids
     assert same == shared and work != own
-    assert apps.ensure_shared(tx, "ana", NOON) == shared
-    assert set(apps.ensure(tx, BO, NOON)) & {own, shared, work} == set()
+    assert apps.ensure_shared(tx, "ana") == shared
+    assert set(apps.ensure(tx, BO).ids) & {own, shared, work} == set()
     assert [a.name for a in apps.of_user(tx, "ana")] == ["home", "work"]
 
 
@@ -255,7 +253,7 @@ def test_making_a_scope_twice_makes_it_once_with_what_all_apps_share(tx) -> None
 def test_switches_are_kept_for_the_user_and_for_the_app(tx, user_on: bool, app_on: bool) -> None:
     work = Scope("ana", "work")
     assert apps.memory_switch(tx, ANA).on
-    own, shared = apps.ensure(tx, ANA, NOON)
+    own, shared = apps.ensure(tx, ANA).ids
     apps.set_memory(tx, own, app_on)
     apps.set_memory(tx, shared, user_on)
     assert apps.memory_switch(tx, ANA).on is (user_on and app_on)
@@ -275,13 +273,13 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
     with shared_store.write() as tx:
         owner: dict[tuple[str, int], Scope] = {}
         for n, scope in enumerate(scopes):
-            own, _ = apps.ensure(tx, scope, NOON)
+            own = apps.ensure(tx, scope).own
             value = f"tea {n}"
             memory_id = keep(tx, scope, value)
             session_id, (message_id,) = talk(tx, scope, value)
             jobs.enqueue(tx, "forget", own, memory_id, NOON)
-            usage.add(tx, own, session_id, Usage("chat", scope.user, 1, 1, None, 0.0), NOON)
-            proposals.add(tx, own, Proposal("near", value=value), NOON)
+            usage.add(tx, own, session_id, Usage("chat", scope.user, 1, 1, None, 0.0))
+            proposals.add(tx, own, Proposal("near", value=value))
             owner |= {("memory", memory_id): scope, ("session", session_id): scope}
             owner[("message", message_id)] = scope
         asked = data.draw(SCOPES)
@@ -343,7 +341,7 @@ def test_a_session_s_status_follows_its_life(tx) -> None:
         return sessions.get(tx, [own], session_id).status
 
     assert status() == "open" and sessions.has_unread_messages(tx, session_id)
-    assert sessions.end(tx, session_id, NOON) and not sessions.end(tx, session_id, NOON)
+    assert sessions.end(tx, session_id) and not sessions.end(tx, session_id)
     assert status() == "off"
     jobs.enqueue(tx, "extract", own, session_id, NOON)
     assert status() == "pending"
@@ -364,7 +362,7 @@ def test_a_lease_is_renewed_by_its_holder_alone(tx) -> None:
     assert not sessions.renew(tx, session_id, "host:2:y", later)
     sessions.reopen(tx, session_id, "host:2:y", later, NOON)
     assert not sessions.renew(tx, session_id, "host:1:x", later)
-    sessions.end(tx, session_id, NOON)
+    sessions.end(tx, session_id)
     assert not sessions.renew(tx, session_id, "host:2:y", later)
     assert sessions.open_sessions(tx, "ana") == []
 
@@ -373,10 +371,10 @@ def test_what_a_call_took_is_summed_even_when_its_session_is_gone(tx) -> None:
     session_id, _ = talk(tx, ANA, "hello")
     own = apps.find(tx, ANA).own
     spent = Usage("chat", "m", 10, 5, 0.25, 1.0)
-    usage.add(tx, own, session_id, spent, NOON)
+    usage.add(tx, own, session_id, spent)
     sessions.remove(tx, session_id)
-    usage.add(tx, own, session_id, spent, NOON)
-    usage.add(tx, own, None, Usage("embed", "free", 3, 0, None, 0.1), NOON)
+    usage.add(tx, own, session_id, spent)
+    usage.add(tx, own, None, Usage("embed", "free", 3, 0, None, 0.1))
     chat, embed = usage.totals(tx, "ana")
     assert (chat.calls, chat.prompt_tokens, chat.completion_tokens, chat.cost_usd) == (
         2,
@@ -392,7 +390,7 @@ def test_what_a_call_took_is_summed_even_when_its_session_is_gone(tx) -> None:
 
 
 def test_a_forgotten_text_is_recognised_but_cannot_be_read(tx) -> None:
-    own, shared = apps.ensure(tx, ANA, NOON)
+    own, shared = apps.ensure(tx, ANA).ids
     mark = ("value", "city|lisbon")
     tombstones.add(tx, own, 1, [mark, mark], NOON)
     tombstones.add(tx, own, 1, [], NOON)
@@ -412,13 +410,13 @@ def test_a_forgotten_text_is_recognised_but_cannot_be_read(tx) -> None:
 
 
 def test_the_same_item_waits_for_review_once_and_not_again_after_a_no(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     for _ in range(2):
-        proposals.add(tx, own, Proposal("unsure", key="city", value="Lisbon"), NOON)
-        proposals.add(tx, own, Proposal("near", key=None, value=None), NOON)
+        proposals.add(tx, own, Proposal("unsure", key="city", value="Lisbon"))
+        proposals.add(tx, own, Proposal("near", key=None, value=None))
     assert len(proposals.listed(tx, own, "pending")) == 2
     tx.execute(schema.proposals.update().values(status="rejected"))
-    proposals.add(tx, own, Proposal("again", key="city", value="Lisbon"), NOON)
+    proposals.add(tx, own, Proposal("again", key="city", value="Lisbon"))
     assert proposals.listed(tx, own, "pending") == []
 
 
@@ -437,23 +435,23 @@ def test_a_small_fact_is_set_replaced_and_dropped(tx) -> None:
 
 
 def test_a_vector_is_kept_to_the_last_bit_for_its_service_alone(tx) -> None:
-    service = services.register(tx, SERVICE, NOON)
-    other = services.register(tx, type(SERVICE)("hash", "words", 65, 10), NOON)
-    assert services.register(tx, SERVICE, NOON) == service != other
+    service = services.register(tx, SERVICE)
+    other = services.register(tx, type(SERVICE)("hash", "words", 65, 10))
+    assert services.register(tx, SERVICE) == service != other
     vector = np.random.default_rng(1).normal(size=64).astype(np.float32)
-    embeddings.put(tx, service, [("h", vector)], NOON)
-    embeddings.put(tx, service, [("h", vector * 2)], NOON)  # the first stays
+    embeddings.put(tx, service, [("h", vector)])
+    embeddings.put(tx, service, [("h", vector * 2)])  # the first stays
     assert embeddings.get(tx, service, ["h", "unknown"])["h"].tobytes() == vector.tobytes()
     assert embeddings.get(tx, other, ["h"]) == {}
 
 
 def test_only_vectors_that_no_memory_has_any_more_are_dropped(tx) -> None:
-    service = services.register(tx, SERVICE, NOON)
+    service = services.register(tx, SERVICE)
     memory_id = keep(tx, ANA, "Lisbon")
     used = passages.hashes(tx, "fact", [memory_id])[memory_id]
     unit = np.eye(1, 64, dtype=np.float32)[0]
     unused = [f"{i:064x}" for i in range(40_000)]  # more than one statement can name
-    embeddings.put(tx, service, [(used, unit), (unused[0], unit), (unused[-1], unit)], NOON)
+    embeddings.put(tx, service, [(used, unit), (unused[0], unit), (unused[-1], unit)])
     passages.remove_unused(tx, [*unused, used])
     assert set(embeddings.get(tx, service, [used, unused[0], unused[-1]])) == {used}
 

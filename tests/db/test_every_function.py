@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
-from memchat.db import apps, database, jobs, messages, records, sessions, usage
+from memchat.db import apps, jobs, messages, records, sessions, usage
 from memchat.facts import audit, changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
@@ -40,7 +39,7 @@ SERVICE, VECTOR = Service("test", "words", 4, 100), np.array([1, 0, 0, 0], np.fl
 
 @pytest.fixture
 def own(tx) -> int:
-    return apps.ensure(tx, ANA, NOON)[0]
+    return apps.ensure(tx, ANA).own
 
 
 def fact(value: str, key: str = "city", **more) -> NewMemory:
@@ -62,9 +61,9 @@ def talk(tx, own: int, *said: str) -> tuple[int, list[int]]:
 
 
 def test_apps_are_made_found_switched_and_deleted(tx) -> None:
-    own, shared = apps.ensure(tx, ANA, NOON)
-    assert apps.find(tx, ANA).ids == (own, apps.ensure_shared(tx, "ana", NOON))
-    work, _ = apps.ensure(tx, Scope("ana", "work"), NOON)
+    own, shared = apps.ensure(tx, ANA).ids
+    assert apps.find(tx, ANA).ids == (own, apps.ensure_shared(tx, "ana"))
+    work = apps.ensure(tx, Scope("ana", "work")).own
     assert apps.ids_of_user(tx, "ana") == [own, work, shared] and apps.all_ids(tx)
     assert set(apps.other_ids(tx, own)) == {work, shared}
     apps.set_memory(tx, own, False)
@@ -227,7 +226,7 @@ def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
     assert sessions.lease_owners(tx) == ["host:3:3"]
     sessions.touch(tx, session_id, LATER)
     assert [s.id for s, *_ in sessions.open_sessions(tx, "ana")] == [session_id]
-    assert sessions.has_unread_messages(tx, session_id) and sessions.end(tx, session_id, LATER)
+    assert sessions.has_unread_messages(tx, session_id) and sessions.end(tx, session_id)
     assert not sessions.hand_over(tx, session_id, "host:1:1", LATER)
     assert [s.id for s, _ in sessions.ended_with_unread(tx, "ana")] == [session_id]
     sessions.reopen(tx, session_id, "host:2:2", LATER, LATER)
@@ -304,7 +303,7 @@ def test_replies_keep_their_prompt_receipt_and_fact_list(tx, own) -> None:
     receipts.remove_list_lines(tx, [lisbon])
     receipts.remove(tx, "memory", [lisbon])
     assert receipts.sent_to_models(tx, [lisbon]) == set()
-    sessions.mute(tx, session_id, lisbon, NOON)
+    sessions.mute(tx, session_id, lisbon)
     assert sessions.muted_of_session(tx, session_id) == {lisbon}
     sessions.unmute(tx, session_id, lisbon)
     memories.add_uses(tx, matched=[lisbon], read=[])
@@ -312,7 +311,7 @@ def test_replies_keep_their_prompt_receipt_and_fact_list(tx, own) -> None:
         1,
         0,
     )
-    usage.add(tx, own, session_id, Usage("chat", "m", 5, 2, None, 0.5), NOON, message_id=reply)
+    usage.add(tx, own, session_id, Usage("chat", "m", 5, 2, None, 0.5), message_id=reply)
     assert len(usage.of_reply(tx, session_id, reply)) == 1
     assert usage.totals(tx, "ana")[0].prompt_tokens == 5
 
@@ -336,8 +335,8 @@ def test_proposals_keep_what_is_not_stored(tx, own) -> None:
     session_id, (said,) = talk(tx, own, "I may live in Lisbon")
     words = {"memory_type": "profile", "key": "city", "value": "Lisbon", "message_id": said}
     held = Proposal("unsure", **words, cues=("town",), status="unchecked")
-    assert proposals.add(tx, own, held, NOON) is None
-    assert proposals.add(tx, own, held, NOON) == "pending"
+    assert proposals.add(tx, own, held) is None
+    assert proposals.add(tx, own, held) == "pending"
     (item,) = proposals.listed(tx, own)
     assert (item.status, item.session_id, item.cues) == ("pending", session_id, ("town",))
     assert proposals.get(tx, [own], item.id) == item
@@ -348,19 +347,19 @@ def test_proposals_keep_what_is_not_stored(tx, own) -> None:
     assert proposals.awaiting_second_look(tx, session_id) == []
     assert proposals.words_of(proposals.listed(tx, own)[0]) == "Lisbon\nstill unsure"
     proposals.reject(tx, item.id)
-    assert proposals.add(tx, own, held, NOON) == "rejected"
+    assert proposals.add(tx, own, held) == "rejected"
     proposals.remove(tx, [item.id])
-    proposals.add(tx, own, held, NOON)
+    proposals.add(tx, own, held)
     proposals.remove_of_messages(tx, [said])
     assert proposals.listed(tx, own) == []
-    proposals.add_refused(tx, own, session_id, [Proposal("a guess", **words)], NOON)
+    proposals.add_refused(tx, own, session_id, [Proposal("a guess", **words)])
     proposals.remove_refused(tx, session_id, read_to=0)
     assert proposals.in_scopes(tx, [own]) == []
     bare = Proposal("a guess", key="x", value="y")
-    proposals.add_refused(tx, own, session_id, [Proposal("a guess", **words), bare, bare], NOON)
+    proposals.add_refused(tx, own, session_id, [Proposal("a guess", **words), bare, bare])
     one, _ = proposals.listed(tx, own, "refused")
     assert (one.status, one.session_id, one.message_id) == ("refused", session_id, said)
-    assert proposals.add(tx, own, bare, NOON) is None, "it was never asked"
+    assert proposals.add(tx, own, bare) is None, "it was never asked"
     proposals.remove_refused(tx, session_id)
     assert proposals.listed(tx, own, "refused") == [one]
     proposals.remove_of_messages(tx, [said])
@@ -404,7 +403,7 @@ def test_the_keyword_index_is_searched_and_repaired(tx, own) -> None:
 
 def test_vectors_belong_to_a_service(tx, own) -> None:
     lisbon, porto = add(tx, own, "Lisbon"), add(tx, own, "Porto")
-    used = services.register(tx, SERVICE, NOON)
+    used = services.register(tx, SERVICE)
     services.use(tx, used)
     assert services.in_use(tx) == services.state(tx)[0] == used and services.exists(tx, used)
     assert services.get(tx, used) == SERVICE == services.all_services(tx)[used]
@@ -413,7 +412,7 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     assert passages.to_embed(tx, used, facts.values())[facts[porto]][1] == "city Porto"
     assert passages.wants_vectors(tx)
     key = passages.hashes(tx, "fact", [lisbon])[lisbon]
-    embeddings.put(tx, used, [(key, VECTOR), (embeddings.query_hash("q"), VECTOR)], NOON)
+    embeddings.put(tx, used, [(key, VECTOR), (embeddings.query_hash("q"), VECTOR)])
     assert embeddings.exist_for(tx, used) and [*embeddings.get(tx, used, [key])] == [key]
     assert embeddings.exists(tx, used, key) and not embeddings.exists(tx, used, "0")
     assert passages.to_embed(tx, used, facts.values())[facts[lisbon]] == (key, None)
@@ -430,13 +429,13 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     assert passages.count_lacking(tx, used) == 1 and passages.count_wanting(tx) == 4
     texts = passages.texts(tx, "fact", [porto])
     assert [text for _, text in passages.next_lacking(tx, used, 0, 9)] == texts
-    passages.queue_lacking(tx, used, NOON)
+    passages.queue_lacking(tx, used)
     assert jobs.of_memories(tx, [lisbon, porto], NOON)[porto].status == "pending"
     assert passages.unqueued(tx, used, own, "fact") == []
     assert passages.of_memories(tx, [lisbon])[lisbon].status == "completed"
     assert embeddings.query_hash("q") in passages.unused_hashes(tx)
     passages.remove_unused(tx, [embeddings.query_hash("q")])
-    coming = services.register(tx, Service("test", "other", 4, 100), NOON)
+    coming = services.register(tx, Service("test", "other", 4, 100))
     services.set_coming(tx, coming)
     services.take_lease(tx, "host:1:1", NOON, 60)
     assert services.coming(tx) == coming and services.lease(tx)[0] == "host:1:1"
@@ -451,9 +450,8 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
 def test_figures_and_single_values(tx, own) -> None:
     add(tx, own, "Lisbon")
     talk(tx, own, "I live in Lisbon")
-    zone = ZoneInfo("UTC")
-    assert audit.memories_by_day(tx, [own], zone) == {TODAY: 1}
-    assert audit.messages_by_day(tx, own, zone) == {TODAY: 1}
+    assert audit.memories_by_day(tx, [own]) == {TODAY: 1}
+    assert audit.messages_by_day(tx, own) == {TODAY: 1}
     assert audit.by_type(tx, [own]) == {"profile": 1}
     assert audit.by_key(tx, [own], 5) | audit.by_state(tx, [own]) == {"city": 1, "in use": 1}
     assert audit.most_used(tx, [own], 5) == [] and audit.never_used(tx, [own]) == 1
@@ -461,4 +459,4 @@ def test_figures_and_single_values(tx, own) -> None:
     records.put(tx, "colour", "blue")
     assert records.get(tx, "colour") == "blue" and records.store_id(tx) == records.store_id(tx)
     records.remove(tx, "colour")
-    assert database.parse_time("2026-05-01T12:00:00.000000Z") == NOON
+    assert records.parse_time("2026-05-01T12:00:00.000000Z") == NOON

@@ -17,17 +17,20 @@ LATER = NOON + timedelta(hours=2)
 
 @pytest.fixture
 def own(tx) -> int:
-    return apps.ensure(tx, ANA, NOON)[0]
+    return apps.ensure(tx, ANA).own
 
 
 def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
-    mine = programs.record_call(tx, own, "Claude", "ask", NOON)
-    assert programs.record_call(tx, own, "Claude", "trust", LATER) == mine
+    mine = programs.record_call(tx, own, "Claude", "ask")
+    tx.now = LATER
+    assert programs.record_call(tx, own, "Claude", "trust") == mine
+    tx.now = NOON
     assert (programs.find(tx, own, "Claude"), programs.find(tx, own, "Other")) == (mine, None)
     assert (programs.app_id_of(tx, mine), programs.waiting(tx, mine)) == (own, 0)
     city = keep(tx, ANA, "Lisbon")
-    programs.record_write(tx, mine, "memory", city, NOON)
-    programs.record_write(tx, mine, "note", 7, LATER)
+    programs.record_write(tx, mine, "memory", city)
+    tx.now = LATER
+    programs.record_write(tx, mine, "note", 7)
     assert programs.writes(tx, mine) == [
         ClientWrite("memory", city, NOON), ClientWrite("note", 7, LATER)
     ]  # fmt: skip
@@ -37,15 +40,17 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
         LATER,
         None,
     )
-    programs.record_note(tx, mine, 7, NOON)
-    programs.record_note(tx, mine, 8, LATER)
+    tx.now = NOON
+    programs.record_note(tx, mine, 7)
+    tx.now = LATER
+    programs.record_note(tx, mine, 8)
     assert [(one.target_id, one.at) for one in programs.writes(tx, mine, kind="note")] == [
         (7, NOON), (8, LATER)
     ]  # fmt: skip
     (listed,) = programs.listed(tx, [own])
     assert (listed.name, listed.mode, listed.calls, listed.memories) == ("Claude", "trust", 2, 1)
     assert (listed.first_call_at, listed.last_call_at) == (NOON, LATER)
-    programs.record_write(tx, mine, "forget", city, LATER)
+    programs.record_write(tx, mine, "forget", city)
     programs.remove_writes(tx, mine, but_notes=[8])
     assert [(one.kind, one.target_id) for one in programs.writes(tx, mine)] == [
         ("note", 8), ("forget", city)
@@ -53,7 +58,7 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
 
 
 def test_the_conversation_of_a_program_is_no_chat_of_the_person(tx, own) -> None:
-    mine = programs.record_call(tx, own, "Claude", "ask", NOON)
+    mine = programs.record_call(tx, own, "Claude", "ask")
     assert programs.session_of(tx, mine) is None
     session_id, _ = talk(tx, ANA, "city: Lisbon")
     assert [one.id for one in sessions.listed(tx, [own], 5)] == [session_id]
@@ -65,7 +70,7 @@ def test_the_conversation_of_a_program_is_no_chat_of_the_person(tx, own) -> None
 
 
 def test_a_memory_is_traced_to_the_program_whose_words_prove_it(tx, own) -> None:
-    mine = programs.record_call(tx, own, "Claude", "trust", NOON)
+    mine = programs.record_call(tx, own, "Claude", "trust")
     session_id, [said] = talk(tx, ANA, "city: Lisbon")
     stored, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
     programs.set_session(tx, mine, session_id)
@@ -78,7 +83,7 @@ def test_a_memory_is_traced_to_the_program_whose_words_prove_it(tx, own) -> None
 def test_requests_to_forget_a_memory_are_rejected_at_once(tx, own) -> None:
     city = keep(tx, ANA, "Lisbon")
     for relation in (proposals.FORGET, proposals.PROMOTE):
-        proposals.add(tx, own, Proposal("asked", memory_id=city, relation=relation), NOON)
+        proposals.add(tx, own, Proposal("asked", memory_id=city, relation=relation))
     proposals.reject_requests_to_forget(tx, city)
     assert [one.relation for one in proposals.listed(tx, own, "rejected")] == [proposals.FORGET]
     assert [one.relation for one in proposals.listed(tx, own, "pending")] == [proposals.PROMOTE]
@@ -87,7 +92,7 @@ def test_requests_to_forget_a_memory_are_rejected_at_once(tx, own) -> None:
 def test_an_item_that_a_program_proposes_quotes_no_message(tx, own) -> None:
     _, [said] = talk(tx, ANA, "I live in Lisbon")
     words = {"memory_type": "profile", "key": "city", "value": "Lisbon", "quote": "Lisbon"}
-    proposals.add(tx, own, Proposal("why", said, 10, 16, **words), NOON)
+    proposals.add(tx, own, Proposal("why", said, 10, 16, **words))
     (item,) = proposals.listed(tx, own, "pending")
     assert proposals.of_message(tx, said) == item.id
     proposals.ask_for_program(tx, item.id, "Claude", "Claude asks to keep it")
@@ -97,13 +102,13 @@ def test_an_item_that_a_program_proposes_quotes_no_message(tx, own) -> None:
 
 
 def test_what_two_programs_asked_for_is_not_asked_by_one_alone(tx, own) -> None:
-    mine, other = (programs.record_call(tx, own, name, "ask", NOON) for name in ("A", "B"))
+    mine, other = (programs.record_call(tx, own, name, "ask") for name in ("A", "B"))
     for value in ("Lisbon", "Porto"):
-        proposals.add(tx, own, Proposal("why", key="city", value=value), NOON)
+        proposals.add(tx, own, Proposal("why", key="city", value=value))
     first, second = (item.id for item in proposals.listed(tx, own, "pending"))
-    programs.record_write(tx, mine, "inbox", first, NOON)
-    programs.record_write(tx, mine, "inbox", second, NOON)
-    programs.record_write(tx, other, "inbox", second, NOON)
+    programs.record_write(tx, mine, "inbox", first)
+    programs.record_write(tx, mine, "inbox", second)
+    programs.record_write(tx, other, "inbox", second)
     assert programs.asked_alone(tx, mine) == [first]
 
 

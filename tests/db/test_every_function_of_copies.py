@@ -15,7 +15,7 @@ from tests.support.store import NOON
 
 @pytest.fixture
 def own(tx) -> int:
-    return apps.ensure(tx, ANA, NOON)[0]
+    return apps.ensure(tx, ANA).own
 
 
 def test_a_copy_has_the_messages_with_what_their_replies_were_given(tx, own) -> None:

@@ -20,7 +20,7 @@ def put(tx: Tx, own: int) -> Note:
     new = NewNote("The boat is blue.", "Boat", external_id=1, created_at=NOON)
     note_id, _ = rows.put(tx, own, new, NOON, sized_for="some/model 256")
     part = NewChunk(0, 17, 5, "The boat is [colour].")
-    chunks.replace(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part], NOON)
+    chunks.replace(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part])
     chunks.count_matches(tx, [1])
     note = rows.get(tx, [own], note_id)
     assert note is not None
@@ -28,11 +28,11 @@ def put(tx: Tx, own: int) -> Note:
 
 
 def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
-    other, _ = apps.ensure(tx, BO, NOON)
+    own = apps.ensure(tx, ANA).own
+    other = apps.ensure(tx, BO).own
     note = put(tx, own)
     parts, hits = chunks.parts(tx, note.id), rows.hits(tx, {1: SCORE}, with_text=True)
-    rows.hold(tx, own, note, NOON, purge_at=PURGE_AT)
+    rows.hold(tx, own, note, purge_at=PURGE_AT)
     assert rows.get(tx, [own], note.id) is None and chunks.parts(tx, note.id) == []
     assert rows.deleted_at(tx, own, "memo", 1) == NOON
     assert rows.restore(tx, other, note.id) is None
@@ -41,7 +41,7 @@ def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> 
     assert rows.hits(tx, {1: SCORE}, with_text=True) == hits
     assert rows.deleted_at(tx, own, "memo", 1) is None
     assert rows.restore(tx, own, note.id) is None, "nothing is held any more"
-    rows.hold(tx, own, note, NOON, purge_at=PURGE_AT)
+    rows.hold(tx, own, note, purge_at=PURGE_AT)
     how = jobs.instructions(tx, rows.KIND, note.id)
     assert how is not None
     rows.purge(tx, note.id, how)
@@ -50,7 +50,7 @@ def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> 
 
 
 def test_what_chats_hold_of_a_note_is_removed(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     note = put(tx, own)
     session_id, _ = talk(tx, ANA, "Which boat?")
     reply = messages.add(tx, session_id, "assistant", "Blue.", NOON)

@@ -16,7 +16,7 @@ LATER = NOON + timedelta(hours=1)
 
 @pytest.fixture
 def own(tx) -> int:
-    return apps.ensure(tx, ANA, NOON)[0]
+    return apps.ensure(tx, ANA).own
 
 
 def test_jobs_are_claimed_renewed_and_finished(tx, own) -> None:

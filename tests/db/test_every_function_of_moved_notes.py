@@ -20,25 +20,26 @@ LATER = NOON + timedelta(days=1)
 
 @pytest.fixture
 def own(tx) -> int:
-    return apps.ensure(tx, ANA, NOON)[0]
+    return apps.ensure(tx, ANA).own
 
 
 def put(tx, own: int, external_id: int | str, text: str = "forty") -> int:
     new = NewNote(text, external_id=external_id, created_at=NOON)
     note_id, _ = rows.put(tx, own, new, NOON, sized_for=None)
-    chunks.replace(tx, NoteOf(note_id, own, "memo", None, text), [NewChunk(0, len(text), 1)], NOON)
+    chunks.replace(tx, NoteOf(note_id, own, "memo", None, text), [NewChunk(0, len(text), 1)])
     return note_id
 
 
 def test_a_deleted_note_is_known_by_type_and_id_until_it_is_put_again(tx, own) -> None:
     note = rows.get(tx, [own], put(tx, own, 7))
     assert note is not None and rows.by_external_id(tx, own, "memo", 7) == note
-    rows.remove(tx, own, note, LATER)
+    tx.now = LATER
+    rows.remove(tx, own, note)
     assert rows.by_external_id(tx, own, "memo", 7) is None
     assert rows.deleted_at(tx, own, "memo", 7) == LATER
     assert rows.deleted_at(tx, own, "memo", "7") is None
     assert rows.deleted_at(tx, own, "file", 7) is None
-    assert rows.deleted_at(tx, apps.ensure(tx, Scope("bo"), NOON)[0], "memo", 7) is None
+    assert rows.deleted_at(tx, apps.ensure(tx, Scope("bo")).own, "memo", 7) is None
     put(tx, own, 7)
     assert rows.deleted_at(tx, own, "memo", 7) is None
 
@@ -73,7 +74,7 @@ def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
 
 
 def test_all_notes_of_an_app_go_with_their_chunks_and_keywords(tx, own) -> None:
-    other = apps.ensure(tx, Scope("bo"), NOON)[0]
+    other = apps.ensure(tx, Scope("bo")).own
     for app_id, external_id in ((own, 7), (own, 8), (other, 7)):
         put(tx, app_id, external_id)
     passages.drop_app(tx, own)

@@ -24,14 +24,14 @@ def keep(tx: Tx, app_id: int, external_id: int | str = 1, text: str = TEXT) -> i
     note_id, reworded = rows.put(tx, app_id, new, NOON, sized_for="some/model 256")
     assert not reworded
     parts = [part for part in PARTS if part.offset < len(text)]
-    chunks.replace(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts, NOON)
+    chunks.replace(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts)
     return note_id
 
 
 def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
     with store.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
-        other, _ = apps.ensure(tx, BO, NOON)
+        own = apps.ensure(tx, ANA).own
+        other = apps.ensure(tx, BO).own
         note_id = keep(tx, own)
         note = rows.get(tx, [own], note_id)
         assert note is not None and rows.by_external_id(tx, own, "memo", 1) == note
@@ -54,14 +54,14 @@ def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
         again = rows.get(tx, [own], note_id)
         assert again is not None and (again.created_at, again.updated_at) == (NOON, later)
         assert (again.title, again.profile, again.missing) == (None, "document", True)
-        rows.remove(tx, own, again, NOON)
+        rows.remove(tx, own, again)
         assert rows.get(tx, [own], note_id) is None and rows.app_id_of(tx, note_id) is None
         assert chunk_ids(tx, note_id) == []
 
 
 def test_what_a_model_reads_whole_is_noted(store: Database) -> None:
     with store.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
+        own = apps.ensure(tx, ANA).own
         first, second = keep(tx, own), keep(tx, own, "two")
         assert rows.sized_for(tx, first) == "some/model 256"
         assert rows.not_sized_for(tx, "some/model 256", 5) == []
@@ -73,7 +73,7 @@ def test_what_a_model_reads_whole_is_noted(store: Database) -> None:
 
 def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Database) -> None:
     with store.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
+        own = apps.ensure(tx, ANA).own
         note_id = keep(tx, own)
         assert chunks.parts(tx, note_id) == PARTS
         assert chunks.texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
@@ -97,9 +97,9 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
     import numpy as np
 
     with store.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
+        own = apps.ensure(tx, ANA).own
         note_id = keep(tx, own)
-        service = services.register(tx, Service("hash", "words", 2, 100), NOON)
+        service = services.register(tx, Service("hash", "words", 2, 100))
         services.use(tx, service)
         ids = chunk_ids(tx, note_id)
         found = passages.to_embed(tx, service, [i << 2 | 3 for i in ids]).values()
@@ -107,12 +107,12 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
         lacking = [key for key, _ in found]
         assert rows.count_with_chunks(tx, ids) == 1
         assert passages.unqueued(tx, service, own, "chunk") == ids
-        passages.queue_lacking(tx, service, NOON, chunks.passage_ids(tx, note_id))
+        passages.queue_lacking(tx, service, chunks.passage_ids(tx, note_id))
         assert rows.queued(tx, own) == (1, 0) and rows.indexed(tx, [note_id]) == {}
         assert passages.count_chunks_lacking(tx, service, own) == 2
         vector = np.array([1, 0], np.float32)
         before = passages.latest_change(tx, own)
-        passages.keep_vectors(tx, service, dict.fromkeys(lacking, vector), NOON)
+        passages.keep_vectors(tx, service, dict.fromkeys(lacking, vector))
         assert passages.latest_change(tx, own) > before
         assert rows.queued(tx, own) == (0, 0) and [*rows.indexed(tx, [note_id])] == [note_id]
         held = embeddings.of_kind(tx, service, "chunk", own)
@@ -122,8 +122,8 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
 
 def test_matches_and_reads_are_counted_in_their_scope(store: Database) -> None:
     with store.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
-        other, _ = apps.ensure(tx, BO, NOON)
+        own = apps.ensure(tx, ANA).own
+        other = apps.ensure(tx, BO).own
         note_id = keep(tx, own)
         boat, key = chunk_ids(tx, note_id)
         chunks.count_matches(tx, [boat, key, 99])

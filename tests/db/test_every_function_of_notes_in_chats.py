@@ -13,7 +13,7 @@ from tests.support.store import NOON
 
 
 def test_notes_are_known_to_exist_until_they_are_removed_with_their_receipts(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     assert not rows.any_in_app(tx, own)
     note_id, _ = rows.put(
         tx, own, NewNote("Green tea.", "Tea", external_id=1), NOON, sized_for=None
@@ -26,19 +26,19 @@ def test_notes_are_known_to_exist_until_they_are_removed_with_their_receipts(tx)
     receipts.add_prompt(tx, reply, SentPrompt("Green tea.", said, turns=1, shown=1))
     note = rows.get(tx, [own], note_id)
     assert note is not None
-    rows.remove(tx, own, note, NOON)
+    rows.remove(tx, own, note)
     assert receipts.of_reply(tx, reply) == [] and rows.existing(tx, [note_id]) == set()
     sent = receipts.prompt_of_reply(tx, reply)
     assert sent is not None and (sent.system, sent.shown) == (None, 1)
 
 
 def test_notes_that_may_mention_a_fact_are_read_by_their_chunks(tx) -> None:
-    own, _ = apps.ensure(tx, ANA, NOON)
+    own = apps.ensure(tx, ANA).own
     note_id, _ = rows.put(tx, own, NewNote("Green tea.", external_id=1), NOON, sized_for=None)
     note = rows.get(tx, [own], note_id)
     assert note is not None
     parts = [NewChunk(0, 5, 1, "[key]"), NewChunk(6, 4, 1)]
-    chunk_id, other = chunks.replace(tx, rows.of(note, own), parts, NOON)
+    chunk_id, other = chunks.replace(tx, rows.of(note, own), parts)
     assert chunks.masked_texts(tx, [chunk_id, other]) == {chunk_id: "[key]", other: "tea."}
     assert chunks.places(tx, [chunk_id, other]) == {chunk_id: 0, other: 1}
     (row,) = keywords.note_texts(tx, [chunk_id, 99])

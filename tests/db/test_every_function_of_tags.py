@@ -21,7 +21,7 @@ LATER = Cause(NOON + timedelta(hours=1), "user", "edited by hand")
 
 @pytest.fixture
 def own(tx) -> int:
-    return apps.ensure(tx, ANA, NOON)[0]
+    return apps.ensure(tx, ANA).own
 
 
 def test_tags_are_put_and_added_read_with_the_row_and_told_by_events(tx, own) -> None:

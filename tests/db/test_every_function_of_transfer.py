@@ -18,12 +18,12 @@ from tests.support.store import NOON
 
 @pytest.fixture
 def own(tx) -> int:
-    return apps.ensure(tx, ANA, NOON)[0]
+    return apps.ensure(tx, ANA).own
 
 
 def test_a_person_s_scope_rows_are_found_for_an_export(tx, own) -> None:
-    shared, work = apps.shared_id(tx, "ana"), apps.ensure(tx, Scope("ana", "work"), NOON)[0]
-    assert shared is not None and apps.shared_id(tx, "bo") is None
+    shared, work = apps.shared_id(tx, "ana"), apps.ensure(tx, Scope("ana", "work")).own
+    assert shared and not apps.shared_id(tx, "bo")
     assert set(PersonRecords(tx, ANA, all_apps=True).apps) == {own, shared, work}
     assert PersonRecords(tx, ANA, all_apps=False).apps == {own: ANA.app}
 
@@ -58,6 +58,6 @@ def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:
     assert messages.ids_of(tx, session_id, learnable=True) == said
     sessions.set_read_to(tx, session_id, said[-1])
     assert sessions.by_id(tx, session_id)[0].extracted_to == said[-1]
-    proposals.add(tx, own, Proposal("unsure", quote="I live in Lisbon", key="city"), NOON)
+    proposals.add(tx, own, Proposal("unsure", quote="I live in Lisbon", key="city"))
     assert proposals.holds(tx, own, {"key": "city", "memory_type": None, "created_at": NOON})
     assert not proposals.holds(tx, own, {"key": None})

@@ -7,14 +7,13 @@ from memchat.db.database import Database
 from memchat.facts import answers, changes, memories, proposals
 from memchat.types import Proposal
 from tests.support.rows import ANA, BY_HAND, keep
-from tests.support.store import NOON
 
 
 def test_rows_are_put_back_as_they_were(store: Database) -> None:
     with store.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
+        own = apps.ensure(tx, ANA).own
         kept = keep(tx, ANA, "Lisbon")
-        proposals.add(tx, own, Proposal("unsure", key="city", value="Porto"), NOON)
+        proposals.add(tx, own, Proposal("unsure", key="city", value="Porto"))
         (item,) = proposals.listed(tx, own, "pending")
         lisbon = memories.by_ids(tx, [own], [kept])[kept]
     with store.write() as tx:

@@ -39,7 +39,7 @@ def tx(store: Database) -> Iterator:
 
 
 def ask(tx, clock, target: int = 1, *, scope: Scope = ANA, kind: str = "extract") -> None:
-    own, _ = apps.ensure(tx, scope, clock())
+    own = apps.ensure(tx, scope).own
     jobs.enqueue(tx, kind, own, target, clock())
 
 

@@ -36,7 +36,7 @@ from tests.support.later_version import AFTER_NEXT, HEAD, NEXT, SECOND, THIRD
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "a3137103d4fb1cae"}
+LANDED = {"0100_baseline.py": "e3ce62123e070269"}
 LATER = """
 import sys
 from pathlib import Path
@@ -56,7 +56,7 @@ database.close()
 def home(tmp_path: Path) -> Path:
     """A store of this revision that holds one memory."""
     with closing(Database(tmp_path / "store")) as database, database.write() as tx:
-        own, _ = apps.ensure(tx, Scope("ana"), NOON)
+        own = apps.ensure(tx, Scope("ana")).own
         fact = NewMemory("profile", "city", "Lisbon", False, "city Lisbon", NOON, "manual")
         changes.add(tx, own, fact, Cause(NOON, "user"))
     return tmp_path / "store"

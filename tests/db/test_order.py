@@ -13,7 +13,7 @@ from tests.support.store import NOON
 
 
 def test_the_values_of_a_key_come_by_when_they_were_said_the_newest_first(tx) -> None:
-    own, _ = apps.ensure(tx, Scope("ana"), NOON)
+    own = apps.ensure(tx, Scope("ana")).own
     for days, value in ((1, "Porto"), (2, "Faro"), (0, "Lisbon")):
         said_at = NOON + timedelta(days=days)
         new = NewMemory("profile", "city", value, False, f"city {value}", said_at, "manual")

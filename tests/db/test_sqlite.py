@@ -32,7 +32,7 @@ def raw(database: Database) -> closing[sqlite3.Connection]:
 
 def test_the_table_has_the_founding_columns_with_their_defaults(sqlite: Database) -> None:
     with sqlite.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
+        own = apps.ensure(tx, ANA).own
     with raw(sqlite) as connection:
         columns = [row[1] for row in connection.execute("PRAGMA table_info(memories)")]
         assert columns[:10] == [
@@ -104,17 +104,17 @@ def test_every_connection_is_durable_checked_and_scrubbing(sqlite: Database) -> 
 def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> None:
     with sqlite.write() as tx:
         memory_id, other = keep(tx, ANA, "Lisbon"), keep(tx, BO, "Porto")
-        own, _ = apps.ensure(tx, ANA, NOON)
+        own = apps.ensure(tx, ANA).own
         session_id, (message_id,) = talk(tx, ANA, "I live in Lisbon")
         changes.add_evidence(tx, memory_id, [(message_id, 10, "Lisbon")])
         hit = Hit("memory", memory_id, "t", 1.0, None, None, "pinned", 1)
         receipts.add(tx, message_id, [hit])
         receipts.add_prompt(tx, message_id, receipts.SentPrompt("You are …", message_id))
-        sessions.mute(tx, session_id, memory_id, NOON)
+        sessions.mute(tx, session_id, memory_id)
         jobs.enqueue(tx, "extract", own, session_id, NOON)
-        proposals.add(tx, own, Proposal("near", message_id=message_id, memory_id=memory_id), NOON)
+        proposals.add(tx, own, Proposal("near", message_id=message_id, memory_id=memory_id))
         tombstones.add(tx, own, 1, [("value", "x")], NOON)
-        usage.add(tx, own, session_id, Usage("chat", "m", 1, 1, None, 0.0), NOON)
+        usage.add(tx, own, session_id, Usage("chat", "m", 1, 1, None, 0.0))
         source = insert(schema.sources).values(app_id=own, type="memo", external_id="1")
         source_id = tx.execute(source.returning(schema.sources.c.id)).scalar_one()
         tx.execute(

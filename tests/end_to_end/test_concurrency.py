@@ -154,7 +154,7 @@ def test_four_processes_may_open_a_store_that_is_not_there_yet(tmp_path: Path) -
         """
 database = Database(home)
 with database.write() as tx:
-    own, _ = apps.ensure(tx, Scope("ana"), NOON)
+    own = apps.ensure(tx, Scope("ana")).own
     memory_changes.add(tx, own, fact(name), Cause(NOON, "user"))
 database.close()
 """,
@@ -169,7 +169,7 @@ database.close()
 
 def test_no_job_is_taken_by_two_workers(store: Database) -> None:
     with store.write() as tx:
-        own, _ = apps.ensure(tx, ANA, NOON)
+        own = apps.ensure(tx, ANA).own
         for target in range(1, 121):
             jobs.enqueue(tx, "extract", own, target, NOON)
     one, two = together(
@@ -200,7 +200,7 @@ database, seen = Database(home), []
 if name == "p0":
     cause = Cause(NOON, "user")
     with database.write() as tx:
-        own, _ = apps.ensure(tx, Scope("ana"), NOON)
+        own = apps.ensure(tx, Scope("ana")).own
         ids = [memory_changes.add(tx, own, fact(v), cause) for v in ("Lisbon", "Porto")]
         memory_changes.deactivate(tx, memories.get(tx, [own], ids[1]), "ended", cause)
     (home / "filled").touch()
@@ -238,7 +238,7 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
             start.wait(timeout=30)
             for m in range(5):
                 with store.write() as tx:
-                    own, _ = apps.ensure(tx, Scope(f"user {n % 4}"), NOON)
+                    own = apps.ensure(tx, Scope(f"user {n % 4}")).own
                     value = f"{n} {m}"
                     new = NewMemory("fact", "city", value, True, value, NOON, "manual")
                     changes.add(tx, own, new, Cause(NOON, "user"))

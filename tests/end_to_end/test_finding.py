@@ -46,11 +46,11 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     texts = [f"fact | shelf | jar {n} holds plum jam" for n in range(199)]
     vectors, _ = meaning.documents(texts)
     with private.database(mc).write() as tx:
-        own, _ = apps.ensure(tx, Scope("ana", "home"), NOON)
+        own = apps.ensure(tx, Scope("ana", "home")).own
         for text in texts:
             jar = NewMemory("fact", "shelf", text[15:], True, text, NOON, "auto")
             changes.add(tx, own, jar, Cause(NOON, "model"))
-        embeddings.put(tx, meaning.service_id, vectors.items(), NOON)
+        embeddings.put(tx, meaning.service_id, vectors.items())
     assert mc.user("ana", app="home").memories.count() == 200
     question = "Who is fixing my vehicle?"
     best = mc.user("ana", app="home").search(question).hits[0]
@@ -59,7 +59,7 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     with private.database(mc).read() as tx:
         home, work = sorted(shard for shard in private.shards(index) if shard[0] == "fact")
         before = index.ids(tx, work[1])
-        index.forget(home[1])
+        index.forget([home[1]])
         assert home not in private.shards(index) and private.shards(index)[work].ids == before
     assert mc.user("ana", app="home").search(question).hits[0] == best
 

@@ -18,7 +18,7 @@ from memchat.testing import ScriptedModel
 from memchat.types import Scope
 from tests.support.answers import answer, fact
 from tests.support.kills import Victim, child_store, start_a_chat, wait_for_the_kill
-from tests.support.store import NOON, Opener
+from tests.support.store import Opener
 
 SAID = "My city is Lisbon. It is warm here."
 LISBON = answer(fact("My city is Lisbon", "city", "Lisbon"))
@@ -75,7 +75,7 @@ def stays_in_a_session(home: Path, reached: Connection) -> None:
 
 def holds_the_writers_place(home: Path, reached: Connection) -> None:
     with Database(home).write() as tx:
-        apps.ensure(tx, Scope("ghost"), NOON)
+        apps.ensure(tx, Scope("ghost"))
         wait_for_the_kill(reached)
 
 

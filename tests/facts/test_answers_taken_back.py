@@ -23,9 +23,9 @@ def ask(mc: MemChat, *items: Proposal) -> list[InboxItem]:
     from memchat.types import Scope
 
     with private.database(mc).write() as tx:
-        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        own = apps.ensure(tx, Scope("ana")).own
         for item in items:
-            proposals.add(tx, own, item, mc.now)
+            proposals.add(tx, own, item)
     return list(mc.user("ana").inbox.list())
 
 

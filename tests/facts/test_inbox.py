@@ -147,8 +147,8 @@ def asked(mc, **proposal):
     given = {"memory_type": "profile", "key": "city", "value": "Porto", "many": False}
     given |= {"quote": "I live in Porto", "start": 0, "end": 15, "message_id": message.id}
     with private.database(mc).write() as tx:
-        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        proposals.add(tx, own, Proposal("it is not sure", **given | proposal), mc.now)
+        own = apps.ensure(tx, Scope("ana")).own
+        proposals.add(tx, own, Proposal("it is not sure", **given | proposal))
     return mc.user("ana").inbox.list()[-1]
 
 

@@ -37,14 +37,14 @@ def city(mc: MemChat, value: str, *, by_hand: bool = False, message_id: int | No
 def said(mc: MemChat) -> tuple[int, int]:
     """A stored conversation of one message: the ids of both."""
     with private.database(mc).write() as tx:
-        own, _ = apps.ensure(tx, ANA, mc.now)
+        own = apps.ensure(tx, ANA).own
         session_id = sessions.start(tx, own, "test", mc.now, mc.now)
         return session_id, messages.add(tx, session_id, "user", WORDS, mc.now)
 
 
 def forget_porto(mc: MemChat) -> None:
     with private.database(mc).write() as tx:
-        own, _ = apps.ensure(tx, ANA, mc.now)
+        own = apps.ensure(tx, ANA).own
         tombstones.add(tx, own, 0, tombstones.fact_marks("city", "Porto"), mc.now)
 
 

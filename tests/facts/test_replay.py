@@ -56,7 +56,7 @@ class History:
     def say(self) -> None:
         said_at = self.mc.now - timedelta(days=self.random.choice((0, 0, 0, 1, 3)))
         with private.database(self.mc).write() as tx:
-            own, _ = apps.ensure(tx, ANA, self.mc.now)
+            own = apps.ensure(tx, ANA).own
             session_id = sessions.start(tx, own, "", said_at, said_at)
             sessions.end(tx, session_id, said_at)
             message_id = messages.add(tx, session_id, "user", "So it is.", said_at)

@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from memchat.errors import NotFound, StoreError
 from memchat.forget import purge
-from memchat.search import repair
+from memchat.search import keywords, repair
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
@@ -83,7 +83,7 @@ def test_a_process_killed_in_a_deletion_has_done_all_of_it_or_nothing(
     ana = mc.user("ana")
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
 
-    real = purge.forget
+    real, where = purge.forget, {"forget": purge, "scrub": keywords}
 
     def killed(*given: object, **options: object) -> None:
         if killed_in == "forget":  # all is written, but not committed
@@ -91,7 +91,7 @@ def test_a_process_killed_in_a_deletion_has_done_all_of_it_or_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
-        now.setattr(purge, killed_in, killed)
+        now.setattr(where[killed_in], killed_in, killed)
         ana.memories.delete(memory_id)
     other = open_store()
     if killed_in == "forget":
@@ -175,6 +175,7 @@ def test_what_is_forgotten_while_another_cleans_up_is_cleaned_up_too(mc, monkeyp
         done = truncate()
         with private.database(mc).write() as tx:
             purge.forget(tx, [second])
+            tx.after_commit.clear()  # as if it were killed then
         return done
 
     with monkeypatch.context() as now:

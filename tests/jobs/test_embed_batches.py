@@ -421,7 +421,7 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
     mc = open_store(embedder=service)
     for app in range(6):
         with private.database(mc).write() as tx:
-            own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
+            own = apps.ensure(tx, Scope("ana", f"app{app}")).own
             for i in range(100):
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
                 changes.add(tx, own, new, Cause(NOON, "user"))

@@ -23,7 +23,6 @@ from memchat.search import services
 from memchat.search.batches import embed_documents
 from memchat.types import Usage
 from tests.support.plugin import install
-from tests.support.store import NOON
 from tests.support.tiny_model import build
 from tests.support.wire import Fail, GeminiServer, Hang, OpenAIServer, Rows, WireServer
 
@@ -293,8 +292,8 @@ def test_its_service_is_kept_with_all_that_tells_its_space_and_found_again(case:
     service = case.embedder.service
     database = Database(case.settings.home / "store")
     with database.write() as tx:
-        number = services.register(tx, service, NOON)
-        assert services.register(tx, service, NOON) == number
+        number = services.register(tx, service)
+        assert services.register(tx, service) == number
         stored = services.get(tx, number)
     database.close()
     assert service.same_space(stored) and stored is not None

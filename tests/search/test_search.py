@@ -31,7 +31,7 @@ from tests.support.store import given
 def insert(mc, app: str, *facts) -> None:
     """Rows as they stand, past every judgement of what is new."""
     with private.database(mc).write() as tx:
-        own, shared = apps.ensure(tx, Scope("ana", app or "default"), mc.now)
+        own, shared = apps.ensure(tx, Scope("ana", app or "default")).ids
         for kind, key, value in facts:
             words = f"{kind} | {key} | {value}"
             new = NewMemory(kind, key, value, True, words, mc.now, "auto")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.db import layout, migrate, schema
+from memchat.db import migrate, schema
 
 HEAD = schema.HEAD
 NEXT, AFTER_NEXT = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
@@ -59,6 +59,6 @@ def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Become:
         scripts = write_scripts(tmp_path / "migrations", *(steps or (SECOND,)))
         monkeypatch.setattr(migrate, "SCRIPTS", scripts)
         monkeypatch.setattr(schema, "HEAD", head)
-        monkeypatch.setattr(layout, "_made_now", layout._made_now.__wrapped__)
+        monkeypatch.setattr(migrate, "_made_now", migrate._made_now.__wrapped__)
 
     return become

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Engine
@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from memchat import MemChat
 from memchat.assembly import Assembly
 from memchat.chat import Chat
+from memchat.chat.conversation import LEASE_SECONDS
 from memchat.db import sessions
 from memchat.db.database import Database
 from memchat.search.vector_index import VectorIndex
@@ -81,7 +82,7 @@ def renew(chat: Chat) -> bool:
 
 def lease(chat: Chat, now: datetime) -> tuple[str, datetime]:
     """Who holds the conversation, and until when if the lease is taken at ``now``."""
-    return chat._lease.owner, chat._lease.until(now)
+    return chat._lease.owner, now + timedelta(seconds=LEASE_SECONDS)
 
 
 def give_to_another_process(chat: Chat, mc: MemChat) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from memchat.db import apps, messages, sessions
@@ -20,7 +21,7 @@ TODAY = NOON.date()
 ANA, BO = Scope("ana", "home"), Scope("bo", "home")
 BY_HAND = Cause(NOON, "user", "added by hand")
 
-BACKENDS: dict[str, Callable[[Path], Database]] = {"sqlite": Database}
+BACKENDS: dict[str, Callable[[Path], Database]] = {"sqlite": partial(Database, clock=lambda: NOON)}
 
 
 def new(value: str, key: str = "city", **more) -> NewMemory:
@@ -37,13 +38,13 @@ def new(value: str, key: str = "city", **more) -> NewMemory:
 
 
 def keep(tx, scope: Scope, value: str, **more) -> int:
-    own, _ = apps.ensure(tx, scope, NOON)
+    own = apps.ensure(tx, scope).own
     return changes.add(tx, own, new(value, **more), BY_HAND)
 
 
 def talk(tx, scope: Scope, *said: str) -> tuple[int, list[int]]:
     """A session of the scope with these words; its id and theirs."""
-    own, _ = apps.ensure(tx, scope, NOON)
+    own = apps.ensure(tx, scope).own
     session_id = sessions.start(tx, own, "host:1:x", NOON + timedelta(minutes=1), NOON)
     return session_id, [messages.add(tx, session_id, "user", words, NOON) for words in said]
 

@@ -30,19 +30,19 @@ def by_hand(ids, vectors, query, limit: int, exclude=()) -> list[tuple[int, floa
 def opened(store: Database) -> VectorIndex:
     """The index as another process would open it."""
     with store.write() as tx:
-        service_id = services.register(tx, SERVICE, NOON)
+        service_id = services.register(tx, SERVICE)
         return VectorIndex(store.home, records.store_id(tx), service_id, SERVICE)
 
 
 def keep(store: Database, scope: Scope, *values: str) -> list[int]:
     """Memories whose vectors are made of their words' letters."""
     with store.write() as tx:
-        service_id = services.register(tx, SERVICE, NOON)
-        own, _ = apps.ensure(tx, scope, NOON)
+        service_id = services.register(tx, SERVICE)
+        own = apps.ensure(tx, scope).own
         ids = []
         for value in values:
             new = NewMemory("fact", "thing", value, True, value, NOON, "manual")
-            embeddings.put(tx, service_id, [(passages.text_hash(value), vector(value))], NOON)
+            embeddings.put(tx, service_id, [(passages.text_hash(value), vector(value))])
             ids.append(changes.add(tx, own, new, BY_HAND))
         return ids
 

@@ -30,8 +30,8 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         from memchat.types import Proposal, Scope
 
         held = Proposal("it may be a wish", memory_type="fact", key="tea", value="sencha")
-        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        proposals.add(tx, own, held, mc.now)
+        own = apps.ensure(tx, Scope("ana")).own
+        proposals.add(tx, own, held)
     item = ana.inbox.list()[-1]
     at = app("inbox")
     assert "Why it waits: It may be a wish." in text(at)
@@ -62,9 +62,9 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
         from memchat.facts import proposals
         from memchat.types import Proposal, Scope
 
-        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        own = apps.ensure(tx, Scope("ana")).own
         held = Proposal("it is not sure", memory_type="fact", key="tea", value="sencha")
-        proposals.add(tx, own, replace(held, relation=relation, target_id=known.id), mc.now)
+        proposals.add(tx, own, replace(held, relation=relation, target_id=known.id))
     (item,) = mc.user("ana").inbox.list()
     at = app("inbox")
     assert question in text(at)
@@ -85,10 +85,10 @@ def propose(mc: MemChat, *values: str, masked: bool = False) -> None:
         from memchat.facts import proposals
         from memchat.types import Proposal, Scope
 
-        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        own = apps.ensure(tx, Scope("ana")).own
         for value in values:
             held = Proposal("unsure", memory_type="fact", key="tea", value=value)
-            proposals.add(tx, own, replace(held, masked=masked), mc.now)
+            proposals.add(tx, own, replace(held, masked=masked))
 
 
 @pytest.mark.parametrize(("answer", "kept"), [("accept", 2), ("reject", 0)])

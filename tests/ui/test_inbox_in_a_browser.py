@@ -26,11 +26,11 @@ def server(tmp_path_factory) -> Iterator[Server]:
     with MemChat(settings=Settings(home=folder / "store", embed_model="none")) as mc:
         mc.user("ana").memories.add("preference", "tea", "green tea")
         with private.database(mc).write() as tx:
-            own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+            own = apps.ensure(tx, Scope("ana")).own
             for n in range(COUNT):
                 words = f"tea number {n}"
                 held = Proposal("unsure", memory_type="fact", key="tea", value=words)
-                proposals.add(tx, own, held, mc.now)
+                proposals.add(tx, own, held)
     with Server(folder) as running:
         yield running
 

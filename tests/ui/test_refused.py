@@ -16,8 +16,8 @@ def read(mc: MemChat, *refused: Proposal) -> int:
         assert talk.send("I live in Hull.").read()
         assert talk.session_id is not None
     with private.database(mc).write() as tx:
-        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        proposals.add_refused(tx, own, talk.session_id, refused, mc.now)
+        own = apps.ensure(tx, Scope("ana")).own
+        proposals.add_refused(tx, own, talk.session_id, refused)
     return talk.session_id
 
 

@@ -174,6 +174,11 @@ usage = Table(
     Index("ix_usage_app_id", "app_id"),
     Index("ix_usage_session_id", "session_id"),
 )
+scrubs = Table(
+    "scrubs", metadata, id_column(), Column("app_id", Integer), sqlite_autoincrement=True
+)
+"""What was deleted and is still in the bytes of the files: words in the store's, and of a scope row
+that is named the vectors in its saved index. A row stays until these are gone."""
 meta = Table(
     "meta", metadata, Column("key", String, primary_key=True), Column("value", Text, nullable=False)
 )

@@ -22,7 +22,7 @@ from memchat.search import batches, services, vector_index
 from memchat.types import Progress, Usage
 from tests.support import private
 from tests.support.service_change import NEW, OLD, RIVERS, THIRD, Between, found, migrate, spaces
-from tests.support.store import NOON, Opener
+from tests.support.store import Opener
 
 # What goes wrong
 
@@ -184,7 +184,7 @@ def test_two_runs_at_once_are_refused_and_a_dead_one_is_not_waited_for(
 
 def test_changing_to_a_third_service_meanwhile_leaves_the_second_aside(rivers: MemChat) -> None:
     with private.database(rivers).write() as tx:
-        half = services.register(tx, HashEmbedder("other-96").service, NOON)
+        half = services.register(tx, HashEmbedder("other-96").service)
         services.set_coming(tx, half)
     assert {i.name: i.state for i in rivers.services.list()} == {OLD: "in use", NEW: "coming"}
     assert rivers.services.migrate(THIRD).switched

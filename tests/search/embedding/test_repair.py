@@ -27,7 +27,7 @@ from memchat.testing import ScriptedModel
 from memchat.types import Usage
 from tests.support import private
 from tests.support.answers import answer, fact
-from tests.support.store import NOON, Opener
+from tests.support.store import Opener
 
 RIVERS = ("Tejo", "Douro", "Mondego", "Minho")
 
@@ -332,7 +332,7 @@ def test_files_in_the_folder_that_are_nobody_s_are_removed(
 def test_a_change_that_was_begun_is_told_by_doctor(home: Path, open_store: Opener) -> None:
     mc = open_store()
     with private.database(mc).write() as tx:
-        coming = services.register(tx, HashEmbedder("other-96").service, NOON)
+        coming = services.register(tx, HashEmbedder("other-96").service)
         services.set_coming(tx, coming)
     (check,) = [one for one in mc.doctor() if one.name == "service"]
     assert check.state == "note" and "8 texts" in check.detail

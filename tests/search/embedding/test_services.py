@@ -22,7 +22,7 @@ from memchat.search import embed as meaning_module
 from memchat.search import embeddings, passages, services
 from memchat.types import Service, Usage
 from tests.support import private
-from tests.support.store import NOON, Opener
+from tests.support.store import Opener
 
 OTHER = "hash/other-96"
 
@@ -128,15 +128,15 @@ def test_a_service_whose_questions_were_made_in_another_way_is_another() -> None
 def test_the_same_service_twice_is_one_row_and_each_difference_another(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as tx:
-        first = services.register(tx, SERVICE, NOON)
-        assert services.register(tx, HashEmbedder().service, NOON) == first
+        first = services.register(tx, SERVICE)
+        assert services.register(tx, HashEmbedder().service) == first
         others = [
             Service("hash", "words", 65, 10),
             Service("hash", "words", 64, 10, version="2"),
             Service("hash", "other", 64, 10),
             Service("mock", "words", 64, 10),
         ]
-        assert len({first, *(services.register(tx, one, NOON) for one in others)}) == 5
+        assert len({first, *(services.register(tx, one) for one in others)}) == 5
         assert services.get(tx, first) is not None
         assert SERVICE.same_space(services.get(tx, first))
     database.close()
@@ -147,7 +147,7 @@ def test_the_number_of_a_removed_service_is_given_to_no_other(tmp_path: Path) ->
     seen = set()
     for n in range(3):
         with database.write() as tx:
-            seen.add(services.register(tx, Service("hash", f"m{n}", 8, 8), NOON))
+            seen.add(services.register(tx, Service("hash", f"m{n}", 8, 8)))
             services.remove(tx, max(seen))
     assert len(seen) == 3
     database.close()
@@ -156,9 +156,9 @@ def test_the_number_of_a_removed_service_is_given_to_no_other(tmp_path: Path) ->
 def test_vectors_of_a_service_that_was_removed_meanwhile_are_let_go(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as tx:
-        gone = services.register(tx, SERVICE, NOON)
+        gone = services.register(tx, SERVICE)
         services.remove(tx, gone)
-        embeddings.put(tx, gone, [("h", np.ones(64, np.float32))], NOON)
+        embeddings.put(tx, gone, [("h", np.ones(64, np.float32))])
         assert embeddings.get(tx, gone, ["h"]) == {}
     database.close()
 
@@ -372,7 +372,7 @@ def test_two_services_of_one_name_are_told_apart_by_number(open_store: Opener) -
     mc.user("ana").memories.add("fact", "river", "Tejo")
     mc.jobs.embed()
     with private.database(mc).write() as tx:
-        second = services.register(tx, Service("hash", "words", 64, 10, version="2"), NOON)
+        second = services.register(tx, Service("hash", "words", 64, 10, version="2"))
     with pytest.raises(InputError, match=f"1 or {second}"):
         mc.services.remove("hash/words")
     mc.services.remove(str(second))

@@ -44,7 +44,7 @@ def test_a_search_sees_only_the_asked_scopes_and_merges_them_in_order(store: Dat
     keep(store, BO, "tea", "coffee")
     own = keep(store, ANA, "tea", "jazz", "chess")
     with store.write() as tx:
-        _, shared = apps.ensure(tx, ANA, NOON)
+        shared = apps.ensure(tx, ANA).shared
         changes.rewrite(
             tx,
             memories.get(tx, apps.find(tx, ANA).ids, own[2]),
@@ -253,7 +253,7 @@ def test_a_forgotten_vector_does_not_come_back_in_a_file(store: Database, saved:
     with store.read() as tx:
         index.save(tx)
     assert gone not in Shard.load(saved, DIMENSIONS).ids
-    index.forget(own)
+    index.forget([own])
     assert not saved.exists()
 
 

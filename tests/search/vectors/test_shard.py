@@ -203,7 +203,7 @@ def test_a_large_shard_outlives_a_forgetting_in_memory_but_not_on_disk(
     own = app_id(store, ANA)
     with store.read() as tx:
         before = index.ids(tx, own)
-    index.forget(own)
+    index.forget([own])
     assert not saved.exists()
     gone = min(before)
     with store.write() as tx:
