@@ -15,7 +15,7 @@ from memchat.facts import changes, history, lists, memories, proposals
 from memchat.facts.history import Cause
 from memchat.facts.memories import search_text
 from memchat.language import numbers, text
-from memchat.language.text import find_spans
+from memchat.language.sentences import find_spans
 from memchat.search import embeddings, passages, receipts
 from memchat.search.embed import shortened
 from memchat.types import Event, Evidence, Memory, Message

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from memchat.errors import ExtractionError, misfits
-from memchat.language.text import Span, sentence_around
+from memchat.language.sentences import Span, sentence_around
 from memchat.learn.own_words import own_words
 from memchat.types import MEMORY_TYPES, MemoryType, Role, clean_text
 

@@ -24,18 +24,8 @@ from memchat.language.secrets import (
     find_secrets,
     reveals,
 )
-from memchat.language.text import (
-    Span,
-    content_words,
-    find_span,
-    find_spans,
-    fold,
-    holds_word,
-    names,
-    next_sentence,
-    normal_value,
-    sentence_around,
-)
+from memchat.language.sentences import Span, find_span, find_spans, next_sentence, sentence_around
+from memchat.language.text import content_words, fold, holds_word, names, normal_value
 from memchat.learn import dates, own_words, values
 from memchat.learn.candidate import Candidate, Case, KnownFact, Proof, Quote, Turn, Verdict
 from memchat.learn.own_words import hidden_instruction, is_instruction, overrides_rules
