@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from benchmarks.desk import USER, Desk, slot
 from memchat.chat import Chat
-from memchat.db.schema import refusals
+from memchat.db.schema import proposals
 from memchat.language.text import fold, normal_value
 from memchat.types import Change, InboxItem, Learned, Memory
 
@@ -134,7 +134,8 @@ def after(
     desk: Desk, was: Mapping[int, Memory], chat: Chat, later: Sequence[Learned] = ()
 ) -> Aftermath:
     """What a conversation left behind; ``later`` is what was learned at further tries."""
-    query = select(refusals.c.key, refusals.c.value).where(refusals.c.session_id == chat.session_id)
+    p = proposals.c
+    query = select(p.key, p.value).where(p.session_id == chat.session_id, p.status == "refused")
     with desk.mc._assembly.database.read() as tx:
         listed = [(row.key, row.value) for row in tx.execute(query)]
     learned = [*([chat.learned] if chat.learned is not None else []), *later]

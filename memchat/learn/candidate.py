@@ -358,6 +358,11 @@ class KnownFact:
     starts: date | None = None
     """The first day it holds, where that lies ahead."""
 
+    @property
+    def words(self) -> str:
+        """Its key and its value."""
+        return f"{self.key.replace('_', ' ')} {self.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -442,6 +447,10 @@ class Case:
     def sentences(self) -> list[str]:
         """The sentence around each quote."""
         return [sentence_around(turn.text, span.start, span.end).text for turn, span in self.proofs]
+
+    def said(self) -> str:
+        """The sentences around all quotes together."""
+        return " \n".join(self.sentences())
 
     def own_message_words(self) -> str:
         """The user's own words in the quoted messages."""
