@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import select
-
 from benchmarks.desk import USER, Desk, slot
 from memchat.chat import Chat
-from memchat.db.schema import proposals
 from memchat.language.text import fold, normal_value
 from memchat.types import Change, InboxItem, Learned, Memory
 
@@ -134,10 +131,8 @@ def after(
     desk: Desk, was: Mapping[int, Memory], chat: Chat, later: Sequence[Learned] = ()
 ) -> Aftermath:
     """What a conversation left behind; ``later`` is what was learned at further tries."""
-    p = proposals.c
-    query = select(p.key, p.value).where(p.session_id == chat.session_id, p.status == "refused")
-    with desk.mc._assembly.database.read() as tx:
-        listed = [(row.key, row.value) for row in tx.execute(query)]
+    refused = desk.mc.user(USER).inbox.refusals()
+    listed = [(one.key, one.value) for one in refused if one.session_id == chat.session_id]
     learned = [*([chat.learned] if chat.learned is not None else []), *later]
     return Aftermath(
         was,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memchat.api.room import Page, Room, check_count, page_of, place_of
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
-from memchat.facts import history, memories
+from memchat.facts import changes, memories
 from memchat.forget.undo import DELETED, TAKEN_BACK
 from memchat.language.secrets import mask
 from memchat.learn import model_calls
@@ -29,6 +29,7 @@ from memchat.providers import ChatModel
 from memchat.providers.litellm_calls import cost_usd
 from memchat.search import receipts
 from memchat.tokens import estimate_tokens
+from memchat.types import TITLE_LIMIT as NOTE_TITLE_LIMIT
 from memchat.types import (
     Change,
     Event,
@@ -47,8 +48,7 @@ from memchat.types import (
     clean_text,
     one_line,
 )
-from memchat.types import note as note_types
-from memchat.types.conversation import PASTE_LENGTH
+from memchat.types.conversations import PASTE_LENGTH
 
 if TYPE_CHECKING:
     from memchat.api.user import User
@@ -261,7 +261,7 @@ class Sessions(Room):
                 profile="document",
             )
         elif title:
-            note = room.update(note.id, title=one_line(title, "title", note_types.TITLE_LIMIT))
+            note = room.update(note.id, title=one_line(title, "title", NOTE_TITLE_LIMIT))
         assert note is not None  # no message is blank
         with self._database.write(self._scope) as tx:
             messages.exclude(tx, [first_id, message.id])
@@ -522,7 +522,7 @@ def of_session(tx: Tx, app_ids: Sequence[int], session_id: int) -> dict[int, lis
     A memory that replaced another has the value before.
     """
     past = [
-        e for e in history.events_of_session(tx, session_id) if e.cause not in (DELETED, TAKEN_BACK)
+        e for e in changes.events_of_session(tx, session_id) if e.cause not in (DELETED, TAKEN_BACK)
     ]
     ids = {e.memory_id for e in past} | {e.related_id for e in past if e.related_id}
     known = memories.by_ids(tx, app_ids, sorted(ids))

@@ -25,9 +25,9 @@ from memchat.config import Settings
 from memchat.db import Tx, apps, backup, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.errors import InputError
-from memchat.facts import history, keys, lists, memories, proposals
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import LearnedFact
 from memchat.facts.consolidation import chat_command, ingest
-from memchat.facts.history import LearnedFact
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
@@ -66,7 +66,7 @@ def stating(tx: Tx, what: Sequence[str], request: Message) -> list[Message]:
     """Those said before a request that state something of ``what`` is to be forgotten, but for what
     a command has already saved as a memory."""
     turns = [turn for turn in of_session(tx, request.session_id) if turn.id < request.id]
-    learned = history.learned_from(tx, [turn.id for turn in turns])
+    learned = changes.learned_from(tx, [turn.id for turn in turns])
     return [
         turn
         for turn in turns
@@ -256,7 +256,7 @@ class Commands:
         turn = choice.turn
         for memory in gone:
             if any(holds_word(turn.content, word) for word in text.content_words(memory.value)):
-                history.add_evidence(tx, memory.id, [(turn.id, 0, turn.content)])
+                changes.add_evidence(tx, memory.id, [(turn.id, 0, turn.content)])
 
     # Remember
 
@@ -369,7 +369,7 @@ class Commands:
     def _all(self, scope: Scope, status: str) -> list[Memory]:
         with self.database.read(scope) as tx:
             now = as_of(tx, tx.ids, tx.today)
-            return lists.listed(tx, tx.ids, Wanted(status=status), now)
+            return memories.listed(tx, tx.ids, Wanted(status=status), now)
 
 
 def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:

@@ -11,8 +11,8 @@ from memchat.chat.command_words import TOOLS
 from memchat.chat.conversation import Conversation, Parts
 from memchat.db import Tx, apps, messages, sessions, usage
 from memchat.errors import InputError
-from memchat.facts import changes, history, lists, memories, programs
-from memchat.forget import purge, redaction
+from memchat.facts import changes, memories, programs
+from memchat.forget import purge
 from memchat.notes import rows
 from memchat.notes.search import MOST_TOKENS
 from memchat.providers import ChatModel
@@ -244,7 +244,7 @@ class Explaining:
         """The system text, with its list of facts where that is stored in rows of its own."""
         if sent.system is None or sent.list_id is None:
             return sent.system
-        found = lists.get(self.tx, sent.list_id)
+        found = receipts.list_of(self.tx, sent.list_id)
         if found.opening is None:
             return None
         return found.opening + render.listing([_sent(*line) for line in found.lines]) + sent.system
@@ -254,7 +254,7 @@ class Explaining:
         if sent is None or sent.list_id is None:
             return []
         found = {hit.id for hit in shown if hit.kind == "memory" and hit.channel != "listed"}
-        listed = [_sent(*line) for line in lists.get(self.tx, sent.list_id).lines]
+        listed = [_sent(*line) for line in receipts.list_of(self.tx, sent.list_id).lines]
         rest = [hit for hit in listed if hit.id not in found]
         there = memories.by_ids(self.tx, self.tx.ids, [hit.id for hit in rest])
         held = {memory.id for memory in self._hidden()}
@@ -303,7 +303,7 @@ class Explaining:
     def _held(self) -> set[tuple[str, int]]:
         """The lines that a queued purge will remove, by kind and id."""
         held: set[tuple[str, int]] = set()
-        for traces in redaction.traces_of(self.tx, self._hidden()):
+        for traces in purge.traces_of(self.tx, self._hidden()):
             held |= {("memory", i) for i in traces.shown(self.tx)}
             held |= {("message", i) for i in purge.turns_that_may_mention(self.tx, traces)}
         return held
@@ -311,12 +311,12 @@ class Explaining:
     def _hidden(self) -> list[Memory]:
         """The memories whose purge is queued, in any app: they may have been moved."""
         here = self.tx.ids[0]
-        return changes.listed(self.tx, [here, *apps.other_ids(self.tx, here)])
+        return memories.hidden(self.tx, [here, *apps.other_ids(self.tx, here)])
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
         if memory is None:
             return Given(hit, since="is no longer kept here")
-        proofs = [p for p in history.evidence_of_memory(self.tx, hit.id) if p.role == "user"]
+        proofs = [p for p in changes.evidence_of_memory(self.tx, hit.id) if p.role == "user"]
         proofs = [p for p in proofs if p.message_id < self.reply.id] or proofs
         newest = max(proofs, key=lambda p: p.message_id, default=None)
         return Given(

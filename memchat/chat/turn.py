@@ -22,7 +22,7 @@ from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.prompt import Prompt
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError
-from memchat.facts import lists
+from memchat.facts import memories
 from memchat.forget import purge
 from memchat.forget.undo import ConversationUndo, delete_turns
 from memchat.notes import chunks, rows
@@ -119,7 +119,7 @@ def _with_list_apart(
     if sent.system is not None:
         opening, _, rest = sent.system.partition(render.listing(listed))
     lines = [(hit.id, hit.text) for hit in listed]
-    list_id = lists.add(tx, session_id, opening, lines, now)
+    list_id = receipts.add_list(tx, session_id, opening, lines, now)
     return replace(sent, system=rest, list_id=list_id)
 
 
@@ -461,7 +461,7 @@ class Turn:
             receipts.add_prompt(tx, reply.message_id, sent)
         read = {hit.id for hit in given.hits if hit.kind == "memory"}
         read |= echoed(given.listed, reply.received)
-        lists.add_uses(tx, matched=given.matched, read=read)
+        memories.add_uses(tx, matched=given.matched, read=read)
         passages = [hit.chunk_id for hit in given.notes if hit.chunk_id is not None]
         if passages:
             chunks.count_matches(tx, passages)

@@ -20,6 +20,7 @@ from memchat.db.records import from_text
 from memchat.db.schema import utc_text
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.consolidation import (
     ENDS_FIRST,
     Ingested,
@@ -27,7 +28,6 @@ from memchat.facts.consolidation import (
     Source,
     ingest,
 )
-from memchat.facts.history import Cause
 from memchat.facts.manual import checked_fact, checked_tags, given_fact, is_secret
 from memchat.facts.memories import Fact
 from memchat.facts.proposals import FORGET, PROMOTE
@@ -516,16 +516,10 @@ class Program:
         return self._add_item(entry)[1]
 
     def _add_item(self, entry: Proposal) -> tuple[str | None, int | None]:
-        own = self._own
-        status = proposals.add(self.tx, own, replace(entry, by=self.name), self.tx.now)
-        waiting = proposals.listed(self.tx, own)
-        same = [
-            item.id
-            for item in waiting
-            if (item.key, item.value, item.memory_id) == (entry.key, entry.value, entry.memory_id)
-            and (item.relation == entry.relation or entry.key is not None)
-        ]
-        return status, same[-1] if same else None
+        """Ask the person; what ``proposals.add`` gives, and the id of what waits."""
+        status = proposals.add(self.tx, self._own, replace(entry, by=self.name), self.tx.now)
+        found = proposals.find(self.tx, self._own, entry)
+        return status, None if found is None or status == "rejected" else found.id
 
     def _asked(self, item: int | None, reason: str, memory: Memory | None) -> Written:
         if item is not None:

@@ -23,12 +23,12 @@ from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.facts import keys, lists, memories, proposals
+from memchat.facts import keys, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.consolidation import Ingested, ingest, session_end
-from memchat.facts.history import Cause
 from memchat.facts.memories import Fact
 from memchat.facts.proposals import target_of
-from memchat.forget import purge, redaction
+from memchat.forget import purge
 from memchat.language import secrets
 from memchat.learn import model_calls
 from memchat.learn.candidate import Candidate, ExtractionAnswer, KnownFact, Verdict
@@ -261,7 +261,7 @@ class Learner:
         reading.embed_questions(space, window)
         with self._database.read(reading.scope) as tx:
             shown = reading.show_facts(tx, space, window)
-            in_use = lists.keys_in_use(tx, tx.ids)
+            in_use = memories.keys_in_use(tx, tx.ids)
         sent = [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
         free = [key for key in keys.COMMON_KEYS if key not in in_use]
         answers, spent = reader.read(window, sent, free)
@@ -387,7 +387,7 @@ class Learner:
             altered = self._altered(tx, reading)
             done = self._store(tx, reading, facts, altered)
             stripped = purge.strip_read_cues(tx, tx.own, reading.stored_facts())
-            redaction.reindex(tx, stripped, Cause(tx.now, "model", "extracted", session_id))
+            purge.reindex(tx, stripped, Cause(tx.now, "model", "extracted", session_id))
             # Words that were blanked meanwhile may stand in a title and a summary.
             told = {} if altered else reading.described()
             title = sessions.description(tx, session_id)[0] or told.get("title")

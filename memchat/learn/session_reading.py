@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from memchat.db import Tx, apps
-from memchat.facts import changes, history, keys, lists, memories
-from memchat.facts import lists as facts_lists
+from memchat.facts import changes, keys, memories
 from memchat.facts.in_force import as_of
-from memchat.facts.lists import Slice
-from memchat.facts.memories import Fact
+from memchat.facts.memories import Fact, Slice
 from memchat.forget import tombstones
 from memchat.language import numbers, secrets, text
 from memchat.language.secrets import reveals
@@ -96,16 +94,16 @@ def shown_memory_lines(tx: Tx, turns: Iterable[Message]) -> list[str]:
     """The lines of memory that were shown for the replies among these turns: search results, and
     lists of facts that were sent with every message."""
     lines: list[str] = []
-    lists: set[int] = set()
+    list_ids: set[int] = set()
     for turn in turns:
         if turn.role != "assistant":
             continue
         lines += [hit.text for hit in receipts.of_reply(tx, turn.id)]
         sent = receipts.prompt_of_reply(tx, turn.id)
         if sent is not None and sent.list_id is not None:
-            lists.add(sent.list_id)
-    for list_id in sorted(lists):
-        lines += [words for _, words in facts_lists.get(tx, list_id).lines]
+            list_ids.add(sent.list_id)
+    for list_id in sorted(list_ids):
+        lines += [words for _, words in receipts.list_of(tx, list_id).lines]
     return lines
 
 
@@ -304,14 +302,14 @@ class SessionReading:
         if item.relation == "ends" or not quoted:
             return verdict
         said = keys.canonical(item.key), text.normal_value(item.value)
-        proved = memories.by_ids(tx, app_ids, history.proved_memories(tx, sorted(quoted)))
+        proved = memories.by_ids(tx, app_ids, changes.proved_memories(tx, sorted(quoted)))
         for memory in proved.values():
-            if not quoted <= history.messages_of(tx, memory.id):
+            if not quoted <= changes.messages_of(tx, memory.id):
                 continue
             as_taught = said == (memory.key, text.normal_value(memory.value))
             if as_taught and memory.active and verdict.outcome == "accept":
                 return verdict
-            before = history.former_values(tx, memory.id)
+            before = changes.former_values(tx, memory.id)
             if as_taught or said in [(key, text.normal_value(value)) for key, value in before]:
                 return replace(verdict, outcome="refuse", reasons=(REPEATED,))
         return verdict
@@ -349,10 +347,10 @@ class SessionReading:
         rows = {memory.id: memory for memory in now.values()}
         ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
         wanted = Wanted(memory_types=("profile",))
-        profile = lists.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
+        profile = memories.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
         ordered += [m for m in profile if m.id not in near]
         used = {m.key for m in ordered}
-        newest = lists.listed(tx, ids, Wanted(), standing, part=Slice(NEWEST_MOST))
+        newest = memories.listed(tx, ids, Wanted(), standing, part=Slice(NEWEST_MOST))
         for memory in newest:
             if memory.key not in used:
                 ordered.append(memory)

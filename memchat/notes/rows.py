@@ -23,7 +23,7 @@ from memchat.notes import chunks
 from memchat.notes.chunks import NoteOf
 from memchat.search import passages, receipts
 from memchat.types import NoteCounts, NoteUse
-from memchat.types.note import ExternalId, NewNote, Note, NoteHit
+from memchat.types.conversations import ExternalId, NewNote, Note, NoteHit
 
 _IN = "IN (SELECT value FROM json_each(?))"
 _NOTE = (

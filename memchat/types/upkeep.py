@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from memchat.errors import ServiceError
-from memchat.types.fact import Memory
-from memchat.types.scope import counted
+from memchat.types.conversations import counted
+from memchat.types.memories import Memory
 
 FindingKind = Literal[
     "secret",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memchat.errors import InputError
 from memchat.notes.files import formats
-from memchat.types.note import EARLIEST, LATEST
+from memchat.types.conversations import EARLIEST, LATEST
 
 
 @dataclass(frozen=True, slots=True)
