@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memchat.errors import InputError
-from memchat.language import text
+from memchat.language import sentences, text
 from memchat.learn import own_words
 from memchat.providers import ToolCall
 from memchat.types import MEMORY_TYPES
@@ -162,7 +162,7 @@ def plain(message: str) -> str:
     polite = _POLITE.match(message[:_READ])
     if polite is None:
         return message
-    end = text.sentence_around(message[:_READ], polite.end(), polite.end() + 1).end
+    end = sentences.sentence_around(message[:_READ], polite.end(), polite.end() + 1).end
     if message[end - 1] not in "?？":
         return message
     return f"{' ' * polite.end()}{message[polite.end() : end - 1]}.{message[end:]}"
@@ -177,7 +177,7 @@ def command(message: str) -> Command | None:
     listing = _PATTERNS["list"].match(head)
     if listing and listing.end() == len(said):
         return Command("list", "", listing[0].strip(), True)
-    sentence = text.sentence_around(head, 0, 1).text
+    sentence = sentences.sentence_around(head, 0, 1).text
     if len(sentence) > _STATED or sentence.rstrip("\"”’') ").endswith(("?", "？")):
         return None
     whole = len(sentence) == len(said)

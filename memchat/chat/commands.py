@@ -33,7 +33,8 @@ from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
 from memchat.language import lexicon, text
-from memchat.language.text import find_span, holds_word
+from memchat.language.sentences import find_span
+from memchat.language.text import holds_word
 from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
 from memchat.learn.dates import clause_edges
 from memchat.learn.gate import judge

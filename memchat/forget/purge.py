@@ -24,7 +24,7 @@ from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN, search_text
 from memchat.forget import tombstones
 from memchat.forget.tombstones import Mark
-from memchat.language import numbers, text
+from memchat.language import numbers, sentences, text
 from memchat.language.text import folded
 from memchat.notes import rows as notes_rows
 from memchat.search import embeddings, keywords, passages, receipts, render, turns
@@ -254,7 +254,7 @@ def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
         if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
             continue
         if not running:
-            found |= {(span.start, span.end) for span in text.find_spans(words, content)}
+            found |= {(span.start, span.end) for span in sentences.find_spans(words, content)}
             continue
         at = hay.text.find(needle)
         while at >= 0:

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from memchat.errors import ExtractionError, misfits
-from memchat.language.text import Span, sentence_around
+from memchat.language.sentences import Span, sentence_around
 from memchat.learn.own_words import own_words
 from memchat.types import MEMORY_TYPES, MemoryType, Role, clean_text
 
@@ -358,6 +358,11 @@ class KnownFact:
     starts: date | None = None
     """The first day it holds, where that lies ahead."""
 
+    @property
+    def words(self) -> str:
+        """Its key and its value."""
+        return f"{self.key.replace('_', ' ')} {self.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -442,6 +447,10 @@ class Case:
     def sentences(self) -> list[str]:
         """The sentence around each quote."""
         return [sentence_around(turn.text, span.start, span.end).text for turn, span in self.proofs]
+
+    def said(self) -> str:
+        """The sentences around all quotes together."""
+        return " \n".join(self.sentences())
 
     def own_message_words(self) -> str:
         """The user's own words in the quoted messages."""

@@ -26,16 +26,8 @@ from memchat.language.calendar import (
     until_date,
 )
 from memchat.language.lexicon import languages_of
-from memchat.language.text import (
-    UNSPACED,
-    Span,
-    content_words,
-    find_spans,
-    fold,
-    holds_word,
-    normal_value,
-    sentence_around,
-)
+from memchat.language.sentences import Span, find_spans, sentence_around
+from memchat.language.text import UNSPACED, content_words, fold, holds_word, normal_value
 from memchat.learn.candidate import Candidate
 from memchat.learn.own_words import is_quoted
 

@@ -24,18 +24,8 @@ from memchat.language.secrets import (
     find_secrets,
     reveals,
 )
-from memchat.language.text import (
-    Span,
-    content_words,
-    find_span,
-    find_spans,
-    fold,
-    holds_word,
-    names,
-    next_sentence,
-    normal_value,
-    sentence_around,
-)
+from memchat.language.sentences import Span, find_span, find_spans, next_sentence, sentence_around
+from memchat.language.text import content_words, fold, holds_word, names, normal_value
 from memchat.learn import dates, own_words, values
 from memchat.learn.candidate import Candidate, Case, KnownFact, Proof, Quote, Turn, Verdict
 from memchat.learn.own_words import hidden_instruction, is_instruction, overrides_rules
@@ -51,7 +41,11 @@ def check_quotes(case: Case) -> None:
         if turn is None or span is None:
             case.notes.append(_why_missing(quote, case))
             continue
-        own = [s for s in find_spans(quote.text, turn.text) if not _is_quoted(turn.text, s)]
+        own = [
+            s
+            for s in find_spans(quote.text, turn.text)
+            if not any(own_words.is_quoted(turn.text, *piece) for piece in s.pieces)
+        ]
         if not own:
             case.notes.append("the words stand in pasted or quoted text")
             continue
@@ -84,10 +78,6 @@ def _why_missing(quote: Quote, case: Case) -> str:
     if any(find_span(quote.text, memory) for memory in case.injected):
         return "the words only repeat a memory that was shown"
     return "the words are in no message of yours"
-
-
-def _is_quoted(text: str, span: Span) -> bool:
-    return any(own_words.is_quoted(text, start, end) for start, end in span.pieces)
 
 
 _FILLER_LIST = """
@@ -140,34 +130,28 @@ def check_repeats(case: Case) -> None:
         if case.ref is None and not _own_words(case.quoted_words(), bare=False):
             case.refusals.append("the words name nothing")
         return
-    value = fold(case.candidate.value).text
-    if _asks_what_is_known(case):
+    value, said = fold(case.candidate.value).text, case.said()
+    says_nothing = case.ref is None and not (_own_words(said) or names(said))  # "I live in Nice."
+    if all(_hangs_on_memory(turn.text, span) for turn, span in case.proofs):
         case.refusals.append("it asks what is remembered, and tells nothing")
     elif value.endswith("?") or _REQUEST.search(value):
         case.refusals.append("its value is a question or a request")
-    elif _says_nothing(case) or _recites(case) or _is_recited(case):
+    elif says_nothing or _recites(case) or _is_recited(case):
         case.refusals.append("the words only agree with what the assistant recited")
     elif case.candidate.relation in ("new", "beside"):
         _check_repeat(case)
 
 
-def _asks_what_is_known(case: Case) -> bool:
-    """Whether each quote is a question about memory, or part of one: "do you remember if I like …"."""
-    return all(_hangs_on_memory(turn.text, span) for turn, span in case.proofs)
-
-
 def _hangs_on_memory(text: str, span: Span) -> bool:
+    """Whether a quote is a question about memory, or part of one: "do you remember if I like …"."""
     sentence = sentence_around(text, span.start, span.end)
     for match in _ABOUT_MEMORY.finditer(text, sentence.start, sentence.end):
         opens = span.start <= match.start() <= span.start + _OPENING
         if opens or (match.start() < span.start < match.end()):
             return True
         between = re.findall(r"\w+|[,;:.!?]", text[match.end() : span.start])
-        if (
-            match.end() <= span.start
-            and len(between) <= _LEADS_ON
-            and not set(between) & set(",;:.!?")
-        ):
+        leads_on = len(between) <= _LEADS_ON and set(between).isdisjoint(",;:.!?")
+        if match.end() <= span.start and leads_on:
             return True
     return False
 
@@ -176,9 +160,10 @@ def _check_repeat(case: Case) -> None:
     """Whether the value says one shown fact again, neither more nor less."""
     item = case.candidate
     words = _own_words(item.value) or set(re.findall(r"[^\W_]+", fold(item.value).text))
-    shown = [f"{fact.key.replace('_', ' ')} {fact.value}" for fact in case.known]
-    held = any(_holds_all(text, item.value, words) for text in (*shown, *case.injected))
-    if (held and not _says_any(case, words)) or _only_echoes(case, [*shown, *case.injected]):
+    shown = [*(fact.words for fact in case.known), *case.injected]
+    held = any(_holds_all(text, item.value, words) for text in shown)
+    says_any = any(_all_in([word], case.said()) for word in words)
+    if (held and not says_any) or _only_echoes(case, shown):
         case.refusals.append(KNOWN_ALREADY)
         return
     fact = next((fact for fact in case.known if _is_same(fact, item.value, words)), None)
@@ -200,7 +185,7 @@ def _check_repeat(case: Case) -> None:
 def _is_same(fact: KnownFact, value: str, words: Iterable[str]) -> bool:
     """Whether a value and a fact have the same words, apart from those of the key."""
     return (
-        _holds_all(f"{fact.key.replace('_', ' ')} {fact.value}", value, words)
+        _holds_all(fact.words, value, words)
         and values.contains_words(value, fact.value, loosely=False)
         and values.difference(value, fact.value) is None
     )
@@ -212,17 +197,12 @@ def _holds_all(shown: str, said: str, words: Iterable[str]) -> bool:
 
 def _only_echoes(case: Case, shown: Sequence[str]) -> bool:
     """Whether the user only agrees, and names no more than one shown fact has."""
-    said = " \n".join(case.sentences())
+    said = case.said()
     agrees = _FILLER & set(re.findall(r"\w+", fold(said).text)) or _AGREES.search(said)
     own = _own_words(said)
     if lexicon.find_markers("first_person", fold(said).text, case.languages):
         return False  # a statement of its own: "I have it in the right knee as well"
     return case.ref is None and bool(agrees) and any(_all_in(own, text) for text in shown)
-
-
-def _says_any(case: Case, words: Iterable[str]) -> bool:
-    said = " \n".join(case.sentences())
-    return any(holds_word(said, word) or word in numbers(said) for word in words)
 
 
 def _own_words(text: str, *, bare: bool = True) -> set[str]:
@@ -234,18 +214,13 @@ def _own_words(text: str, *, bare: bool = True) -> set[str]:
     return words - _FILLER
 
 
-def _says_nothing(case: Case) -> bool:
-    said = " \n".join(case.sentences())
-    return case.ref is None and not (_own_words(said) or names(said))  # "I live in Nice."
-
-
 def _recites(case: Case) -> bool:
     """Whether the cited message lists what is remembered, and the user adds nothing to it. A yes
     to a plan with a question beside it is more than that."""
     if case.ref is None or asked_after(*case.ref):
         return False
     message = case.ref[0].text
-    own = _own_words(" \n".join(case.sentences()))
+    own = _own_words(case.said())
     values = [fact.value for fact in case.known]
     return _is_recital(message, values) and _all_in(own, " \n".join((message, *values)))
 
@@ -261,9 +236,7 @@ def _is_recited(case: Case) -> bool:
         if not before or before[0].role != "assistant" or not _is_recital(before[0].text, values):
             return False
         shown = " \n".join((before[0].text, *values))
-        if not _all_in(_own_words(" \n".join(case.sentences())), shown):
-            return False
-        if _all_in(words, case.user_text):
+        if not _all_in(_own_words(case.said()), shown) or _all_in(words, case.user_text):
             return False
     return True
 
@@ -295,7 +268,7 @@ def check_consent(case: Case) -> None:
 
 def asked_to_keep(case: Case) -> bool:
     """Whether the user asked for it to be remembered."""
-    return lexicon.REMEMBER.search(" \n".join(case.sentences())) is not None
+    return lexicon.REMEMBER.search(case.said()) is not None
 
 
 def _around(case: Case) -> Iterator[tuple[str, bool]]:
@@ -428,7 +401,7 @@ def _check_same(case: Case, target: KnownFact) -> None:
 
 
 def _check_update(case: Case, target: KnownFact) -> None:
-    item, said = case.candidate, " \n".join(case.sentences())
+    item, said = case.candidate, case.said()
     stands_apart = target.many or canonical(target.key) != canonical(item.key)
     difference = values.difference(item.value, target.value) if stands_apart else None
     changed = values.says_it_changed(said, target.value, case.languages)
@@ -447,7 +420,7 @@ def _near(one: str, other: str) -> bool:
 
 def _check_end(case: Case, target: KnownFact) -> None:
     words = content_words(target.value) | content_words(target.key.replace("_", " "))
-    said = " \n".join(case.sentences())
+    said = case.said()
     if not values.says_it_ended(said, target.value, case.languages):
         near = any(holds_word(said, word) for word in words)
         changed = values.says_it_changed(said, target.value, case.languages)

@@ -23,7 +23,7 @@ from memchat.errors import ExtractionError
 from memchat.facts.keys import cardinality
 from memchat.language.numbers import numbers
 from memchat.language.secrets import mask, reveals
-from memchat.language.text import find_spans, sentence_around
+from memchat.language.sentences import find_spans, sentence_around
 from memchat.learn import candidate, own_words, values
 from memchat.learn.candidate import (
     MAX_FACTS,

@@ -15,7 +15,7 @@ from memchat.facts.memories import Fact, search_text
 from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS
 from memchat.forget import tombstones
 from memchat.forget.purge import FILLER
-from memchat.language import secrets, text
+from memchat.language import secrets, sentences, text
 from memchat.learn import gate
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
 from memchat.learn.model_calls import NOT_LOOKED_AT
@@ -220,7 +220,7 @@ def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
     turn = turns.get(proof.message_id)
     if turn is None:
         return None
-    sentence = text.sentence_around(turn.content, proof.start, proof.end)
+    sentence = sentences.sentence_around(turn.content, proof.start, proof.end)
     order = list(turns.values())
     for number, secret in secrets.find_in_conversation([one.content for one in order]):
         beside = secret.start < sentence.end and sentence.start < secret.end

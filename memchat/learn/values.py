@@ -19,17 +19,8 @@ from memchat.facts.keys import canonical, cardinality, normalise_key
 from memchat.language import lexicon
 from memchat.language.numbers import numbers
 from memchat.language.secrets import find_in_conversation, find_secrets, reveals
-from memchat.language.text import (
-    Span,
-    content_words,
-    find_span,
-    fold,
-    holds_word,
-    names,
-    normal_value,
-    sentence_around,
-    visible_text,
-)
+from memchat.language.sentences import Span, find_span, sentence_around
+from memchat.language.text import content_words, fold, holds_word, names, normal_value, visible_text
 from memchat.learn.candidate import Case, Turn
 from memchat.learn.own_words import is_instruction, own_words, reads_as_instruction
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.lifecycle import phrases as bench
 from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, verdict
-from memchat.language.text import find_spans
+from memchat.language.sentences import find_spans
 from memchat.learn.candidate import Candidate, Case, Quote, Turn
 from memchat.learn.dates import phrase_places
 from tests.support.expiry import BERLIN, FRIDAY, row
