@@ -298,16 +298,15 @@ def _line(memory: Memory) -> str:
     return f"{memory.id} “{memory.key}: {secrets.mask(memory.value)}”"
 
 
+_m = schema.memories.c
 QUARTER = 900
 """Seconds. Every time zone differs from UTC by a multiple of this."""
 
 
 def memories_by_day(tx: Tx, app_ids: Sequence[int]) -> dict[date, int]:
     """How many memories were stored on each day, in the user's time zone."""
-    quarter = _quarter(schema.memories.c.created_at)
-    query = select(quarter, func.count()).where(
-        schema.memories.c.app_id.in_(app_ids), memories.visible
-    )
+    quarter = _quarter(_m.created_at)
+    query = select(quarter, func.count()).where(_m.app_id.in_(app_ids), memories.visible)
     return _by_day(tx, query.group_by(quarter))
 
 
@@ -324,49 +323,32 @@ def messages_by_day(tx: Tx, app_id: int) -> dict[date, int]:
 
 def by_type(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
     """How many active memories each type has."""
-    return _counted(
-        tx,
-        select(schema.memories.c.memory_type, func.count()),
-        schema.memories.c.memory_type,
-        app_ids,
-    )
+    return _counted(tx, select(_m.memory_type, func.count()), _m.memory_type, app_ids)
 
 
 def by_key(tx: Tx, app_ids: Sequence[int], limit: int) -> dict[str, int]:
     """The keys with the most active memories, and how many they have."""
-    query = select(schema.memories.c.key, func.count()).limit(limit)
-    return _counted(tx, query, schema.memories.c.key, app_ids)
+    query = select(_m.key, func.count()).limit(limit)
+    return _counted(tx, query, _m.key, app_ids)
 
 
 def by_state(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
     """How many memories are in use, and how many are inactive for each reason."""
-    state = func.coalesce(schema.memories.c.inactive_reason, "in use")
-    query = (
-        select(state, func.count())
-        .where(schema.memories.c.app_id.in_(app_ids), memories.visible)
-        .group_by(state)
-    )
-    return {row[0]: row[1] for row in tx.execute(query)}
+    state = func.coalesce(_m.inactive_reason, "in use")
+    query = select(state, func.count()).where(_m.app_id.in_(app_ids), memories.visible)
+    return {row[0]: row[1] for row in tx.execute(query.group_by(state))}
 
 
 def most_used(tx: Tx, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
     """The active memories that were sent to a model most often, and how often."""
-    query = memories.with_scope.where(
-        schema.memories.c.app_id.in_(app_ids),
-        schema.memories.c.active == 1,
-        schema.memories.c.read_count > 0,
-    )
-    query = query.order_by(schema.memories.c.read_count.desc(), schema.memories.c.id).limit(limit)
+    query = memories.with_scope.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
+    query = query.order_by(_m.read_count.desc(), _m.id).limit(limit)
     return [(memories.memory_of(row), row.read_count) for row in tx.execute(query)]
 
 
 def never_used(tx: Tx, app_ids: Sequence[int]) -> int:
     """How many active memories were never sent to a model."""
-    query = select(func.count()).where(
-        schema.memories.c.app_id.in_(app_ids),
-        schema.memories.c.active == 1,
-        schema.memories.c.read_count == 0,
-    )
+    query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count == 0)
     return int(tx.execute(query).scalar_one())
 
 
@@ -384,7 +366,5 @@ def _by_day(tx: Tx, query: Select[Any]) -> dict[date, int]:
 
 
 def _counted(tx: Tx, query: Select[Any], column: Any, app_ids: Sequence[int]) -> dict[str, int]:
-    query = query.where(
-        schema.memories.c.app_id.in_(app_ids), schema.memories.c.active == 1
-    ).group_by(column)
+    query = query.where(_m.app_id.in_(app_ids), _m.active == 1).group_by(column)
     return {row[0]: row[1] for row in tx.execute(query.order_by(func.count().desc(), column))}

@@ -25,8 +25,16 @@ from memchat.db.schema import (
     searched,
     utc_text,
 )
-from memchat.facts import memories as stored
-from memchat.facts.memories import FORGOTTEN, NewMemory, app_id_of, by_ids
+from memchat.facts.memories import (
+    FORGOTTEN,
+    NewMemory,
+    app_id_of,
+    by_ids,
+    homes_of,
+    tags_of,
+    where,
+    write_tags,
+)
 from memchat.search import passages
 from memchat.types import TAGS_MOST, Event, Evidence, Memory, clean_tags
 
@@ -513,7 +521,7 @@ def unhide(tx: Tx, memory_id: int, app_id: int, cause: Cause) -> None:
 
 def existing(tx: Tx, ids: Collection[int]) -> set[int]:
     """Which of these memories still exist, in any scope, hidden ones included."""
-    return {*stored.homes_of(tx, ids)}
+    return {*homes_of(tx, ids)}
 
 
 _STALE = """
@@ -558,7 +566,7 @@ def successors(tx: Tx, memory: Memory) -> list[int]:
 def replaced_memories(tx: Tx, *memory_ids: int) -> list[Memory]:
     """The inactive memories that these replaced."""
     condition = "m.replaced_by IN (SELECT value FROM json_each(?))"
-    return stored.where(tx, condition, records.json_list(memory_ids))
+    return where(tx, condition, records.json_list(memory_ids))
 
 
 def replaced_values(
@@ -609,11 +617,11 @@ def current(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Mem
 def put_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory these tags and no others, with an event; nothing happens where it has them
     already. Raises InputError for more than it may have."""
-    before, after = stored.tags_of(tx, memory_id), clean_tags(tags)
+    before, after = tags_of(tx, memory_id), clean_tags(tags)
     if after == before:
         return
     tx.execute(delete(memory_tags).where(memory_tags.c.memory_id == memory_id))
-    stored.write_tags(tx, memory_id, after)
+    write_tags(tx, memory_id, after)
     changed = update(memories).where(_m.id == memory_id).values(updated_at=cause.at)
     app_id = int(tx.execute(changed.returning(_m.app_id)).scalar_one())
     values = Values({"tags": before}, {"tags": after})
@@ -622,11 +630,11 @@ def put_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
 
 def add_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory these tags beside its own, as ``put_tags``."""
-    put_tags(tx, memory_id, (*stored.tags_of(tx, memory_id), *tags), cause)
+    put_tags(tx, memory_id, (*tags_of(tx, memory_id), *tags), cause)
 
 
 def inherit_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     """Give a memory the tags of one that it replaces beside its own, as far as it may have them."""
-    own = stored.tags_of(tx, memory_id)
+    own = tags_of(tx, memory_id)
     more = [tag for tag in tags if tag not in own]
     put_tags(tx, memory_id, (*own, *more)[:TAGS_MOST], cause)

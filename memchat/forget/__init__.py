@@ -1,1 +1,1 @@
-"""Forgetting for good: purge, tombstones, redaction of conversations, undo."""
+"""Forgetting for good: purge, blanking in conversations, mentions, tombstones, undo."""
