@@ -203,7 +203,7 @@ class ClientAccess(Room):
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
         a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
         for what cannot be kept."""
-        from memchat.notes.index import has_words
+        from memchat.language.text import has_words
 
         external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
         if not has_words(transcript):

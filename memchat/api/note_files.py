@@ -24,11 +24,10 @@ from memchat.api.room import MOST, Room, check_choice
 from memchat.assembly import Assembly
 from memchat.db import Tx, usage
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
-from memchat.notes import rows
-from memchat.notes.files import folder, folder_watch, formats
-from memchat.notes.files.document import Document, short_title
-from memchat.notes.files.folder_watch import Changes
-from memchat.notes.index import has_words
+from memchat.language.text import has_words
+from memchat.notes import files, folder, rows
+from memchat.notes.folder import Changes
+from memchat.notes.text_formats import Document, short_title
 from memchat.types import (
     ExternalId,
     NewNote,
@@ -140,7 +139,7 @@ class NoteFiles(Room):
         return replace(note, created_at=written_at, missing=False, text="")
 
     def _read(self, name: str, data: bytes) -> Document:
-        read = self._transcribed if formats.is_audio(name) else formats.read
+        read = self._transcribed if files.is_audio(name) else files.read
         found = read(name, data)
         written_at = found.written_at
         if written_at is not None and written_at.tzinfo is None:
@@ -151,7 +150,7 @@ class NoteFiles(Room):
         return replace(found, title=title, written_at=written_at)
 
     def _transcribed(self, name: str, data: bytes) -> Document:
-        formats.check_size(name, len(data))
+        files.check_size(name, len(data))
         transcriber = self._assembly.transcriber()
         if transcriber is None:
             raise ConfigError(NO_TRANSCRIBER)
@@ -227,7 +226,7 @@ class NoteWatch(NoteFiles):
         """What ``Notes.watch`` does."""
         path, ended = folder.absolute(place), stop or Event()
         known = map(Path, self._notes_below(path))
-        for changes in folder_watch.watch(path, known, ended):
+        for changes in folder.watch(path, known, ended):
             for change in self._follow(changes):
                 on_change(change)
                 if ended.is_set():
@@ -347,7 +346,7 @@ class NoteWriting:
 
 def checked(new: NewNote) -> NewNote:
     """A note as it is stored. Raises InputError for one that cannot be kept."""
-    from memchat.notes.index import has_words
+    from memchat.language.text import has_words
 
     check_choice(new.profile, PROFILES, "profile")
     text = clean_text(new.text)

@@ -145,7 +145,7 @@ class Notes(Room):
         this returns, where the service answers; else a worker makes them, and it is found by its
         words until then. Raises InputError for what cannot be kept.
         """
-        from memchat.notes.index import has_words
+        from memchat.language.text import has_words
 
         if not has_words(text):
             return None

@@ -6,7 +6,6 @@ that is to be used cannot read a chunk whole, its note is cut again.
 from __future__ import annotations
 
 import logging
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +16,7 @@ from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import MemChatError
 from memchat.language.secrets import Secret, find_in_document
+from memchat.language.text import has_words
 from memchat.notes import chunks, rows
 from memchat.notes.chunking import (
     DOCUMENT,
@@ -108,14 +108,6 @@ def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
         chunks.replace(tx, note, prepared.parts, tx.now)
     return note_id, reworded
-
-
-def has_words(text: str) -> bool:
-    """Whether a text has anything that can be searched for: a letter, a digit or an emoji."""
-    return any(
-        (kind := unicodedata.category(char))[0] in "LN" or (kind == "So" and char != "\ufffd")
-        for char in text
-    )
 
 
 def _masked(said: str, start: int, found: Sequence[Secret]) -> str | None:

@@ -9,8 +9,8 @@ from time import process_time
 import pytest
 
 from memchat.errors import InputError
+from memchat.notes import files
 from memchat.notes.chunking import DOCUMENT, MEMO, Profile, chunks, most_tokens
-from memchat.notes.files import child
 
 SIZE = 12_000
 FORMATS = {
@@ -46,7 +46,7 @@ def test_a_file_of_one_thing_again_and_again_is_read_in_time_in_proportion(forma
 
     def read(text: str) -> None:
         with suppress(InputError):  # what is no cue
-            child.read_here(ending, (before + text + "</div>").encode())
+            files.read_here(ending, (before + text + "</div>").encode())
 
     assert [unit for unit in REPEATED if not grows_in_proportion(read, unit)] == []
 
@@ -63,8 +63,8 @@ def test_a_cue_whose_hours_or_references_are_no_numbers_is_read() -> None:
     digits = "9" * 5_000
     subtitles = f"WEBVTT\n\n{digits}:00:01.000 --> 00:02.000\nNo.\n\n00:01.000 --> 00:02.000\n"
 
-    found = child.read_here(".vtt", f"{subtitles}Yes &#{digits}; sir.".encode())
-    page = child.read_here(".html", f"<p>Yes &#{digits}; sir.<![x[Sure]]>".encode())
+    found = files.read_here(".vtt", f"{subtitles}Yes &#{digits}; sir.".encode())
+    page = files.read_here(".html", f"<p>Yes &#{digits}; sir.<![x[Sure]]>".encode())
 
     assert found.text == "Yes \ufffd sir."
     assert page.text.startswith("Yes \ufffd sir.")
