@@ -592,7 +592,7 @@ _NOT_A_CODE = re.compile(
     r"|(?:kleur|farb|färg|farve|farge|väri|fehler|fout|fel|fejl|virhe|strich|streep|viiva|streck|strek|streg|kurs|cursus|artikel|produkt|quell|käll|post)[a-zäö]{0,3}-?(?:[ck]ode?|koodi)\w*"
     r"|(?:c[oó]digo|codice|kod|kód|kode|code|cod(?:ul)?|mã|код|رمز|کد) (?:de |del |della |do |da |di |des |la )?(?:color\w*|cor|couleurs?|culo\w+|kolor\w*|barv\w*|warna|màu|цвет\w*|цвят\w*|кольор\w*|اللون|رنگ"
     r"|barr?as?|barres?|bare|kreskow\w*|batang|vạch|err[oe]\w*|cours|curs\w*|corso|błęd\w*|chyby|lỗi|ошибк\w*|города|źródłow\w*|zdrojov\w*|sumber|penal\w*|civil\w*|strada|conducta|fiscal\w*)"
-    r"|(?:renk|alan|hata|barkod|ders|ürün) kod\w*|(?:エラー|カラー|色|ソース|商品|科目|郵便|製品)(?:コード|番号)|(?:颜色|课程|错误|商品|产品|邮政|學號|学生)(?:代码|编号|编码)|รหัส(?:วิชา|ไปรษณีย์|สี|สินค้า)|एसटीडी कोड|"
+    r"|(?:renk|alan|hata|barkod|ders|ürün) kod\w*|(?:エラー|カラー|色|ソース|商品|科目|郵便|製品)(?:コード|番号)|(?:颜色|课程|错误|商品|产品|邮政|學號|学生)(?:代码|编号|编码)|รหัส(?:วิชา|ไปรษณีย์|สี|สินค้า)|sconto|descuento|desconto|rabat\w*|korting\w*|remise|έκπτωσ\w+|zniżk\w+|скидк\w+|slev\w+|indirim\w*|alennus\w*|kedvezmény\w*|割引|折扣|할인|ส่วนลด|خصم|הנחה|एसटीडी कोड|"
     r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|kode pos(?!\w)|cod poș\w*|поштов\w+|ταχυδρομικ\w+|mã bưu|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
     r"|ingredient|recipe|to)\b|tan-(?!nummer)[a-z]|codes? (?:in|with|at)\b|"
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
