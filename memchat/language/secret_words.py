@@ -195,7 +195,6 @@ _FIGURES = re.compile(
 )
 """A number in any grouping, letters with a digit among them, or the turns of a dial."""
 _ASKED = re.compile(r"[^.?!\n]{0,40}\? (?:[^\W\d]+ ){0,2}(\d{4,8})(?=\W*$|[.,!] )")
-_OWN_ANSWER = re.compile(r"\? (\S{4,60})")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{3,60})[\"']")
 _CLAUSE = re.compile(r"[.!?;\n](?=\s|$)|[。！？]")
 _THIN = re.compile(r"[\d.,:]+(?:%|st|nd|rd|th|am|pm|h|kg|km|g|€|\$)?|[€$£]\S+|\d{4}-\d\d-\d\d")
@@ -299,8 +298,6 @@ def _password(name: _Name) -> Iterator[Place | None]:
         found = _value(name, link.end())
         if found and (number == 0 or is_spaced(name.code) or _is_made_up(name.text[slice(*found)])):
             yield found
-    own = _OWN_ANSWER.match(name.text, name.end)  # "My password? Wonderwall95"
-    yield own.span(1) if own and _is_mixed(own[1].rstrip(".?)")) else None
     yield _unlinked(name)
     # "is, as far as I know, Kiwi7tree"; with a sign no "is" is needed.
     at = links[0].end() if links else name.end
@@ -536,11 +533,6 @@ _LED = re.compile(
     rf"(?: (?:{_IS})(?!\w)(?: still| just| always)?:?| ?[:=-])"
     rf"|(?:{_PUT})(?!\w):?) ?[\"'«“]?"
 )
-_FOLLOWED = re.compile(
-    r"(?<!\w)(?P<value>[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*){0,2})[\"'»”]?"
-    r" (?:is|was|ist|es|est|è|é|jest|это|-) "
-    rf"(?:the |my |die |la |a |het |meine |mi |mia |minha |ma )?(?:{_ANSWER})(?!\w)"
-)
 _ARTICLE = re.compile(r"(?:the|mr|mrs|der|die|das|les?|la|el|il|o|a|de|het) ")
 _WORD = re.compile(r"[^\W_](?:[\w'.-]*\w)?")
 
@@ -553,15 +545,6 @@ def _answers(name: _Name) -> Iterator[Place | None]:
         if (place := _answer_words(name.text, led.end(), end)) is not None:
             yield place
             break
-    for followed in _FOLLOWED.finditer(name.text, name.start, end):
-        at, stop = followed.span("value")
-        yield _answer_words(name.text, at + _joined(followed["value"]), stop)
-
-
-def _joined(words: str) -> int:
-    """The position after the last function word, which joins two thoughts."""
-    joints = [m.end() for m in _WORD.finditer(words) if m[0] in lexicon.all_words("function_words")]
-    return min(joints[-1] + 1, len(words)) if joints else 0
 
 
 def _answer_words(text: str, at: int, end: int) -> Place | None:
@@ -657,11 +640,6 @@ IN_FOLDED = tuple(
             r"(?P<between>[^.!?\n]{0,24}?)"
             r"(?:(?<=[\s:=])|(?<=\bis )|(?<=[\s:=]['\"]))(?P<secret>(?=[^\s'\",;]*\d)[^\s'\",;]{3,}(?: \d{3,}(?!\w))?"
             r"|(?<=[\s:=]['\"])[^\s'\"]{4,})",
-        ),
-        (
-            "figure",
-            r"(?<![\w.,:/-])(?P<secret>(?=[^\s'\",;]{0,60}\d)[^\s'\",;.]{4,80}),?(?: that)? ?(?:as|is|'s|was) (?:my |the |a |our |your |every |each |all )?(?:\w+ ){0,2}?"
-            r"(?:pass(?:word|code|phrase)s?|pin|code|private key|secret key|api key)(?!\w)",
         ),
         (
             "figure",
