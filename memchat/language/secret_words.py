@@ -533,6 +533,11 @@ _LED = re.compile(
     rf"(?: (?:{_IS})(?!\w)(?: still| just| always)?:?| ?[:=-])"
     rf"|(?:{_PUT})(?!\w):?) ?[\"'«“]?"
 )
+_FOLLOWED = re.compile(
+    r"(?<!\w)(?P<value>[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*){0,2})[\"'»”]?"
+    r" (?:is|was|ist|es|est|è|é|jest|это|-) "
+    rf"(?:the |my |die |la |a |het |meine |mi |mia |minha |ma )?(?:{_ANSWER})(?!\w)"
+)
 _ARTICLE = re.compile(r"(?:the|mr|mrs|der|die|das|les?|la|el|il|o|a|de|het) ")
 _WORD = re.compile(r"[^\W_](?:[\w'.-]*\w)?")
 
@@ -545,6 +550,15 @@ def _answers(name: _Name) -> Iterator[Place | None]:
         if (place := _answer_words(name.text, led.end(), end)) is not None:
             yield place
             break
+    for followed in _FOLLOWED.finditer(name.text, name.start, end):
+        at, stop = followed.span("value")
+        yield _answer_words(name.text, at + _joined(followed["value"]), stop)
+
+
+def _joined(words: str) -> int:
+    """The position after the last function word, which joins two thoughts."""
+    joints = [m.end() for m in _WORD.finditer(words) if m[0] in lexicon.all_words("function_words")]
+    return min(joints[-1] + 1, len(words)) if joints else 0
 
 
 def _answer_words(text: str, at: int, end: int) -> Place | None:
