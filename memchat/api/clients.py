@@ -25,7 +25,7 @@ from memchat.db import Tx, apps, messages
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import lists, memories, programs, proposals
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.types import (
     CLIENT_MODES,
     CLIENT_NAME_LIMIT,
@@ -226,7 +226,7 @@ class ClientAccess(Room):
         secret."""
         found = [*hits]
         with self._database.read(self._scope) as tx:
-            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
+            texts = rows.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
 
     def chunk_ids(self, hits: Iterable[NoteHit]) -> Mapping[int, str]:
@@ -234,7 +234,7 @@ class ClientAccess(Room):
         the place of the passage in it from 0 on."""
         found = [*hits]
         with self._database.read(self._scope) as tx:
-            places = chunks.places(tx, [hit.chunk_id for hit in found])
+            places = rows.places(tx, [hit.chunk_id for hit in found])
         return {
             hit.chunk_id: f"{self.memo_id(hit.source_id)}-{places[hit.chunk_id]}"
             for hit in found

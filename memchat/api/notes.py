@@ -17,7 +17,7 @@ from memchat.api.room import Page, Room, check_choice, check_count, page_of, pla
 from memchat.assembly import Assembly
 from memchat.db import Tx, usage
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.notes.rows import Filter
 from memchat.search import passages, services
 from memchat.types import (
@@ -368,7 +368,7 @@ class Notes(Room):
     def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:
         """Count that these results of a search were read; unknown ids are left out."""
         with self._database.write(self._scope) as tx:
-            return Changed(chunks.count_reads(tx, [tx.own], chunk_ids))
+            return Changed(rows.count_reads(tx, [tx.own], chunk_ids))
 
     def reindex(self, *, on_progress: OnProgress | None = None) -> Changed:
         """Cut every note anew for the embedding service in use, and make the vectors that are
@@ -427,7 +427,7 @@ class Notes(Room):
             return
         try:
             with self._database.write_if_free() as tx:
-                chunks.count_matches(tx, [hit.chunk_id for hit in hits])
+                rows.count_matches(tx, [hit.chunk_id for hit in hits])
         except StoreError as error:
             log.debug("matches of notes were not counted: %s", error)
 
@@ -481,8 +481,8 @@ class NoteQuestions(Room):
         try:
             with self._database.write(self._scope) as tx:
                 own = tx.own
-                chunks.count_matches(tx, chunk_ids)
-                chunks.count_reads(tx, [own], chunk_ids)
+                rows.count_matches(tx, chunk_ids)
+                rows.count_reads(tx, [own], chunk_ids)
                 for one in spent:
                     usage.add(tx, own, None, one, self._clock())
         except StoreError as error:

@@ -28,7 +28,7 @@ from memchat.errors import InputError, MemChatError
 from memchat.facts import lists
 from memchat.forget import purge
 from memchat.forget.undo import ConversationUndo, delete_turns
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.providers import ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
 from memchat.search.prompt_block import echoed
@@ -177,8 +177,8 @@ class Receipt:
         """Count that the passages given were found and read."""
         given = [hit.chunk_id for hit in self.reply.shown.notes if hit.chunk_id is not None]
         if given:
-            chunks.count_matches(tx, given)
-            chunks.count_reads(tx, [own], given)
+            rows.count_matches(tx, given)
+            rows.count_reads(tx, [own], given)
 
 
 def _with_list_apart(

@@ -17,7 +17,7 @@ from memchat.db.database import Database
 from memchat.errors import MemChatError
 from memchat.language.secrets import Secret, find_in_document
 from memchat.language.text import has_words
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.notes.chunking import (
     DOCUMENT,
     MEMO,
@@ -27,7 +27,7 @@ from memchat.notes.chunking import (
     token_counter,
 )
 from memchat.notes.chunking import chunks as cut
-from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.notes.rows import NewChunk, NoteOf
 from memchat.providers import Embedder
 from memchat.search import passages, services
 from memchat.search.batches import embed_documents
@@ -105,8 +105,8 @@ def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     note_id, reworded = rows.put(tx, app_id, new, tx.now, sized_for=prepared.sized_for)
     note = NoteOf(note_id, app_id, new.type, new.title, new.text, new.pair_id, new.parent_id)
     linked = new.pair_id is not None or new.parent_id is not None
-    if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
-        chunks.replace(tx, note, prepared.parts, tx.now)
+    if reworded or linked or rows.chunk_parts(tx, note_id) != prepared.parts:
+        rows.replace_chunks(tx, note, prepared.parts, tx.now)
     return note_id, reworded
 
 
@@ -147,13 +147,13 @@ def recut(
         return None
     note, app_id = found
     parts = cutter.parts(note.text, note.profile)
-    changed = damaged or parts != chunks.parts(tx, note_id)
+    changed = damaged or parts != rows.chunk_parts(tx, note_id)
     if changed:
-        chunks.replace(tx, rows.of(note, app_id), parts, now)
+        rows.replace_chunks(tx, rows.of(note, app_id), parts, now)
     if changed or cutter.model is not None:
         rows.size_for(tx, [note_id], cutter.model)
     if (in_use := services.in_use(tx)) is not None:
-        ids = chunks.passage_ids(tx, note_id)
+        ids = rows.passage_ids(tx, note_id)
         passages.queue_lacking(tx, in_use, now, ids)
     return app_id if changed else None
 
@@ -162,7 +162,7 @@ def fit(tx: Tx, note_id: int, cutter: Cutter, now: datetime) -> None:
     """Cut a note anew, in the caller's transaction, if the model cannot read a chunk whole."""
     if rows.sized_for(tx, note_id) == cutter.model:
         return
-    if not all(map(cutter.reads_whole, chunks.texts(tx, note_id))):
+    if not all(map(cutter.reads_whole, rows.chunk_texts(tx, note_id))):
         recut(tx, note_id, cutter, now)
 
 
@@ -213,7 +213,7 @@ class NoteFitting:
         return not rows.not_sized_for(tx, self._cutter.model, 1)
 
     def _fits(self, tx: Tx, note_id: int) -> bool:
-        return all(map(self._cutter.reads_whole, chunks.texts(tx, note_id)))
+        return all(map(self._cutter.reads_whole, rows.chunk_texts(tx, note_id)))
 
     def _cut(self, note: Note, app_id: int) -> _Cut:
         parts = self._cutter.parts(note.text, note.profile)
@@ -234,7 +234,7 @@ class NoteFitting:
 
     def _write(self, tx: Tx, cut: _Cut) -> None:
         now, in_use = self._clock(), services.in_use(tx)
-        chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts, now)
+        rows.replace_chunks(tx, rows.of(cut.note, cut.app_id), cut.parts, now)
         if in_use is not None:
             passages.keep_vectors(tx, in_use, cut.vectors, now)
 

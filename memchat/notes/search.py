@@ -20,7 +20,7 @@ from memchat.db import apps
 from memchat.db.database import Database
 from memchat.language.secrets import mask
 from memchat.language.text import content_words, holds_word
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.notes.chunking import sentence_boundaries, word_boundaries
 from memchat.notes.rows import Filter
 from memchat.prompts import Prompts
@@ -342,7 +342,7 @@ class NotesBlock:
     def _without_secrets(self, hits: Sequence[NoteHit]) -> list[NoteHit]:
         """Hits with the texts of their chunks as a model may read them."""
         with self.database.read() as tx:
-            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in hits])
+            texts = rows.masked_texts(tx, [hit.chunk_id for hit in hits])
         return [replace(h, text=texts[h.chunk_id]) for h in hits if h.chunk_id in texts]
 
     def _fitting(self, chosen: Sequence[NoteHit], question: str, most: int) -> tuple[Hit, ...]:

@@ -28,9 +28,9 @@ from memchat.facts.in_force import said_order, values_of_key
 from memchat.facts.memories import sha1_of
 from memchat.forget import purge, redaction, tombstones
 from memchat.forget.redaction import FILLER
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.notes import rows
 from memchat.notes.index import Cutter
+from memchat.notes.rows import NewChunk, NoteOf
 from memchat.search import passages, turns
 from memchat.search.passages import Passage
 from memchat.transfer import kinds
@@ -428,9 +428,9 @@ class ImportRun:
             self._changed_notes += 1
         text = (values["title"], values["content"], values["pair_id"], values["parent_id"])
         note = NoteOf(note_id, app_id, values["type"], *text)
-        chunks.replace(self.tx, note, cut.parts, self.tx.now)
+        rows.replace_chunks(self.tx, note, cut.parts, self.tx.now)
         if known is None:
-            chunks.set_counts(self.tx, note_id, values["counts"] or {})
+            rows.set_counts(self.tx, note_id, values["counts"] or {})
         self._notes[note_id] = app_id
 
     def finish(self) -> tuple[Imported, set[int]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memchat.db import Tx, apps, jobs, messages
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.notes import rows
+from memchat.notes.rows import NewChunk, NoteOf
 from memchat.search import receipts
 from memchat.types import Hit, NewNote, Note
 from tests.support.rows import ANA, BO, talk
@@ -20,8 +20,8 @@ def put(tx: Tx, own: int) -> Note:
     new = NewNote("The boat is blue.", "Boat", external_id=1, created_at=NOON)
     note_id, _ = rows.put(tx, own, new, NOON, sized_for="some/model 256")
     part = NewChunk(0, 17, 5, "The boat is [colour].")
-    chunks.replace(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part], NOON)
-    chunks.count_matches(tx, [1])
+    rows.replace_chunks(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part], NOON)
+    rows.count_matches(tx, [1])
     note = rows.get(tx, [own], note_id)
     assert note is not None
     return note
@@ -31,13 +31,13 @@ def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> 
     own, _ = apps.ensure(tx, ANA, NOON)
     other, _ = apps.ensure(tx, BO, NOON)
     note = put(tx, own)
-    parts, hits = chunks.parts(tx, note.id), rows.hits(tx, {1: SCORE}, with_text=True)
+    parts, hits = rows.chunk_parts(tx, note.id), rows.hits(tx, {1: SCORE}, with_text=True)
     rows.hold(tx, own, note, NOON, purge_at=PURGE_AT)
-    assert rows.get(tx, [own], note.id) is None and chunks.parts(tx, note.id) == []
+    assert rows.get(tx, [own], note.id) is None and rows.chunk_parts(tx, note.id) == []
     assert rows.deleted_at(tx, own, "memo", 1) == NOON
     assert rows.restore(tx, other, note.id) is None
     assert rows.restore(tx, own, note.id) == note
-    assert chunks.parts(tx, note.id) == parts
+    assert rows.chunk_parts(tx, note.id) == parts
     assert rows.hits(tx, {1: SCORE}, with_text=True) == hits
     assert rows.deleted_at(tx, own, "memo", 1) is None
     assert rows.restore(tx, own, note.id) is None, "nothing is held any more"

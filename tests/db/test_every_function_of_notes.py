@@ -6,9 +6,8 @@ from datetime import timedelta
 
 from memchat.db import Tx, apps
 from memchat.db.database import Database
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk, NoteOf
-from memchat.notes.rows import Filter
+from memchat.notes import rows
+from memchat.notes.rows import Filter, NewChunk, NoteOf
 from memchat.search import embeddings, passages, question_dates, services
 from memchat.types import NewNote, NoteCounts, NoteUse, Service
 from tests.support.notes import chunk_ids
@@ -24,7 +23,7 @@ def keep(tx: Tx, app_id: int, external_id: int | str = 1, text: str = TEXT) -> i
     note_id, reworded = rows.put(tx, app_id, new, NOON, sized_for="some/model 256")
     assert not reworded
     parts = [part for part in PARTS if part.offset < len(text)]
-    chunks.replace(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts, NOON)
+    rows.replace_chunks(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts, NOON)
     return note_id
 
 
@@ -75,8 +74,8 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
     with store.write() as tx:
         own, _ = apps.ensure(tx, ANA, NOON)
         note_id = keep(tx, own)
-        assert chunks.parts(tx, note_id) == PARTS
-        assert chunks.texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
+        assert rows.chunk_parts(tx, note_id) == PARTS
+        assert rows.chunk_texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
         boat, key = chunk_ids(tx, note_id)
         assert rows.of(rows.listed(tx, [own], limit=1)[0], own).id == note_id
         assert rows.chunk_ids(tx, [own], Filter()) == [boat, key]
@@ -107,7 +106,7 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
         lacking = [key for key, _ in found]
         assert rows.count_with_chunks(tx, ids) == 1
         assert passages.unqueued(tx, service, own, "chunk") == ids
-        passages.queue_lacking(tx, service, NOON, chunks.passage_ids(tx, note_id))
+        passages.queue_lacking(tx, service, NOON, rows.passage_ids(tx, note_id))
         assert rows.queued(tx, own) == (1, 0) and rows.indexed(tx, [note_id]) == {}
         assert passages.count_chunks_lacking(tx, service, own) == 2
         vector = np.array([1, 0], np.float32)
@@ -126,10 +125,10 @@ def test_matches_and_reads_are_counted_in_their_scope(store: Database) -> None:
         other, _ = apps.ensure(tx, BO, NOON)
         note_id = keep(tx, own)
         boat, key = chunk_ids(tx, note_id)
-        chunks.count_matches(tx, [boat, key, 99])
+        rows.count_matches(tx, [boat, key, 99])
         assert rows.unread(tx, own, 5) == [NoteUse(note_id, "memo", "Notes", 2, 0)]
-        assert chunks.count_reads(tx, [other], [boat]) == 0
-        assert chunks.count_reads(tx, [own], [boat, 99]) == 1
+        assert rows.count_reads(tx, [other], [boat]) == 0
+        assert rows.count_reads(tx, [own], [boat, 99]) == 1
         assert rows.unread(tx, own, 5) == []
         assert rows.by_type(tx, own) == {"memo": NoteCounts(1, 2, 2, 1)}
         assert rows.queued(tx, own) == (0, 0)
