@@ -285,15 +285,15 @@ class NoteWriting:
 
         Where the embedding model cannot be used it is cut without: its job fits it to the model.
         """
-        from memchat.notes.index import prepare
+        from memchat.notes.index import Cutter
 
         new = checked(new)
         try:
-            return prepare(new, self.embedder())
+            return Cutter(self.embedder()).prepare(new)
         except MemChatError as error:
             if self._assembly.parts().worker.news.is_new(str(error)):
                 log.warning("notes are cut without the embedding model: %s", error)
-            return prepare(new, None)
+            return Cutter(None).prepare(new)
 
     def write(
         self,

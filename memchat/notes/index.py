@@ -39,6 +39,16 @@ if TYPE_CHECKING:
 PROFILES: Mapping[str, Profile] = {"memo": MEMO, "document": DOCUMENT}
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A note with its chunks, ready to be written."""
+
+    note: NewNote
+    parts: Sequence[NewChunk]
+    sized_for: str | None
+    """The embedding model that reads each of them whole."""
+
+
 @dataclass(frozen=True)
 class Cutter:
     """Cuts texts into chunks that one embedding model reads whole. Without a model they have the
@@ -62,6 +72,10 @@ class Cutter:
             if has_words(said := text[part.start : part.end]) and part.tokens > self._special
         ]
 
+    def prepare(self, note: NewNote) -> Prepared:
+        """Cut a note. It may take a while for a long text."""
+        return Prepared(note, self.parts(note.text, note.profile), self.model)
+
     def reads_whole(self, text: str) -> bool:
         """Whether the model reads all of a text at once."""
         return self.embedder is None or self._count(text) <= self.embedder.service.max_tokens
@@ -80,22 +94,6 @@ class Cutter:
     def _special(self) -> int:
         """The tokens of no text at all: some tokenizers drop characters that cannot be seen."""
         return self._count("")
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A note with its chunks, ready to be written."""
-
-    note: NewNote
-    parts: Sequence[NewChunk]
-    sized_for: str | None
-    """The embedding model that reads each of them whole."""
-
-
-def prepare(note: NewNote, embedder: Embedder | None) -> Prepared:
-    """Cut a note for an embedding model. It may take a while for a long text."""
-    cutter = Cutter(embedder)
-    return Prepared(note, cutter.parts(note.text, note.profile), cutter.model)
 
 
 def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:

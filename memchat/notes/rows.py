@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
@@ -26,6 +26,9 @@ from memchat.search import passages, receipts
 from memchat.search.passages import Passage
 from memchat.types import NoteCounts, NoteUse
 from memchat.types.note import ExternalId, NewNote, Note, NoteHit
+
+if TYPE_CHECKING:
+    from memchat.search.ranking import ScoreParts
 
 _IN = "IN (SELECT value FROM json_each(?))"
 _NOTE = (
@@ -288,7 +291,7 @@ def chunk_ids(tx: Tx, app_ids: Sequence[int], wanted: Filter) -> list[int]:
     return [row[0] for row in tx.rows(sql, *values)]
 
 
-def hits(tx: Tx, scores: dict[int, dict[str, Any]], *, with_text: bool) -> list[NoteHit]:
+def hits(tx: Tx, scores: Mapping[int, ScoreParts], *, with_text: bool) -> list[NoteHit]:
     """These chunks as search results, in the order of ``scores``, which has the parts of each."""
     found = {row[0]: row for row in tx.rows(_HIT, database.json_list(scores))}
     return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
@@ -313,8 +316,8 @@ def _mark(type: str, external_id: ExternalId) -> Mark:
     return "note", f"{type}\n{json.dumps(external_id)}"
 
 
-def _hit(row: Any, parts: dict[str, Any], with_text: bool) -> NoteHit:
-    scored = (parts[name] for name in ("score", "cosine", "bm25", "confident"))
+def _hit(row: Any, parts: ScoreParts, with_text: bool) -> NoteHit:
+    scored = (round(parts.score, 6), parts.cosine, parts.bm25, parts.confident)
     return from_text(NoteHit, (*row[:11], *scored, *row[11:13], row[13] if with_text else None))
 
 

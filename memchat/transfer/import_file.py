@@ -8,7 +8,6 @@ lacks and notes that were changed later in the export. What was forgotten there 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import Counter, defaultdict
@@ -17,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from memchat.assembly import Assembly
 from memchat.db import Tx, apps, jobs, messages, sessions
@@ -29,8 +28,8 @@ from memchat.facts.memories import sha1_of
 from memchat.forget import purge, redaction, tombstones
 from memchat.forget.redaction import FILLER
 from memchat.notes import rows
-from memchat.notes.index import Cutter
-from memchat.notes.rows import NewChunk, NoteOf
+from memchat.notes.index import Cutter, Prepared
+from memchat.notes.rows import NoteOf
 from memchat.search import passages, turns
 from memchat.search.passages import Passage
 from memchat.transfer import kinds
@@ -57,15 +56,7 @@ class _DryRun(Exception):
     """Ends the transaction without its changes."""
 
 
-IMPORTED = "imported"
 _ITEM = ("created_at", "reason", "memory_type", "key", "value", "quote")
-
-
-class CutText(NamedTuple):
-    """The chunks of a text, and the embedding model that reads each of them whole."""
-
-    parts: Sequence[NewChunk]
-    sized_for: str | None
 
 
 class _LeftOut(Exception):
@@ -112,9 +103,9 @@ class _Ids:
 
 class ImportRun:
     """One import into the scopes of one person. The scope of ``tx`` is that of no one app; ``cut``
-    cuts a text for a profile of notes."""
+    cuts notes."""
 
-    def __init__(self, tx: Tx, user: str, cut: Callable[[str, str], CutText]) -> None:
+    def __init__(self, tx: Tx, user: str, cut: Callable[[NewNote], Prepared]) -> None:
         self.tx, self.user, self.cut = tx, user, cut
         # This refuses a new name that cannot be seen.
         self._homes = apps.ids_of_user(self.tx, user)
@@ -414,13 +405,13 @@ class ImportRun:
         same = known and (values["title"], values["content"]) == (known.title, known.text)
         if known is not None and (same or not later):
             return self._is_known(kinds.NOTE, values, known.id)
-        cut = self.cut(values["content"], values["profile"])
+        new = NewNote(values["content"], values["title"], *key, profile=values["profile"])
+        cut = self.cut(new)
         if not cut.parts:
             raise InputError("its content has no words")
         if known is None:
             note_id = self._add(kinds.NOTE, values, sized_for=cut.sized_for)
         else:
-            new = NewNote(values["content"], values["title"], *key, profile=values["profile"])
             note_id, _ = rows.put(self.tx, app_id, new, changed_at, sized_for=cut.sized_for)
             rows.mark_missing(self.tx, [note_id], values["missing"])
             purge.request_scrub(self.tx)
@@ -497,7 +488,7 @@ class ImportRun:
             holding = sorted(values_of_key(tx, app_id, key), key=said_order)
             if all(memory.id in new for memory in holding):
                 continue  # so it was where they come from
-            cause = Cause(self.tx.now, "user", IMPORTED)
+            cause = Cause(self.tx.now, "user", "imported")
             for memory in holding[:-1]:
                 changes.deactivate(self.tx, memory, "superseded", cause, replaced_by=holding[-1].id)
 
@@ -557,7 +548,7 @@ def import_file(
         if expected := contains.get("note", 0):
             new = cuts.new_notes(records)
             for values in _reported(new, progress, expected, "notes", _NOTES_EVERY):
-                cuts.cut(values["content"], values["profile"])
+                cuts.cut(NewNote(values["content"], profile=values["profile"]))
     done: Imported | None = None
     try:
         with kinds.opened(file) as (contains, records), assembly.database.write() as tx:
@@ -593,7 +584,7 @@ class _NoteCuts:
     def __init__(self, assembly: Assembly, scope: Scope) -> None:
         self._assembly, self._scope = assembly, scope
         self._cutter: Cutter | None = None
-        self._cuts: dict[tuple[str, str], CutText] = {}
+        self._cuts: dict[tuple[str, str], Prepared] = {}
 
     def new_notes(self, records: Iterator[tuple[int, Record]]) -> Iterator[Values]:
         """The notes among these that the store does not have with this text. Their chunks fit the
@@ -603,12 +594,12 @@ class _NoteCuts:
                 self._cutter = self._cutter or Cutter(self._assembly.usable_embedder())
                 yield values
 
-    def cut(self, text: str, profile: str) -> CutText:
-        """The chunks of a text, cut now if they were not before, and for no model if none were."""
-        key = (hashlib.sha256(text.encode()).hexdigest(), profile)
+    def cut(self, note: NewNote) -> Prepared:
+        """A note with its chunks, cut now unless it was before, and for no model if none were."""
+        key = (passages.text_hash(note.text), note.profile)
         if key not in self._cuts:
             cutter = self._cutter or Cutter(None)
-            self._cuts[key] = CutText(cutter.parts(text, profile), cutter.model)
+            self._cuts[key] = cutter.prepare(note)
         return self._cuts[key]
 
     def _new(self, record: Record) -> Values | None:
