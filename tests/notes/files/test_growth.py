@@ -8,11 +8,24 @@ from time import process_time
 
 import pytest
 
+from memchat import MemChat
 from memchat.errors import InputError
 from memchat.notes import files
 from memchat.notes.chunking import DOCUMENT, MEMO, Profile, chunks, most_tokens
 
 SIZE = 12_000
+MEGABYTE = 1_000_000
+PROSE = (
+    "On Monday we met Carla in the harbour to speak about the boat, which needs a new mast by May. "
+    "She thinks that 4,500 euros will do; I am not so sure, since wood has become dear.\n\n"
+)
+TABLES = [
+    "12;5571;83;20417;9;",
+    'a,code,4471,"x",12.5,2024-01-02\n',
+    '{"pin": 12},',
+    "http://a.b/c ",
+    "ก",
+]
 FORMATS = {
     "text": (".txt", ""),
     "Markdown": (".md", ""),
@@ -57,6 +70,27 @@ def test_a_note_of_one_thing_again_and_again_is_cut_in_time_in_proportion(profil
         return chunks(text, profile, most_tokens)
 
     assert [unit for unit in REPEATED if not grows_in_proportion(cut, unit)] == []
+
+
+@pytest.mark.slow
+def test_a_note_of_a_megabyte_of_anything_is_kept_with_the_work_of_a_few_of_prose(
+    mc: MemChat,
+) -> None:
+    # As processor time beside that of prose: seconds would tell of the machine.
+    def spent(unit: str) -> float:
+        text = (
+            (unit * (MEGABYTE // len(unit.encode()) + 1))
+            .encode()[:MEGABYTE]
+            .decode("utf-8", "ignore")
+        )
+        began = process_time()
+        mc.user("ana").notes.add(text, wait=False)
+        return process_time() - began
+
+    spent("To begin with, what is loaded at the first note. ")
+    prose = spent(PROSE)
+    slow = {unit: spent(unit) / prose for unit in (*REPEATED, *TABLES)}
+    assert {unit: share for unit, share in slow.items() if share > 3} == {}
 
 
 def test_a_cue_whose_hours_or_references_are_no_numbers_is_read() -> None:
