@@ -6,6 +6,7 @@ that is to be used cannot read a chunk whole, its note is cut again.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -112,10 +113,11 @@ def _masked(said: str, start: int, found: Sequence[Secret]) -> str | None:
     """A part of a text without its secrets, which were found in the whole text: one that is cut in
     two is recognised in neither part. None where it has none."""
     out, at, end = [], 0, start + len(said)
-    for secret in found:
-        if secret.start < end and secret.end > start:
-            out.append(f"{said[at : max(0, secret.start - start)]}[{secret.kind}]")
-            at = min(secret.end, end) - start
+    first = bisect_right(found, start, key=lambda secret: secret.end)
+    after = bisect_left(found, end, key=lambda secret: secret.start)
+    for secret in found[first:after]:
+        out.append(f"{said[at : max(0, secret.start - start)]}[{secret.kind}]")
+        at = min(secret.end, end) - start
     return "".join(out) + said[at:] if out else None
 
 

@@ -8,11 +8,12 @@ from memchat.db import Tx, apps, jobs, messages
 from memchat.notes import rows
 from memchat.notes.rows import NewChunk, NoteOf
 from memchat.search import receipts
+from memchat.search.ranking import ScoreParts
 from memchat.types import Hit, NewNote, Note
 from tests.support.rows import ANA, BO, talk
 from tests.support.store import NOON
 
-SCORE = {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
+SCORE = ScoreParts(1.0, None, None)
 PURGE_AT = NOON + timedelta(seconds=10)
 
 

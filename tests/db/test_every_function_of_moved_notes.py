@@ -10,6 +10,7 @@ from memchat.db import apps
 from memchat.notes import rows
 from memchat.notes.rows import NewChunk, NoteOf
 from memchat.search import passages, repair
+from memchat.search.ranking import ScoreParts
 from memchat.types import NewNote, Scope
 from tests.support.notes import chunk_ids
 from tests.support.rows import ANA
@@ -65,10 +66,7 @@ def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
     rows.set_counts(tx, note_id, {passages.text_hash("forty"): (3, 2), "unknown": (9, 9)})
     (hit,) = rows.hits(
         tx,
-        {
-            chunk_id: {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
-            for chunk_id in chunk_ids(tx, note_id)
-        },
+        dict.fromkeys(chunk_ids(tx, note_id), ScoreParts(1.0, None, None)),
         with_text=False,
     )
     assert (hit.match_count, hit.read_count) == (3, 2)

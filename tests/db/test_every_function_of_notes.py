@@ -9,6 +9,7 @@ from memchat.db.database import Database
 from memchat.notes import rows
 from memchat.notes.rows import Filter, NewChunk, NoteOf
 from memchat.search import embeddings, passages, question_dates, services
+from memchat.search.ranking import ScoreParts
 from memchat.types import NewNote, NoteCounts, NoteUse, Service
 from tests.support.notes import chunk_ids
 from tests.support.rows import ANA, BO
@@ -85,7 +86,7 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
             assert rows.chunk_ids(tx, [own], one) == []
         day = NOON, NOON + timedelta(days=1)
         assert question_dates.said(tx, "chunk", [own], day, 5, []) == [key, boat]
-        parts = {"score": 1.0, "cosine": None, "bm25": 1.0, "confident": True}
+        parts = ScoreParts(1.0, None, 1.0)
         (hit,) = rows.hits(tx, {key: parts}, with_text=True)
         assert hit.text == "The key is under the mat." and hit.hash == passages.text_hash(
             "The key is [place]."
