@@ -28,7 +28,7 @@ from benchmarks.wording import holds, holds_any, is_stale, says
 from memchat.chat import Chat
 from memchat.config.providers import OFFLINE_EXTRACT
 from memchat.errors import ExtractionError, MemChatError
-from memchat.language.sentences import find_span
+from memchat.language.text import find_span
 from memchat.learn import candidate
 from memchat.providers import Embedder
 from memchat.types import InboxItem, Memory

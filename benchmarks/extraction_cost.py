@@ -27,7 +27,7 @@ from memchat.db import apps, records
 from memchat.db.database import Database
 from memchat.errors import ProviderError
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, search_text
 from memchat.learn.candidate import MAX_FACTS
 from memchat.learn.values import VALUE_LIMIT

@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import select
-
 from benchmarks.desk import USER, Desk, slot
 from memchat.chat import Chat
-from memchat.db.schema import refusals
 from memchat.language.text import fold, normal_value
 from memchat.types import Change, InboxItem, Learned, Memory
 
@@ -134,9 +131,8 @@ def after(
     desk: Desk, was: Mapping[int, Memory], chat: Chat, later: Sequence[Learned] = ()
 ) -> Aftermath:
     """What a conversation left behind; ``later`` is what was learned at further tries."""
-    query = select(refusals.c.key, refusals.c.value).where(refusals.c.session_id == chat.session_id)
-    with desk.mc._assembly.database.read() as tx:
-        listed = [(row.key, row.value) for row in tx.execute(query)]
+    refused = desk.mc.user(USER).inbox.refusals()
+    listed = [(one.key, one.value) for one in refused if one.session_id == chat.session_id]
     learned = [*([chat.learned] if chat.learned is not None else []), *later]
     return Aftermath(
         was,

@@ -125,9 +125,7 @@ class Assembly:
         from memchat.search.prompt_block import PromptBlock
 
         common = (self.database, self.settings)
-        learner = Learner(
-            *common, self.prompts, self.clock, self.extract_model, self.embedding_space
-        )
+        learner = Learner(*common, self.prompts, self.extract_model, self.embedding_space)
         return Parts(
             database=self.database,
             settings=self.settings,

@@ -17,13 +17,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings, load
-from memchat.disk import checkout
+from memchat.disk import checkout, packaged
 from memchat.errors import ConfigError
 from memchat.types import Change, Learned, Memory, Recalled
 
@@ -72,10 +71,7 @@ class Conversation:
 
 def conversations() -> list[Conversation]:
     """The demo's conversations in their order. Raises ConfigError where they are not installed."""
-    package = Path(str(files("memchat")))
-    # In a wheel the files are inside the package, in a checkout beside it.
-    folders = (package / "demo_data", package.parent / "data" / "demo")
-    paths = next((found for folder in folders if (found := sorted(folder.glob("*.json")))), [])
+    paths = sorted(packaged("demo_data", "data/demo").glob("*.json"))
     if not paths:
         raise ConfigError("the demo's conversations are missing; install memchat again")
     return [_conversation(json.loads(path.read_text("utf-8"))) for path in paths]

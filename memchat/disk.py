@@ -32,6 +32,12 @@ def checkout() -> Path | None:
     return ROOT if is_one else None
 
 
+def packaged(inside: str, beside: str) -> Path:
+    """A file or folder that a wheel has inside the package, and a checkout beside it."""
+    found = Path(__file__).parent / inside
+    return found if found.exists() else Path(__file__).parents[1] / beside
+
+
 def default_home() -> Path:
     """The platform's folder for user data."""
     from platformdirs import user_data_path

@@ -19,7 +19,7 @@ from memchat.db import Tx, backup, jobs, records
 from memchat.db.database import Database
 from memchat.db.schema import HEAD
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
-from memchat.facts import lists
+from memchat.facts import memories
 from memchat.notes import rows as notes_rows
 from memchat.providers import ChatModel, Embedder, factory
 from memchat.providers.embedders import LiteLLMEmbedder
@@ -185,7 +185,7 @@ def _embedding(
 
 def _store(database: Database) -> Iterator[Check]:
     with database.read() as tx:
-        rows, _ = lists.totals(tx)
+        rows, _ = memories.totals(tx)
         noted = notes_rows.total(tx)
         wrong = repair.notes_with_wrong_chunks(tx)
         stray = repair.chunks_without_note(tx)

@@ -6,10 +6,10 @@ folder replaces it. A missing or undeclared variable is an error that names it.
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from memchat.disk import packaged
 from memchat.errors import ConfigError
 
 
@@ -18,7 +18,11 @@ class Prompts:
 
     def __init__(self, override: Path | None = None) -> None:
         """``override`` is a folder whose files replace the built-in ones."""
-        self._folders = [folder for folder in (override, _built_in()) if folder is not None]
+        self._folders = [
+            folder
+            for folder in (override, packaged("prompts_data", "prompts"))
+            if folder is not None
+        ]
 
     def text(self, name: str) -> str:
         """The prompt's body as written."""
@@ -48,10 +52,3 @@ class Prompts:
                     raise ConfigError(f"{path} must begin with a line 'variables: …'")
                 return {n.strip() for n in names.split(",") if n.strip()}, body.strip() + "\n"
         raise ConfigError(f"the prompt {name}.md is missing; install memchat again")
-
-
-def _built_in() -> Path:
-    # In a wheel the files are inside the package, in a checkout beside it.
-    package = Path(str(files("memchat")))
-    inside = package / "prompts_data"
-    return inside if inside.is_dir() else package.parent / "prompts"

@@ -14,15 +14,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memchat.errors import ProviderError
 from memchat.providers import Completion, ToolCall
+from memchat.providers.embedders import HashEmbedder
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
-
-if TYPE_CHECKING:
-    from memchat.providers.embedders import HashEmbedder
 
 __all__ = [
     "Broken",
@@ -235,11 +233,3 @@ def _silent(name: str) -> ProviderError:
 def _usage(purpose: str, name: str, messages: Sequence[ChatMessage], text: str) -> Usage:
     sent = sum(estimate_tokens(message.content) for message in messages)
     return Usage(purpose, name, sent, estimate_tokens(text), 0.0, 0.0)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "HashEmbedder":
-        from memchat.providers import embedders
-
-        return embedders.HashEmbedder
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

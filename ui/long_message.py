@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from memchat.types import LongMessage, Message
-from memchat.types.conversation import PASTE_LENGTH
+from memchat.types.conversations import PASTE_LENGTH
 from ui import components as ui
 
 LONG = 8_000

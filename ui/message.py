@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from memchat.api.sessions import keep_note, last_reply
-from memchat.chat import slash
+from memchat.chat.command_words import helped, typed
 from memchat.errors import InputError
 from memchat.types import Message
 from ui import components as ui
@@ -36,10 +36,10 @@ def send(text: str) -> None:
     state["told"] = None
 
     def work() -> None:
-        command = slash.read(text)
+        command = typed(text)
         name = command.name if command is not None else ""
         if name == "help":
-            lines = (f"- **{ui.literal(typed)}** · {does}" for typed, does in slash.helped())
+            lines = (f"- **{ui.literal(line)}** · {does}" for line, does in helped())
             state["told"] = "\n".join(lines)
             return
         if name in ("exit", "incognito"):

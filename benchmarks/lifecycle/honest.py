@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.learn.candidate import Candidate, Quote
-from memchat.learn.judge import judge
-from memchat.learn.verdict import Turn
+from memchat.learn.candidate import Candidate, Quote, Turn
+from memchat.learn.gate import judge
 
 CORPUS = Path(__file__).parents[2] / "tests" / "data" / "honest_heldout.jsonl"
 _AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -16,9 +16,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.learn.candidate import Candidate, Quote
-from memchat.learn.judge import judge
-from memchat.learn.verdict import Turn, Verdict
+from memchat.learn.candidate import Candidate, Quote, Turn, Verdict
+from memchat.learn.gate import judge
 
 PHRASES = Path(__file__).parents[2] / "tests" / "data" / "expiry_phrases.jsonl"
 INSTANTS = {

@@ -11,7 +11,7 @@ from memchat.config import Settings
 from memchat.db import apps
 from memchat.db.database import Database
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
 from memchat.providers import Embedder
 from memchat.types import Scope

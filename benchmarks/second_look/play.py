@@ -18,8 +18,7 @@ from benchmarks.second_look.corpus import Line, Proposal
 from benchmarks.second_look.judges import Judge
 from memchat.language.text import normal_value
 from memchat.learn import learner
-from memchat.learn.candidate import MAX_FACTS, Candidate
-from memchat.learn.verdict import Verdict
+from memchat.learn.candidate import MAX_FACTS, Candidate, Verdict
 from memchat.providers import Completion, Embedder
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Learned, Memory, Usage

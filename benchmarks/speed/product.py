@@ -15,7 +15,7 @@ from benchmarks.speed.peers.serving import Data, serve
 from memchat import MemChat, config
 from memchat.db import apps
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, search_text
 from memchat.search import embeddings
 from memchat.search.passages import text_hash

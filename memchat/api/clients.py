@@ -24,7 +24,7 @@ from memchat.config.settings import HOME
 from memchat.db import Tx, apps, messages
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.facts import lists, memories, programs, proposals
+from memchat.facts import memories, programs, proposals
 from memchat.notes import rows
 from memchat.types import (
     CLIENT_MODES,
@@ -183,7 +183,7 @@ class ClientAccess(Room):
     def count_recall(self, found: Recalled) -> None:
         """Count a search and the memories that it gave to the program, as ``called`` counts."""
         ids = [hit.id for hit in found.hits if hit.kind == "memory"]
-        self._count(lambda tx: lists.add_uses(tx, matched=ids, read=ids))
+        self._count(lambda tx: memories.add_uses(tx, matched=ids, read=ids))
 
     def called(self) -> None:
         """Count a call that only reads. It waits for no writer and for no disk: where another

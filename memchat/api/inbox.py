@@ -8,7 +8,7 @@ from memchat.api.results import Answered
 from memchat.api.room import Room, check_choice
 from memchat.db import Tx
 from memchat.errors import InputError, NotFound
-from memchat.facts import answers, history, proposals
+from memchat.facts import answers, changes, proposals
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.types import InboxItem, Memory, Refusal
 
@@ -114,7 +114,7 @@ class Inbox(Room):
         done: list[InboxItem] = []
         failed: dict[int, str] = {}
         with self._database.write(self._scope, ensure=True) as tx:
-            since = max(history.latest_event(tx, app_id) for app_id in tx.ids)
+            since = max(changes.latest_event(tx, app_id) for app_id in tx.ids)
             for item_id in dict.fromkeys(item_ids):
                 try:
                     item = self._found_item(tx, item_id)

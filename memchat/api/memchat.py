@@ -20,7 +20,7 @@ from memchat.assembly import Assembly
 from memchat.config.settings import misspelt
 from memchat.errors import InputError
 from memchat.types import OnProgress, Scope
-from memchat.types.note import EARLIEST, LATEST
+from memchat.types.conversations import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from memchat.chat import Chat

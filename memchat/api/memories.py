@@ -21,11 +21,10 @@ from memchat.api.room import (
 )
 from memchat.db import Tx, jobs
 from memchat.errors import InputError, NotFound
-from memchat.facts import changes, history, lists, memories
+from memchat.facts import audit, changes, memories
 from memchat.facts import memories as tags_of
-from memchat.facts.history import Cause
-from memchat.facts.lists import Slice
-from memchat.facts.memories import ValuesInForce
+from memchat.facts.changes import Cause
+from memchat.facts.memories import Slice, ValuesInForce
 from memchat.search import passages
 from memchat.types import (
     MEMORY_TYPES,
@@ -78,7 +77,7 @@ class Mentions(Room):
         now = self._clock()
         with self._database.write(self._scope) as tx:
             ids = tx.ids
-            home = [i for i in ids if i in history.app_ids_of(tx, [found.memory_id])]
+            home = [i for i in ids if i in changes.app_ids_of(tx, [found.memory_id])]
             if not home:
                 raise NotFound(f"memory {found.memory_id} was never here")
             blank_at = now + timedelta(seconds=hold)
@@ -161,11 +160,11 @@ class Memories(Room):
         before.
         """
         check_count(limit)
-        after = None if cursor is None else lists.Position(*place_of(cursor, parts=3))
+        after = None if cursor is None else memories.Position(*place_of(cursor, parts=3))
         if after is not None and after.expires_at is None and status == "expiring":
             raise InputError("this cursor is of a list of another status")
         with self._database.read(self._scope) as tx:
-            found = lists.listed(
+            found = memories.listed(
                 tx,
                 tx.ids,
                 _wanted(query, type, status, tags),
@@ -186,7 +185,7 @@ class Memories(Room):
     ) -> int:
         """How many memories ``list`` gives on all its pages."""
         with self._database.read(self._scope) as tx:
-            return lists.counted(
+            return memories.counted(
                 tx,
                 tx.ids,
                 _wanted(query, type, status, tags),
@@ -311,7 +310,7 @@ class Memories(Room):
         What is purged never comes back.
         """
         with self._database.write(self._scope) as tx:
-            waiting = changes.listed(tx, tx.ids)
+            waiting = memories.hidden(tx, tx.ids)
             memory = next((m for m in waiting if m.id == memory_id), None)
             if memory is not None:
                 return self._by_hand(tx).undelete(memory)
@@ -328,7 +327,7 @@ class Memories(Room):
         for batch in batches(memory_ids, progress):
             with self._database.write(self._scope) as tx:
                 ids, chosen = tx.ids, set(batch)
-                back = [memory for memory in changes.listed(tx, ids) if memory.id in chosen]
+                back = [memory for memory in memories.hidden(tx, ids) if memory.id in chosen]
                 for memory in back:
                     self._by_hand(tx).undelete(memory)
                 for app_id in ids:
@@ -345,11 +344,11 @@ class Memories(Room):
 
         with self._database.read(self._scope) as tx:
             own = tx.own
-            ids = lists.ids_in_app(tx, own)
+            ids = memories.ids_in_app(tx, own)
         for batch in batches(ids):
             with self._database.write(self._scope) as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
-                found += [m for m in changes.listed(tx, [own]) if m.id in batch]
+                found += [m for m in memories.hidden(tx, [own]) if m.id in batch]
                 stale = purge.forget(tx, found)
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
@@ -359,20 +358,20 @@ class Memories(Room):
         """What happened to a memory, oldest first."""
         with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
-            return history.events_of_memory(tx, memory_id)
+            return changes.events_of_memory(tx, memory_id)
 
     def evidence(self, memory_id: int) -> Sequence[Evidence]:
         """The words that prove a memory, oldest first; none for one entered by hand."""
         with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
-            return history.evidence_of_memory(tx, memory_id)
+            return changes.evidence_of_memory(tx, memory_id)
 
     def origins(self, memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]:
         """From which conversation of this app, and from which app, these memories come, by memory
         id. Those outside the scope are left out."""
         with self._database.read(self._scope) as tx:
             there = memories.by_ids(tx, tx.ids, [*memory_ids])
-            return lists.of_memories(tx, tx.own, [*there])
+            return memories.origins_of(tx, tx.own, [*there])
 
     def replaced(self, memory_id: int) -> Sequence[Memory]:
         """The values that this memory replaced, the last one first."""
@@ -385,7 +384,7 @@ class Memories(Room):
     def use_counts(self, memory_id: int) -> UseCounts:
         """How often a memory was found for a message, and how often it was given to a model."""
         with self._database.read(self._scope) as tx:
-            return UseCounts(*lists.uses_of(tx, self._found_memory(tx, memory_id).id))
+            return UseCounts(*memories.uses_of(tx, self._found_memory(tx, memory_id).id))
 
     def embedding_states(self, memory_ids: Sequence[int]) -> Sequence[EmbeddingState]:
         """The state of the vectors of these memories, in their order; unknown ones are left out."""
@@ -402,9 +401,9 @@ class Memories(Room):
         by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
         with self._database.read(self._scope) as tx:
             standing = self._standing(tx)
-            ids = lists.ids(tx, tx.ids, wanted, standing, by)
+            ids = memories.ids(tx, tx.ids, wanted, standing, by)
             shown = ids[offset : offset + limit]
-            found = lists.of_ids(tx, shown, standing)
+            found = memories.of_ids(tx, shown, standing)
             waiting = jobs.of_memories(tx, shown, self._clock())
         return Browsed(tuple(found), len(ids), waiting)
 
@@ -412,7 +411,7 @@ class Memories(Room):
         """The ids of all memories that ``browse`` shows on all its pages, in their order."""
         by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
         with self._database.read(self._scope) as tx:
-            return lists.ids(tx, tx.ids, wanted, self._standing(tx), by)
+            return memories.ids(tx, tx.ids, wanted, self._standing(tx), by)
 
     def insights(self, *, top: int = 10) -> Insights:
         """Figures about the memories; of keys and of the most used memories the ``top`` ones."""
@@ -421,13 +420,13 @@ class Memories(Room):
         with self._database.read(self._scope) as tx:
             ids = tx.ids
             return Insights(
-                kept=lists.memories_by_day(tx, ids, zone),
-                said=lists.messages_by_day(tx, tx.own, zone),
-                types=lists.by_type(tx, ids),
-                keys=lists.by_key(tx, ids, top),
-                states=lists.by_state(tx, ids),
-                most_used=tuple(lists.most_used(tx, ids, top)),
-                never_used=lists.never_used(tx, ids),
+                kept=audit.memories_by_day(tx, ids, zone),
+                said=audit.messages_by_day(tx, tx.own, zone),
+                types=audit.by_type(tx, ids),
+                keys=audit.by_key(tx, ids, top),
+                states=audit.by_state(tx, ids),
+                most_used=tuple(audit.most_used(tx, ids, top)),
+                never_used=audit.never_used(tx, ids),
                 queue=jobs.in_apps(tx, ids),
             )
 
@@ -454,6 +453,6 @@ def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> W
 
 
 def _checked(wanted: Wanted) -> Wanted:
-    check_choice(wanted.status, lists.STATUSES, "status")
-    check_choice(wanted.sort, lists.SORTS, "sort")
-    return lists.or_over(replace(wanted, tags=clean_tags(wanted.tags)))
+    check_choice(wanted.status, memories.STATUSES, "status")
+    check_choice(wanted.sort, memories.SORTS, "sort")
+    return memories.or_over(replace(wanted, tags=clean_tags(wanted.tags)))

@@ -38,7 +38,14 @@ from memchat.types import (
     clean_text,
     one_line,
 )
-from memchat.types.note import EARLIEST, ID_LIMIT, LATEST, PROFILES, TITLE_LIMIT, TYPE_LIMIT
+from memchat.types.conversations import (
+    EARLIEST,
+    ID_LIMIT,
+    LATEST,
+    PROFILES,
+    TITLE_LIMIT,
+    TYPE_LIMIT,
+)
 
 if TYPE_CHECKING:
     from memchat.api.notes import Notes

@@ -2,7 +2,8 @@
 
 Beside ``Sessions`` there are its helpers: messages of a caller's own chat loop as turns to store
 (``Incoming``), the cost of reading long messages, the changes that a conversation taught, and what
-the terminal and the app need for the commands ``/why`` and ``/note`` (``memchat.chat.slash``).
+the terminal and the app need for the commands ``/why`` and ``/note``
+(``memchat.chat.command_words``).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from memchat.api.room import Page, Room, check_count, page_of, place_of
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
-from memchat.facts import history, memories
+from memchat.facts import changes, memories
 from memchat.forget.undo import DELETED, TAKEN_BACK
 from memchat.language.secrets import mask
-from memchat.learn import extractor
+from memchat.learn import model_calls
 from memchat.learn.candidate import MAX_FACTS
 from memchat.notes import rows
 from memchat.prompts import Prompts
@@ -28,6 +29,7 @@ from memchat.providers import ChatModel
 from memchat.providers.litellm_calls import cost_usd
 from memchat.search import receipts
 from memchat.tokens import estimate_tokens
+from memchat.types import TITLE_LIMIT as NOTE_TITLE_LIMIT
 from memchat.types import (
     Change,
     Event,
@@ -46,8 +48,7 @@ from memchat.types import (
     clean_text,
     one_line,
 )
-from memchat.types import note as note_types
-from memchat.types.conversation import PASTE_LENGTH
+from memchat.types.conversations import PASTE_LENGTH
 
 if TYPE_CHECKING:
     from memchat.api.user import User
@@ -140,7 +141,7 @@ class Sessions(Room):
 
         Raises StoreError where a chat of this or another running process still uses it.
         """
-        from memchat.chat.lease import refuse_held
+        from memchat.chat.conversation import refuse_held
         from memchat.jobs.session_end import close_session
 
         with self._database.write(self._scope) as tx:
@@ -156,14 +157,14 @@ class Sessions(Room):
         Messages from which nothing is to be learned are left out, and copied ones, which are read
         where they were said. Raises NotFound outside the scope.
         """
-        from memchat.learn import extractor
+        from memchat.learn import model_calls
 
         with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
             turns = messages.of_session(tx, session_id, learnable=True)
             whole = messages.to_read_whole(tx, session_id)
         own = (turn for turn in turns if turn.copied_from is None)
-        turns = [turn for turn in own if len(turn.content) > extractor.NEVER_LONG]
+        turns = [turn for turn in own if len(turn.content) > model_calls.NEVER_LONG]
         if not turns:
             return []
         model = self._assembly.extract_model()
@@ -260,7 +261,7 @@ class Sessions(Room):
                 profile="document",
             )
         elif title:
-            note = room.update(note.id, title=one_line(title, "title", note_types.TITLE_LIMIT))
+            note = room.update(note.id, title=one_line(title, "title", NOTE_TITLE_LIMIT))
         assert note is not None  # no message is blank
         with self._database.write(self._scope) as tx:
             messages.exclude(tx, [first_id, message.id])
@@ -344,7 +345,7 @@ class Sessions(Room):
         A message of the person's own stands for the reply to it; without a number it is the latest
         reply of the app. Raises NotFound where there is none.
         """
-        from memchat.chat.why import Explaining
+        from memchat.chat.prompt import Explaining
 
         with self._database.read(self._scope) as tx:
             if message_id is None:
@@ -491,12 +492,12 @@ def found(
 ) -> list[LongMessage]:
     """The long ones among these messages. ``to_read_whole`` are the ids of those of which all is
     read."""
-    long = [turn for turn in turns if extractor.is_long(turn.content, model.window)]
+    long = [turn for turn in turns if model_calls.is_long(turn.content, model.window)]
     return [_planned(turn, turn.id in to_read_whole, model, prompts) for turn in long]
 
 
 def _planned(turn: Message, read_all: bool, model: ChatModel, prompts: Prompts) -> LongMessage:
-    calls = extractor.count(turn.content, model.window)
+    calls = model_calls.count(turn.content, model.window)
     instructions = estimate_tokens(prompts.render("extract", limit=str(MAX_FACTS)))
     sent = estimate_tokens(turn.content) + calls * (instructions + BESIDE_TOKENS)
     came = calls * ANSWER_TOKENS
@@ -504,7 +505,7 @@ def _planned(turn: Message, read_all: bool, model: ChatModel, prompts: Prompts) 
         turn.id,
         len(turn.content),
         read_all,
-        extractor.MOST_WINDOWS,
+        model_calls.MOST_WINDOWS,
         calls,
         sent + came,
         cost_usd(model.name, sent, came),
@@ -521,7 +522,7 @@ def of_session(tx: Tx, app_ids: Sequence[int], session_id: int) -> dict[int, lis
     A memory that replaced another has the value before.
     """
     past = [
-        e for e in history.events_of_session(tx, session_id) if e.cause not in (DELETED, TAKEN_BACK)
+        e for e in changes.events_of_session(tx, session_id) if e.cause not in (DELETED, TAKEN_BACK)
     ]
     ids = {e.memory_id for e in past} | {e.related_id for e in past if e.related_id}
     known = memories.by_ids(tx, app_ids, sorted(ids))

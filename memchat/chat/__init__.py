@@ -1,7 +1,6 @@
 """A conversation: the life of its session, and the route of each message in ``turn``."""
 
-from memchat.chat.conversation import Parts
-from memchat.chat.reply import Reply
+from memchat.chat.conversation import Parts, Reply
 from memchat.chat.session import Chat
 from memchat.chat.turn import answer_once
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
-from memchat.chat import confirmation
-from memchat.chat.confirmation import Confirmation
+from memchat.chat import command_words
+from memchat.chat.command_words import ForgetAnswer
 from memchat.search import render
 from memchat.types import (
     EVERY_APP,
@@ -86,10 +86,12 @@ class ForgetChoice:
             return Question("blank", 1)
         return Question("forget", len(self.memories) + len(self.unread))
 
-    def answered_by(self, message: str) -> Confirmation | None:
+    def answered_by(self, message: str) -> ForgetAnswer | None:
         """What a message agrees to forget, and what else it says; None where it is no answer."""
         shown = {m.id: f"{m.key.replace('_', ' ')} {m.value}" for m in self.memories}
-        return confirmation.read(message, shown | {-turn.id: turn.content for turn in self.unread})
+        return command_words.answer_to(
+            message, shown | {-turn.id: turn.content for turn in self.unread}
+        )
 
 
 @dataclass(frozen=True, slots=True)

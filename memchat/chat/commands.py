@@ -25,25 +25,23 @@ from memchat.config import Settings
 from memchat.db import Tx, apps, backup, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.errors import InputError
-from memchat.facts import history, keys, lists, memories, proposals
-from memchat.facts import history as proofs
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import LearnedFact
 from memchat.facts.consolidation import chat_command, ingest
-from memchat.facts.history import LearnedFact
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
 from memchat.language import lexicon, text
-from memchat.language import sentences as stored_quotes
-from memchat.language.text import holds_word
-from memchat.learn.candidate import Candidate, Quote
+from memchat.language.text import find_span, holds_word
+from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
 from memchat.learn.dates import clause_edges
-from memchat.learn.judge import judge
+from memchat.learn.gate import judge
+from memchat.learn.model_calls import NOBODY_LOOKED, NOT_LOOKED_AT, unlooked
 from memchat.learn.outcomes import inbox_entry, known_fact
-from memchat.learn.second_look import NOBODY_LOOKED, NOT_LOOKED_AT, unlooked
+from memchat.learn.own_words import own_words
 from memchat.learn.session_reading import SessionReading, shown_memory_lines
 from memchat.learn.values import is_negated
-from memchat.learn.verdict import KnownFact, Verdict, own_words
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall
 from memchat.search import receipts
@@ -67,7 +65,7 @@ def stating(tx: Tx, what: Sequence[str], request: Message) -> list[Message]:
     """Those said before a request that state something of ``what`` is to be forgotten, but for what
     a command has already saved as a memory."""
     turns = [turn for turn in of_session(tx, request.session_id) if turn.id < request.id]
-    learned = history.learned_from(tx, [turn.id for turn in turns])
+    learned = changes.learned_from(tx, [turn.id for turn in turns])
     return [
         turn
         for turn in turns
@@ -109,7 +107,7 @@ def _is_meant(words: str, fact: LearnedFact) -> bool:
 def _states(words: str, message: str) -> bool:
     """Whether a message states what words want forgotten: it holds all of them, or they name a
     fact that a rule reads in it."""
-    from memchat.language.statements import statements
+    from memchat.language.statements import statements  # its many patterns are seldom needed
 
     if command_words.everything(words):
         return True
@@ -147,7 +145,6 @@ class Commands:
     query_timeout: QueryTimeout
     drop_vectors: Callable[[Tx, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
-    """Whether there is something to make vectors with."""
 
     def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
         """A command that was read from the message itself, for a model without tools.
@@ -258,7 +255,7 @@ class Commands:
         turn = choice.turn
         for memory in gone:
             if any(holds_word(turn.content, word) for word in text.content_words(memory.value)):
-                proofs.add_evidence(tx, memory.id, [(turn.id, 0, turn.content)])
+                changes.add_evidence(tx, memory.id, [(turn.id, 0, turn.content)])
 
     # Remember
 
@@ -312,9 +309,7 @@ class Commands:
             waits = NOBODY_LOOKED if self.settings.verify == "off" else NOT_LOOKED_AT
         # "Don't forget that …" is no negation of what follows: the quote is the whole request.
         quotes = tuple(
-            Quote(
-                msg=here, text=whole if stored_quotes.find_span(quote.text, whole) else quote.text
-            )
+            Quote(msg=here, text=whole if find_span(quote.text, whole) else quote.text)
             for quote in item.quotes
         )
         item = item.model_copy(update={"quotes": quotes})
@@ -373,7 +368,7 @@ class Commands:
     def _all(self, scope: Scope, status: str) -> list[Memory]:
         with self.database.read(scope) as tx:
             now = as_of(tx, tx.ids, tx.today)
-            return lists.listed(tx, tx.ids, Wanted(status=status), now)
+            return memories.listed(tx, tx.ids, Wanted(status=status), now)
 
 
 def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
@@ -394,7 +389,7 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
 
 def _is_cut_out(quote: str, said: str) -> bool:
     """Whether a quote leaves out words of its clause: "I live in Rome" of "if I live in Rome"."""
-    span = stored_quotes.find_span(quote, said)
+    span = find_span(quote, said)
     if span is None:
         return False
     start, end = clause_edges(said, span.start, span.end)

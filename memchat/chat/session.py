@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memchat.chat.conversation import Conversation, Parts
-from memchat.chat.lease import Lease
-from memchat.chat.reply import Reader, Reply
+from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.turn import Redo, Turn, message_text
 from memchat.db import apps, sessions
 from memchat.errors import InputError, MemChatError, NotFound

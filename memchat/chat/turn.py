@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from queue import Empty, SimpleQueue
 
-from memchat.chat import command_replies, command_words, confirmation, slash
+from memchat.chat import command_replies, command_words
 from memchat.chat import prompt as prompts
 from memchat.chat.command_replies import CodeReply, ForgetChoice
-from memchat.chat.command_words import TOOLS, Command
-from memchat.chat.confirmation import Confirmation
-from memchat.chat.conversation import Conversation, Parts
-from memchat.chat.lease import Lease
+from memchat.chat.command_words import TOOLS, Command, ForgetAnswer
+from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.prompt import Prompt
-from memchat.chat.reply import Reader, Reply
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError
-from memchat.facts import lists
+from memchat.facts import memories
 from memchat.forget import purge
 from memchat.forget.undo import ConversationUndo, delete_turns
 from memchat.notes import rows
@@ -112,75 +109,6 @@ class Redo:
         purge.scrub(parts.database)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """One reply, whole or partial, of a stored session: what is stored with it, and what it
-    cost."""
-
-    parts: Parts
-    conversation: Conversation
-    reply: Reply
-    prompt: Prompt | None
-    """What its model was sent; None where no model was asked."""
-    status: str
-    """``complete`` or ``partial``."""
-
-    def store(self, session_id: int, *, memory_on: bool, extract: bool) -> bool:
-        """Write everything in one transaction, and with ``extract`` queue the reading of it.
-
-        False where the session was deleted while the reply came in: then nothing is written.
-        """
-        reply, now = self.reply, self.parts.clock()
-        with self.parts.database.write() as tx:
-            own = apps.find(tx, self.conversation.scope).own
-            if not own or sessions.by_id(tx, session_id) is None:
-                return False
-            if reply.received:
-                learnable = memory_on and reply.stream is not None
-                self._store_reply(tx, session_id, now, learnable=learnable)
-                self._count_notes(tx, own)
-                sessions.touch(tx, session_id, now)
-            spent = [reply.stream.usage] if reply.stream is not None else []
-            if self.prompt is not None and self.prompt.filter_usage is not None:
-                spent.append(self.prompt.filter_usage)
-            for one in spent:
-                usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
-            self.conversation.store_query_vectors(tx, self.parts.recall, own, now)
-            if extract:
-                jobs.enqueue(tx, "extract", own, session_id, now)
-        return True
-
-    def _store_reply(self, tx: Tx, session_id: int, now: datetime, *, learnable: bool) -> None:
-        """The reply with its receipt, without the words that were forgotten while it came in."""
-        reply, zone = self.reply, self.parts.settings.zone
-        hits = (*reply.shown.hits, *reply.by_code.hits)
-        drawn_facts = self.conversation.drawn_facts
-        shown, content = purge.drop_forgotten(tx, hits, drawn_facts, reply.received, zone)
-        listed, content = purge.drop_forgotten(tx, reply.shown.listed, (), content, zone)
-        message_id = messages.add(
-            tx, session_id, "assistant", content, now, self.status, memory=learnable
-        )
-        reply.message_id = message_id
-        there = rows.existing(tx, [hit.id for hit in reply.shown.notes])
-        receipts.add(tx, message_id, [*shown, *(n for n in reply.shown.notes if n.id in there)])
-        if self.prompt is not None:
-            complete = len(shown) == len(hits) and len(listed) == len(reply.shown.listed)
-            complete = complete and len(there) == len(reply.shown.notes)
-            # A prompt that holds what was forgotten since is not stored.
-            sent = self.prompt.sent if complete else replace(self.prompt.sent, system=None)
-            receipts.add_prompt(tx, message_id, _with_list_apart(tx, session_id, sent, listed, now))
-        given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
-        given |= echoed(reply.shown.listed, reply.received)
-        lists.add_uses(tx, matched=reply.shown.matched, read=given)
-
-    def _count_notes(self, tx: Tx, own: int) -> None:
-        """Count that the passages given were found and read."""
-        given = [hit.chunk_id for hit in self.reply.shown.notes if hit.chunk_id is not None]
-        if given:
-            rows.count_matches(tx, given)
-            rows.count_reads(tx, [own], given)
-
-
 def _with_list_apart(
     tx: Tx, session_id: int, sent: SentPrompt, listed: Sequence[Hit], now: datetime
 ) -> SentPrompt:
@@ -191,7 +119,7 @@ def _with_list_apart(
     if sent.system is not None:
         opening, _, rest = sent.system.partition(render.listing(listed))
     lines = [(hit.id, hit.text) for hit in listed]
-    list_id = lists.add(tx, session_id, opening, lines, now)
+    list_id = receipts.add_list(tx, session_id, opening, lines, now)
     return replace(sent, system=rest, list_id=list_id)
 
 
@@ -296,7 +224,7 @@ class Turn:
         """Its row; 0 in an incognito session, None where the message was stored before."""
         self._command: Command | None = None
         self._choice: ForgetChoice | None = None
-        self._confirmation: Confirmation | None = None
+        self._confirmation: ForgetAnswer | None = None
         self._prompt: Prompt | None = None
         self._memory = conversation.memory
 
@@ -306,8 +234,8 @@ class Turn:
         conversation = self._conversation
         self._choice, conversation.choice = conversation.choice, None
         if self._choice is not None:
-            typed = slash.memory_command(text) is not None
-            answer = Confirmation((), text) if typed else self._choice.answered_by(text)
+            is_command = command_words.memory_command(text) is not None
+            answer = ForgetAnswer((), text) if is_command else self._choice.answered_by(text)
             self._confirmation = answer
         rest = text if self._confirmation is None else self._confirmation.rest
         self._command = _command(rest)
@@ -378,7 +306,7 @@ class Turn:
         if choice is None:
             yield from self._answer()
             return
-        if confirmed is None and confirmation.is_unclear_yes(self._text):
+        if confirmed is None and command_words.is_unclear_yes(self._text):
             yield from self._answer()
             yield from self._ask(choice)
             return
@@ -482,16 +410,66 @@ class Turn:
                 turn = Message(0, 0, "assistant", reply.received, parts.clock(), status)
                 conversation.turns.append(turn)
             return
-        memory_on = self._memory.on
-        extract = memory_on and parts.settings.extraction == "per_message"
-        receipt = Receipt(parts, conversation, reply, self._prompt, status)
-        stored = receipt.store(conversation.session_id, memory_on=memory_on, extract=extract)
-        if stored and extract:
+        extract = self._memory.on and parts.settings.extraction == "per_message"
+        if self._write(conversation.session_id, status, extract=extract) and extract:
             self._reader.start()
+
+    def _write(self, session_id: int, status: str, *, extract: bool) -> bool:
+        """Write the reply, its receipt and what it cost in one transaction, and with ``extract``
+        queue the reading of it.
+
+        False where the session was deleted while the reply came in: then nothing is written.
+        """
+        parts, conversation, reply = self._parts, self._conversation, self._reply
+        with parts.database.write(conversation.scope) as tx:
+            own, now = tx.own, tx.now
+            if not own or sessions.by_id(tx, session_id) is None:
+                return False
+            if reply.received:
+                self._write_words(tx, session_id, status)
+                sessions.touch(tx, session_id, now)
+            spent = [reply.stream.usage] if reply.stream is not None else []
+            if self._prompt is not None and self._prompt.filter_usage is not None:
+                spent.append(self._prompt.filter_usage)
+            for one in spent:
+                usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
+            conversation.store_query_vectors(tx, parts.recall, own, now)
+            if extract:
+                jobs.enqueue(tx, "extract", own, session_id, now)
+        return True
+
+    def _write_words(self, tx: Tx, session_id: int, status: str) -> None:
+        """The reply with its receipt, without the words that were forgotten while it came in."""
+        reply, given = self._reply, self._reply.shown
+        hits = (*given.hits, *reply.by_code.hits)
+        drawn_facts = self._conversation.drawn_facts
+        shown, content = purge.drop_forgotten(tx, hits, drawn_facts, reply.received, tx.zone)
+        listed, content = purge.drop_forgotten(tx, given.listed, (), content, tx.zone)
+        learnable = self._memory.on and reply.stream is not None
+        reply.message_id = messages.add(
+            tx, session_id, "assistant", content, tx.now, status, memory=learnable
+        )
+        there = rows.existing(tx, [hit.id for hit in given.notes])
+        notes = [hit for hit in given.notes if hit.id in there]
+        receipts.add(tx, reply.message_id, [*shown, *notes])
+        if self._prompt is not None:
+            complete = len(shown) == len(hits) and len(listed) == len(given.listed)
+            complete = complete and len(there) == len(given.notes)
+            # A prompt that holds what was forgotten since is not stored.
+            sent = self._prompt.sent if complete else replace(self._prompt.sent, system=None)
+            sent = _with_list_apart(tx, session_id, sent, listed, tx.now)
+            receipts.add_prompt(tx, reply.message_id, sent)
+        read = {hit.id for hit in given.hits if hit.kind == "memory"}
+        read |= echoed(given.listed, reply.received)
+        memories.add_uses(tx, matched=given.matched, read=read)
+        passages = [hit.chunk_id for hit in given.notes if hit.chunk_id is not None]
+        if passages:
+            rows.count_matches(tx, passages)
+            rows.count_reads(tx, [tx.own], passages)
 
 
 def _command(message: str) -> Command | None:
-    return slash.memory_command(message) or command_words.command(message)
+    return command_words.memory_command(message) or command_words.command(message)
 
 
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:

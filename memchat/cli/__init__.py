@@ -13,24 +13,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from memchat.cli import (
-    apps,
-    backup,
-    chat,
-    command,
-    inbox,
-    jobs,
-    mcp,
-    memories,
-    notes,
-    output,
-    sessions,
-    system,
-)
+from memchat.cli import chat, command, mcp, memories, notes, output, sessions, store, system
 from memchat.errors import MemChatError
 
 LOG = "memchat.cli.log"
@@ -51,33 +37,19 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@command.command(without="user app as_json")
 def root(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
-    ] = False,
-    env_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--env-file",
-            metavar="FILE",
-            help="Read settings and keys from this file; the environment comes before it.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
-    verbose: Annotated[
-        int,
-        typer.Option(
-            "--verbose",
-            "-v",
-            count=True,
-            help="Show on standard error what is done; -vv also each call of a model.",
-            show_default=False,
-        ),
-    ] = 0,
+    _: command.Call,
+    version: bool = typer.Option(False, is_eager=True, callback=_version),
+    env_file: Path | None = typer.Option(None, metavar="FILE", exists=True, dir_okay=False),
+    verbose: int = typer.Option(0, "--verbose", "-v", count=True, show_default=False),
 ) -> None:
-    """What holds for every command."""
+    """What holds for every command.
+
+    :param version: Print the version.
+    :param env_file: Read settings and keys from this file; the environment comes before it.
+    :param verbose: Show on standard error what is done; -vv also each call of a model.
+    """
     from memchat.config.settings import misspelt, read_env_file
 
     command.VERBOSE.set(verbose)
@@ -91,6 +63,7 @@ def root(
         output.notice(line)
 
 
+app.callback()(root)
 app.command()(system.demo)
 app.command()(chat.chat)
 app.command()(system.ui)
@@ -99,22 +72,22 @@ app.command()(sessions.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(notes.app, name="notes")
 app.add_typer(sessions.app, name="sessions")
-app.add_typer(apps.app, name="apps")
-app.add_typer(inbox.app, name="inbox")
-app.add_typer(jobs.app, name="jobs")
-app.command()(jobs.worker)
-app.command()(jobs.backfill)
-app.add_typer(jobs.services, name="services")
+app.add_typer(store.apps_group, name="apps")
+app.add_typer(memories.inbox_group, name="inbox")
+app.add_typer(store.jobs_group, name="jobs")
+app.command()(store.worker)
+app.command()(store.backfill)
+app.add_typer(store.services_group, name="services")
 app.command()(system.audit)
-app.command()(backup.export)
-app.command("import")(backup.import_)
+app.command()(store.export)
+app.command("import")(store.import_)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(system.keys, name="keys")
-app.add_typer(backup.app, name="backup")
-app.command()(backup.restore)
-app.command()(backup.wipe)
+app.add_typer(store.backup_group, name="backup")
+app.command()(store.restore)
+app.command()(store.wipe)
 app.command()(command.completion)
 
 
@@ -163,11 +136,7 @@ def _quiet_exit() -> None:
     """Say nothing of what fails while the interpreter clears up, as a library's event loop that
     Ctrl-C left open does: everything is stored by then."""
     if os.environ.get("MEMCHAT_DEBUG") != "1":
-        atexit.register(setattr, sys, "unraisablehook", _ignore)
-
-
-def _ignore(_: object) -> None:
-    """A hook that does nothing."""
+        atexit.register(setattr, sys, "unraisablehook", lambda _: None)
 
 
 def _close_output() -> None:
@@ -194,8 +163,8 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
-    if command.asked():
-        command.prepare()
+    if command.is_completing():
+        command.prepare_completion()
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

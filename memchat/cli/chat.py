@@ -12,7 +12,6 @@ from typer import Argument, BadParameter, Option
 from memchat.cli import output, sessions, system
 from memchat.cli.command import All, Call, Limit, WithTags, command, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
-from memchat.types import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from memchat.api import MemChat
     from memchat.api.user import User as Person
     from memchat.chat import Chat, Reply
-    from memchat.chat.slash import Slash
+    from memchat.chat.command_words import Slash
     from memchat.types import Hit
 
 FENCE = '"""'
@@ -159,7 +158,7 @@ def recall(
         if min_score is None or hit.score >= min_score
     ]
     if call.as_json:
-        output.print_json([to_json(hit) for hit in hits])
+        output.print_json(hits)
     else:
         _print_hits(output.shown_hits(hits, everything=everything))
 
@@ -227,7 +226,7 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
 def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
     """Turn after turn until the person is done; whether every turn was answered, and whether an
     incognito chat is to follow."""
-    from memchat.chat import slash
+    from memchat.chat import command_words
 
     answered, told = True, set[str]()
     try:
@@ -235,7 +234,7 @@ def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
             if not text.strip():
                 continue
             try:
-                command = slash.read(text)
+                command = command_words.typed(text)
                 if command is not None and command.name in ("exit", "incognito"):
                     return answered, command.name == "incognito"
                 if command is not None and _carry_out(command, mc, person, conversation):
@@ -256,10 +255,10 @@ def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
 def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) -> bool:
     """Do what stands behind a slash; False for what is a turn of the conversation."""
     from memchat.api.sessions import keep_note, last_reply
-    from memchat.chat import slash
+    from memchat.chat import command_words
 
     if command.name == "help":
-        for typed, does in slash.helped():
+        for typed, does in command_words.helped():
             print(f"{typed:<14} {does}", flush=True)
     elif command.name == "why":
         found = person.sessions.why(last_reply(person, conversation))

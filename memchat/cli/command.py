@@ -30,7 +30,7 @@ from typer.models import ArgumentInfo, ParameterInfo
 
 from memchat.cli import output
 from memchat.errors import InputError, MemChatError, NotFound, ScopeError
-from memchat.types import MEMORY_TYPES, counted, documented, to_json
+from memchat.types import MEMORY_TYPES, counted, documented
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
@@ -101,12 +101,12 @@ def completion(shell: Shell) -> None:
     print(get_completion_script(prog_name="memchat", complete_var=COMPLETE_VAR, shell=shell))
 
 
-def asked() -> bool:
+def is_completing() -> bool:
     """Whether a shell's script runs the program to ask for completions."""
     return COMPLETE_VAR in os.environ
 
 
-def prepare() -> None:
+def prepare_completion() -> None:
     """Make Typer able to answer a shell's script."""
     from typer import _completion_classes
 
@@ -125,7 +125,7 @@ def user_name() -> str:
 
     from memchat.config.settings import USER, collect
 
-    if asked():  # no file needs to be read then, and none may be in the way
+    if is_completing():  # no file needs to be read then, and none may be in the way
         return ""
     named = collect(os.environ, ENV_FILE.get()).values.get(USER)
     if named:
@@ -288,7 +288,10 @@ class Call:
 
     def result(self, record: Any, said: object) -> None:
         """Print what was done: the record as JSON, or else one line in words."""
-        output.print_result(record, said, self.as_json)
+        if self.as_json:
+            output.print_json(record)
+        else:
+            print(output.plain(str(said)))
 
     def table(
         self,
@@ -297,7 +300,7 @@ class Call:
         *,
         none: str,
         more: str = "",
-        record: Callable[[Thing], Any] = to_json,
+        record: Callable[[Thing], Any] = lambda one: one,
     ) -> None:
         """Print things as JSON, or as a table; ``none`` is said where there are none, and ``more``
         below them.
@@ -436,7 +439,7 @@ def command(
 def _declared(one: Parameter, help: str | None) -> Parameter:
     """A parameter as Typer takes it. A flag has no ``--no-`` form, unless it says so."""
     info: Any = one.default
-    if help is not None:
+    if help is not None or one.annotation is bool:
         if info is Parameter.empty:
             info = Argument()
         elif not isinstance(info, ParameterInfo):

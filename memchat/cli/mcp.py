@@ -12,7 +12,7 @@ from typer import Argument, Option
 from memchat.cli import output
 from memchat.cli.command import Call, Yes, command, confirm, group, settings
 from memchat.errors import ConfigError, InputError, StoreError
-from memchat.types import CLIENT_MODES, ClientMode, counted, one_line, to_json
+from memchat.types import CLIENT_MODES, ClientMode, counted, one_line
 
 STDIO_CLIENT, HTTP_PORT = "assistant", 8765
 app = group("The memory for other assistants over MCP, and the tools of other servers.")
@@ -130,7 +130,7 @@ def tokens(call: Call) -> None:
 
     found = keys.read_tokens(settings().home).values()
     if call.as_json:
-        print(json.dumps([{"name": one.name, "mode": one.mode} for one in found]))
+        output.print_json([{"name": one.name, "mode": one.mode} for one in found], indent=None)
     elif not found:
         print("No program has a token. memchat mcp token NAME makes one.")
     for one in () if call.as_json else found:
@@ -148,24 +148,23 @@ def clients(call: Call, undo: str | None = Option(None, metavar="NAME"), yes: Ye
     if undo is not None:
         there = [one for one in found if one.name == undo]
         if there:
-            what = f"{_memories(there[0].memories)} and {counted(there[0].notes, 'note')}"
+            what = f"{counted(there[0].memories, 'memory')} and {counted(there[0].notes, 'note')}"
             confirm(f"Delete all that {undo} wrote, {what}?", yes=yes)
         done = person.clients.undo(undo)
-        print(output.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
+        gone, kept = (counted(len(some), "memory") for some in (done.gone, done.kept))
+        print(f"Deleted {gone}; {len(done.back)} are back.")
         if done.kept:
-            print(
-                f"Kept {_memories(len(done.kept))}, which you changed, pinned or tagged, or "
-                "which somebody else said too."
-            )
+            whose = "which you changed, pinned or tagged, or which somebody else said too"
+            print(f"Kept {kept}, {whose}.")
         return
     if call.as_json:
-        print(json.dumps([to_json(one) for one in found], ensure_ascii=False))
+        output.print_json(found, indent=None)
         return
     if not found:
         print("No program has called yet.")
     for one in found:
         wrote = (
-            f"{_memories(one.memories)}, {counted(one.notes, 'note')}, "
+            f"{counted(one.memories, 'memory')}, {counted(one.notes, 'note')}, "
             f"{one.waiting} waiting in the inbox, {one.forgotten} asked to forget"
         )
         print(output.plain(f"{one.name} ({one.mode}): {counted(one.calls, 'call')}; {wrote}"))
@@ -200,10 +199,6 @@ def call_tool(
     answer = client.call(tool, given)
     # Another program wrote it: nothing of it may steer the terminal.
     print(json.dumps(answer.structured) if call.as_json else output.plain(answer.text))
-
-
-def _memories(number: int) -> str:
-    return "1 memory" if number == 1 else f"{number:,} memories"
 
 
 def _require_sdk() -> None:

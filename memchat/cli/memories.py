@@ -1,5 +1,5 @@
 """``memchat memories``: see, add, correct and forget what is remembered, and what else speaks of
-it."""
+it; ``memchat inbox``: what waits for a person's decision."""
 
 from __future__ import annotations
 
@@ -31,23 +31,25 @@ from memchat.cli.command import (
     group,
     listed,
 )
-from memchat.errors import SecretError
+from memchat.errors import NotFound, SecretError
 from memchat.types import (
     Elsewhere,
     EmbeddingState,
     EmbeddingStatus,
     Event,
     Evidence,
+    InboxItem,
     Memory,
     MemoryStatus,
     Place,
     clean_tags,
-    to_json,
 )
 
 if TYPE_CHECKING:
+    from memchat.api.inbox import Inbox
     from memchat.api.memories import Memories
     from memchat.api.user import User
+
 
 UPKEEP = ("reindex",)
 """Events that tell the index of a change of its own; nothing happened to the fact."""
@@ -95,8 +97,8 @@ def everything(memories: Memories, memory: Memory) -> dict[str, Any]:
     evidence, events = memories.evidence(memory.id), memories.history(memory.id)
     (state,) = memories.embedding_states([memory.id])
     return with_embedding(memory, state) | {
-        "evidence": [to_json(item) for item in evidence],
-        "history": [to_json(event) for event in events],
+        "evidence": evidence,
+        "history": events,
     }
 
 
@@ -141,7 +143,7 @@ def evidence_line(call: Call, evidence: Evidence) -> str:
     return f"said      “{words}” ({evidence.role}, {at}, {where})"
 
 
-def told_events(events: Sequence[Event]) -> list[Event]:
+def changes_of_fact(events: Sequence[Event]) -> list[Event]:
     """The events that changed the fact, without those of the index."""
     return [event for event in events if event.kind not in UPKEEP]
 
@@ -188,7 +190,7 @@ def store(
         what = f"looks like a {error.kind}"
         confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
         saved = save(memories, True)
-    output.print_written(saved, call.as_json)
+    call.result(saved, saved.id)
     if key is not None and saved.key != key:
         output.notice(f"“{key}” is stored under the key {saved.key}")
     return saved
@@ -260,7 +262,7 @@ def show_memory(call: Call, memory_id: Id) -> None:
     print_memory(call, memory, state, client)
     for evidence in memories.evidence(memory_id):
         print(output.plain(evidence_line(call, evidence)))
-    for event in told_events(memories.history(memory_id)):
+    for event in changes_of_fact(memories.history(memory_id)):
         print(output.plain(f"history   {event_line(call, event)}"))
 
 
@@ -403,7 +405,7 @@ def delete(
 @command(app)
 def restore(call: Call, memory_id: Id) -> None:
     """Bring back a replaced, merged, ended or expired memory."""
-    output.print_written(call.person.memories.restore(memory_id), call.as_json)
+    call.result(call.person.memories.restore(memory_id), memory_id)
     call.embed_now()
 
 
@@ -413,7 +415,7 @@ def pin(call: Call, memory_id: Id, off: bool = False) -> None:
 
     :param off: Take it out of there again.
     """
-    output.print_written(call.person.memories.pin(memory_id, on=not off), call.as_json)
+    call.result(call.person.memories.pin(memory_id, on=not off), memory_id)
 
 
 @command(app)
@@ -436,7 +438,7 @@ def history(call: Call, memory_id: Id) -> None:
     """List what happened to a memory, oldest first."""
     events = call.person.memories.history(memory_id)
     call.table(
-        events if call.as_json else told_events(events),
+        events if call.as_json else changes_of_fact(events),
         {
             "at": "at",
             "what": "kind",
@@ -534,3 +536,110 @@ def _list(call: Call, found: Elsewhere, most: int) -> None:
         print(output.plain(f"{number:>4}. {day}  {what}: “{place.text}”"), file=sys.stderr)
     if len(found.places) > most:
         print(f"      and {len(found.places) - most} more", file=sys.stderr)
+
+
+inbox_group = group("See what waits for your decision, and say yes or no.")
+
+
+@command(inbox_group, "list")
+def list_items(call: Call) -> None:
+    """List what waits for a yes, what a yes does, and why it waits.
+
+    A yes remembers something, puts it in the place of what is known, or ends that. What another
+    program asks over MCP names the program: to forget a memory for good, or keep it in every app.
+    """
+    inbox = call.known.inbox
+    call.table(
+        inbox.list(),
+        {
+            "id": "id",
+            "would remember": _proposes,
+            "asks": inbox.question,
+            "held back because": "reason",
+        },
+        none=f"nothing waits for {call.user} in {call.app}",
+    )
+
+
+def _proposes(item: InboxItem) -> str:
+    if item.key is None:
+        return ""
+    return f"{item.key}: {item.value}" if item.relation != "ends" else f"end of {item.key}"
+
+
+@command(inbox_group)
+def accept(
+    call: Call,
+    item_ids: Ids = None,
+    query: Query = None,
+    value: str | None = None,
+    yes: Yes = False,
+) -> None:
+    """Say yes: it counts as your own word, and does what is asked. Prints the memory's id.
+
+    A yes to forgetting deletes the memory for good. What --query finds is shown first.
+
+    :param value: Remember these words instead.
+    """
+    inbox = call.person.inbox
+    numbers = _chosen(call, inbox, item_ids, query, "Say yes to {}?", yes=yes)
+    if value is not None and len(numbers) > 1:
+        raise BadParameter("--value goes with the number of one item")
+    stored: dict[int, Memory] = {}
+
+    def say_yes(part: Sequence[int]) -> None:
+        stored[part[0]] = inbox.accept(*part, value=value)
+
+    call.each(numbers, say_yes, lambda item_id: _answered(stored[item_id]))
+    forgotten = [one for one in stored.values() if one.inactive_reason == "forgotten"]
+    for memory in stored.values():
+        if memory in forgotten:
+            output.notice(f"forgot memory {memory.id}")
+        elif not call.as_json:
+            print(memory.id)
+    if forgotten:
+        call.tell_forgotten()
+    call.embed_now()
+
+
+@command(inbox_group)
+def reject(call: Call, item_ids: Ids = None, query: Query = None, yes: Yes = False) -> None:
+    """Say no: the same is not asked again. What --query finds is shown first."""
+    inbox = call.person.inbox
+    numbers = _chosen(call, inbox, item_ids, query, "Say no to {}?", yes=yes)
+    done = call.each(
+        numbers, lambda part: inbox.reject(*part), lambda i: {"id": i, "rejected": True}
+    )
+    if done:
+        are = f"item {done[0]} is" if len(done) == 1 else f"items {listed(done)} are"
+        output.notice(f"{are} rejected; the same is not asked again")
+
+
+def _chosen(
+    call: Call, inbox: Inbox, ids: Sequence[int] | None, query: str | None, ask: str, *, yes: bool
+) -> list[int]:
+    """The items a command is about. What was named by its number is not asked about."""
+    from memchat.language.text import folded, holds_all
+
+    waiting = {item.id: item for item in inbox.list()}
+
+    def get(number: int) -> InboxItem:
+        if number not in waiting:
+            raise NotFound(f"nothing waits under the number {number}; see memchat inbox list")
+        return waiting[number]
+
+    def named(item: InboxItem) -> str:
+        return f"item {item.id}: {_proposes(item)} {inbox.question(item)}"
+
+    def find(words: str) -> list[InboxItem]:
+        return [item for item in waiting.values() if holds_all(folded(words), named(item))]
+
+    found = call.chosen(ids, get, query, find)
+    agree(ask, [named(item) for item in found], "items", yes=yes or bool(ids))
+    return [item.id for item in found]
+
+
+def _answered(memory: Memory) -> dict[str, Any]:
+    if memory.inactive_reason == "forgotten":
+        return {"id": memory.id, "forgotten": True}
+    return memory.to_json()

@@ -10,7 +10,7 @@ from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 from typer import Argument, BadParameter, Option
@@ -132,7 +132,7 @@ def _add_text(call: Call, text: str | None, of_text: dict[str, Any]) -> None:
     note = notes.add(piped() if text is None else text, profile=profile, **of_text)
     if note is None:
         raise InputError("the text has no words; nothing was kept")
-    call.result(to_json(note), note.id)
+    call.result(note, note.id)
 
 
 def _add_files(call: Call, files: list[Path]) -> None:
@@ -225,7 +225,7 @@ def show_note(call: Call, note_id: Id) -> None:
     """Show one note, whole."""
     note = call.person.notes.get(note_id)
     if call.as_json:
-        output.print_json(to_json(note))
+        output.print_json(note)
     else:
         shown = whole(call, note, unfinished(call, [note_id]).get(note_id))
         output.page(shown)
@@ -255,7 +255,7 @@ def search(
     if found.degraded:
         output.notice(found.degraded)
     if call.as_json:
-        output.print_records(found.hits)
+        output.print_json(found.hits)
     elif found.hits:
         hits = output.shown_hits(found.hits, everything=everything)
         print_hits(hits, query, call.zone, scores=scores)
@@ -299,9 +299,8 @@ def ask(
     if call.as_json:
         with line:
             text = answer.read()
-        cited = [to_json(source) for source in answer.cited]
         more = {"degraded": answer.degraded, "cut": answer.cut}
-        output.print_json({"text": text, "cited": cited} | more)
+        output.print_json({"text": text, "cited": answer.cited} | more)
         return
     _stream(answer, line)
     if answer.cut:
@@ -329,7 +328,7 @@ def edit(call: Call, note_id: Id, text: str | None = None, title: Title = None) 
             output.notice("nothing was changed")
             return
     note = notes.update(note_id, text=text, title=title)
-    call.result(to_json(note), note.id)
+    call.result(note, note.id)
 
 
 @command(app)
@@ -370,22 +369,14 @@ def report(call: Call, limit: int = Option(20, min=1)) -> None:
     """
     found = call.known.notes.report(top=limit)
     if call.as_json:
-        types = {name: to_json(counts) for name, counts in found.types.items()}
-        output.print_json(to_json(found) | {"types": types})
+        output.print_json(found)
     elif not found.types:
         output.notice(f"no notes of {call.user} in {call.app}; memchat notes add keeps some")
     else:
         print_report(found)
 
 
-class _Period(TypedDict):
-    """The ends of a period, as the verbs on notes take them."""
-
-    since: datetime | None
-    until: datetime | None
-
-
-def _period(since: date | None, until: date | None, zone: ZoneInfo) -> _Period:
+def _period(since: date | None, until: date | None, zone: ZoneInfo) -> dict[str, Any]:
     """The moments between these days, both included."""
     if since is not None and until is not None and since > until:
         raise BadParameter("the day of --since is after that of --until")
@@ -459,15 +450,12 @@ def print_hits(hits: Sequence[NoteHit], query: str, zone: ZoneInfo, *, scores: b
 
     A terminal shows the part of a passage that has the words of the query.
     """
-    first, sure = True, any(hit.confident for hit in hits)
-    for hit in hits:
-        if sure and not hit.confident:
-            sure = False
-            print(f"{'' if first else chr(10)}Less sure:")
-            first = True
-        if not first:
+    sure = sum(hit.confident for hit in hits)
+    for place, hit in enumerate(hits):
+        if place:
             print()
-        first = False
+        if sure and place == sure:
+            print("Less sure:")
         print(_head(hit, zone))
         if scores:
             print(f"  {_scores(hit)}")

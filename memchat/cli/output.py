@@ -274,10 +274,11 @@ def shown_hits(hits: Sequence[Found], *, everything: bool) -> Sequence[Found]:
 
 
 def print_json(record: Any, *, indent: int | None = 2) -> None:
-    """Print one JSON document, without ``indent`` on one line. Characters that are invisible or
-    control the terminal, or that the output's encoding lacks, are escaped."""
+    """Print one JSON document, which may have records in it; without ``indent`` on one line.
+    Characters that are invisible or control the terminal, or that the output's encoding lacks, are
+    escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(record, ensure_ascii=not utf8, indent=indent)
+    text = json.dumps(record, ensure_ascii=not utf8, indent=indent, default=to_json)
     print(text if text.replace("\n", "").isprintable() else "".join(map(_in_json, text)))
 
 
@@ -286,24 +287,6 @@ def _in_json(c: str) -> str:
         return c
     number = c.encode("utf-16-be", "surrogatepass").hex()  # two numbers above U+FFFF
     return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
-
-
-def print_result(record: Any, said: object, as_json: bool) -> None:
-    """Print what a command did: the record as JSON, or else one line in words."""
-    if as_json:
-        print_json(record)
-    else:
-        print(plain(str(said)))
-
-
-def print_written(memory: Memory, as_json: bool) -> None:
-    """Print the memory that a command wrote: its id, or all of it."""
-    print_result(memory.to_json(), memory.id, as_json)
-
-
-def print_records(records: Iterable[Any]) -> None:
-    """Print records of memchat.types as a JSON list."""
-    print_json([to_json(record) for record in records])
 
 
 def time(at: datetime, zone: ZoneInfo) -> str:

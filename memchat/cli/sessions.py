@@ -57,11 +57,7 @@ def show_session(call: Call, session_id: Id) -> None:
     usage = person.usage(session_id=session_id)
     refusals = person.inbox.refusals(session_id=session_id)
     if call.as_json:
-        whole = {
-            "messages": [to_json(message) for message in messages],
-            "usage": [to_json(total) for total in usage],
-            "refusals": [to_json(refusal) for refusal in refusals],
-        }
+        whole = {"messages": messages, "usage": usage, "refusals": refusals}
         output.print_json(to_json(session) | whole)
         return
     lines = [f"{call.time(session.started_at)}  {session.title or '(no title)'}"]
@@ -90,7 +86,8 @@ def keep(call: Call, refusal_id: int) -> None:
 
     :param refusal_id: What was not kept, as `sessions show` numbers it.
     """
-    output.print_written(call.person.inbox.keep_refused(refusal_id), call.as_json)
+    kept = call.person.inbox.keep_refused(refusal_id)
+    call.result(kept, kept.id)
     call.embed_now()
 
 
@@ -101,7 +98,7 @@ def end(call: Call, session_id: Id) -> None:
     It is then read for memories. One that another process still holds is refused.
     """
     session = call.person.sessions.end(session_id)
-    call.result(to_json(session), f"session {session.id} is {session.status}")
+    call.result(session, f"session {session.id} is {session.status}")
 
 
 @command(app)
@@ -120,7 +117,7 @@ def read_all(call: Call, message_id: int) -> None:
     if long is not None:
         session = sessions.read_all(message_id)
     if call.as_json:
-        output.print_json(to_json(session))
+        output.print_json(session)
     elif long is None:
         print(f"message {message_id} is not so long: it is read whole in any case")
     elif session.status == "extracted":
@@ -148,7 +145,7 @@ def read_again(
     with ProgressLine() as line:
         learned = sessions.read_again(session_id, model=model, progress=line.update)
     if call.as_json:
-        output.print_json(to_json(learned))
+        output.print_json(learned)
     elif learned.queued is None:
         print(output.learned(learned))
     if learned.queued is not None:
@@ -163,7 +160,7 @@ def rename(call: Call, session_id: Id, title: str) -> None:
     :param title: Its new title.
     """
     session = call.person.sessions.rename(session_id, title)
-    call.result(to_json(session), f"session {session.id} is now called “{session.title}”")
+    call.result(session, f"session {session.id} is now called “{session.title}”")
 
 
 @command(app)
@@ -176,7 +173,7 @@ def copy(call: Call, session_id: Id, before: int = Option(metavar="MESSAGE")) ->
     :param before: The message that the copy ends before, as `sessions show` numbers it.
     """
     session = call.person.sessions.copy(session_id, before=before)
-    call.result(to_json(session), session.id)
+    call.result(session, session.id)
 
 
 @command(app)
@@ -275,7 +272,7 @@ def why(
     if not_relevant is not None or relevant is not None:
         _judge(sessions, found, not_relevant, relevant)
     elif call.as_json:
-        output.print_json(to_json(found))
+        output.print_json(found)
     else:
         lines = _sent(found) if prompt else explained(found, call.zone, everything=everything)
         output.page("\n".join(lines))

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module, util
-from importlib.resources import files
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -16,6 +16,7 @@ from typer import Argument, Option
 
 from memchat.cli import output
 from memchat.cli.command import ENV_FILE, Call, Yes, command, confirm, group, settings
+from memchat.disk import packaged
 from memchat.errors import ConfigError, MemChatError
 from memchat.types import Audit, Finding, clean_name, to_json
 from memchat.types.upkeep import FindingKind
@@ -119,9 +120,9 @@ def doctor(call: Call, repair: bool = False, probe: bool = False) -> None:
     repaired = call.mc.repair() if repair else []
     checks = call.mc.doctor(probe=probe) + [Check("settings", "note", line) for line in _unread()]
     if call.as_json and repair:
-        output.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
+        output.print_json({"repaired": repaired, "checks": checks})
     elif call.as_json:
-        output.print_records(checks)
+        output.print_json(checks)
     else:
         for line in repaired or (["nothing was out of step"] if repair else []):
             print(f"repaired {line}" if repaired else f"ok       repair: {line}")
@@ -151,16 +152,8 @@ def config(call: Call) -> None:
         }
         for name, value, variable in values
     ]
-    call.table(
-        rows,
-        {
-            "variable": lambda row: row["variable"],
-            "value": lambda row: "" if row["value"] is None else row["value"],
-            "from": lambda row: row["from"],
-        },
-        none="",
-        record=dict,
-    )
+    columns = {name: itemgetter(name) for name in ("variable", "value", "from")}
+    call.table(rows, columns, none="")
     for line in [*set_to.redirect_warnings(), *_unread()]:
         output.notice(line)
 
@@ -188,13 +181,13 @@ def _origin(set_to: Settings, name: str, variable: str) -> str:
 
 def _printable(value: object) -> object:
     """The value as its variable is written, without a password that an address may carry."""
-    from memchat.config.providers import shown
+    from memchat.config.providers import without_password
 
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, tuple):
         value = ",".join(f"{number:g}" for number in value)
-    return shown(value) if isinstance(value, str) else value
+    return without_password(value) if isinstance(value, str) else value
 
 
 @command(without="app as_json")
@@ -215,18 +208,11 @@ def ui(call: Call, port: int = Option(8501, min=1, max=65535)) -> None:
         )
     set_to = settings()
     offer(set_to)
-    sys.path.insert(0, str(_folder()))
+    # In a wheel no other package is to meet one that is called ui.
+    sys.path.insert(0, str(packaged("ui_data", "")))
     launch = import_module("ui.launch").launch
     log.start(set_to)
     launch(clean_name(call.user, "user"), port, output.notice, env_file=ENV_FILE.get())
-
-
-def _folder() -> Path:
-    # In a wheel the app lies inside the package, in a checkout beside it: no other package is to
-    # meet one that is called ui.
-    package = Path(str(files("memchat")))
-    inside = package / "ui_data"
-    return inside if inside.is_dir() else package.parent
 
 
 def _one_word_kinds() -> list[str]:
@@ -265,8 +251,8 @@ def audit(
     mendable = [f for f in found if f.fix is not None and (f.kind != "secret" or kind)]
     mended = call.known.mend(mendable).count if fix and yes and mendable else 0
     if call.as_json:
-        findings = {"findings": [to_json(finding) for finding in found]}
-        output.print_json(to_json(seen) | findings | ({"mended": mended} if fix else {}))
+        more = {"mended": mended} if fix else {}
+        output.print_json(to_json(seen) | {"findings": found} | more)
     else:
         _report(call, seen, found)
     if not fix:

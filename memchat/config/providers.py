@@ -156,7 +156,7 @@ def runs_locally(name: str) -> bool:
     return name == MINILM or name.startswith("fastembed/")
 
 
-_OWN = {
+_HOSTS = {
     "gemini": ("Google", "generativelanguage.googleapis.com"),
     "openai": ("OpenAI", "api.openai.com"),
     "anthropic": ("Anthropic", "api.anthropic.com"),
@@ -186,14 +186,15 @@ def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> li
     said = []
     for provider in dict.fromkeys(provider_of(model) for model in models):
         found = address(addresses, provider) if provider else None
-        if found is not None and not _own(provider, found[0]):
-            whose = _OWN[provider][0] if provider in _OWN else provider
+        if found is not None and not _is_own(provider, found[0]):
+            url, variable = without_password(found[0]), found[1]
+            whose, _ = _HOSTS.get(provider, (provider, ""))
             whose = "Ollama on this machine" if provider in _OLLAMA else whose
-            said.append(f"Your words go to {shown(found[0])} ({found[1]}), not to {whose}.")
+            said.append(f"Your words go to {url} ({variable}), not to {whose}.")
     return list(dict.fromkeys(said))
 
 
-def asked_where(addresses: Mapping[str, str], model: str) -> str:
+def model_and_host(addresses: Mapping[str, str], model: str) -> str:
     """A model and where it is asked, as "openai/gpt-4.1-mini at api.openai.com"; nothing is asked
     for it."""
     if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
@@ -204,14 +205,15 @@ def asked_where(addresses: Mapping[str, str], model: str) -> str:
         return f"{'minilm' if model == MINILM else model}, on this machine"
     provider = provider_of(model)
     found = address(addresses, provider) if provider else None
-    if found is not None and not (provider in _OLLAMA and _own(provider, found[0])):
+    if found is not None and not (provider in _OLLAMA and _is_own(provider, found[0])):
         return f"{model} at {_host(found[0])}"
     if provider in _OLLAMA:
         return f"{model}, on this machine"
-    return f"{model} at {_OWN[provider][1] if provider in _OWN else provider or 'its provider'}"
+    _, host = _HOSTS.get(provider, ("", provider or "its provider"))
+    return f"{model} at {host}"
 
 
-def shown(url: str) -> str:
+def without_password(url: str) -> str:
     """An address without the password or key that it may contain."""
     return re.sub(r"[?#].*", "?…", re.sub(r"//[^/@\s]*@", "//…@", url))
 
@@ -219,12 +221,12 @@ def shown(url: str) -> str:
 def _host(url: str) -> str:
     """The host of an address, with its port; the whole address where it has none."""
     try:
-        return urlsplit(url).netloc.rpartition("@")[2] or shown(url)
+        return urlsplit(url).netloc.rpartition("@")[2] or without_password(url)
     except ValueError:
-        return shown(url)
+        return without_password(url)
 
 
-def _own(provider: str, url: str) -> bool:
+def _is_own(provider: str, url: str) -> bool:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -232,5 +234,5 @@ def _own(provider: str, url: str) -> bool:
         return False
     if provider in _OLLAMA:
         return host in _HERE
-    own = _OWN[provider][1] if provider in _OWN else None
-    return own is not None and parts.scheme == "https" and (host == own or host.endswith(f".{own}"))
+    _, own = _HOSTS.get(provider, ("", ""))
+    return own != "" and parts.scheme == "https" and f".{host}".endswith(f".{own}")

@@ -30,9 +30,9 @@ from memchat.config.providers import (
     OFFLINE_CHAT,
     OFFLINE_EXTRACT,
     PROVIDERS,
-    asked_where,
     closest,
     embedding_name,
+    model_and_host,
     redirect_warnings,
     synonyms,
 )
@@ -208,7 +208,7 @@ class Settings:
         }
         if self.transcribe_model is not None:
             models["audio"] = self.transcribe_model
-        asked = (f"{use}: {asked_where(self.addresses, name)}" for use, name in models.items())
+        asked = (f"{use}: {model_and_host(self.addresses, name)}" for use, name in models.items())
         return "; ".join(asked)
 
     def with_(self, **changes: object) -> Settings:

@@ -19,7 +19,8 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from memchat.config import Settings
 from memchat.db import Tx, database, messages, schema
 from memchat.errors import InputError, NotFound
-from memchat.facts import changes, history, keys, memories, proposals
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import UPKEEP, Cause
 from memchat.facts.consolidation import (
     INBOX,
     KEPT_REFUSAL,
@@ -28,11 +29,10 @@ from memchat.facts.consolidation import (
     end_memory,
     ingest,
 )
-from memchat.facts.history import UPKEEP, Cause
 from memchat.facts.manual import ManualChanges
 from memchat.facts.memories import Fact, search_text
 from memchat.facts.proposals import FORGET, PROMOTE, proposed, question, target_of
-from memchat.forget import purge, redaction, tombstones
+from memchat.forget import purge, tombstones
 from memchat.forget.tombstones import Mark
 from memchat.forget.undo import TAKEN_BACK
 from memchat.learn.values import VALUE_LIMIT
@@ -72,11 +72,10 @@ def accept(
 
 def _accept_about(tx: Tx, item: Proposal, memory_id: int, settings: Settings) -> Memory:
     """Do what is proposed about a whole memory, or a pair."""
-    tx, ids = tx, tx.ids
     cause = Cause(tx.now, INBOX.actor, INBOX.cause)
     if item.related_id is not None:
-        old = memories.get(tx, ids, item.related_id)
-        new = changes.current(tx, ids, [memory_id]).get(memory_id)
+        old = memories.get(tx, tx.ids, item.related_id)
+        new = changes.current(tx, tx.ids, [memory_id]).get(memory_id)
         if new is None or old is None or new.id == old.id:
             raise NotFound("one of the two memories is gone or retired; reject the item")
         if old.active:
@@ -114,14 +113,13 @@ def forget(tx: Tx, item: Proposal, hold: float) -> tuple[Memory, set[int]]:
 def reject(tx: Tx, item: Proposal) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
     the item is removed with its words."""
-    tx, own = tx, tx.own
     found = marks(item)
     if item.relation == FORGET and item.memory_id is not None:
         hidden = _hidden(tx, item.memory_id)
         if hidden is not None:
             purge.unhide(tx, hidden)
     if tombstones.find(tx, tx.ids, found):
-        tombstones.add(tx, own, 0, found, tx.now)
+        tombstones.add(tx, tx.own, 0, found, tx.now)
         proposals.remove(tx, [item.id])
     else:
         proposals.reject(tx, item.id)
@@ -139,11 +137,10 @@ def marks(item: Proposal) -> set[Mark]:
 
 def current_question(tx: Tx, item: Proposal) -> str:
     """The question of an item, for the memories as they are now."""
-    tx, ids = tx, tx.ids
     if item.key is not None:
-        asked = question(item, target_of(tx, ids, item))
+        asked = question(item, target_of(tx, tx.ids, item))
         return f"{asked} Tags: {', '.join(item.tags)}." if item.tags else asked
-    found = memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
+    found = memories.by_ids(tx, tx.ids, [i for i in (item.memory_id, item.related_id) if i])
     newer = found.get(item.memory_id or 0)
     if newer is None and item.memory_id is not None and item.relation == FORGET:
         newer = _hidden(tx, item.memory_id)
@@ -263,7 +260,7 @@ def _message(tx: Tx, item: Proposal) -> Message | None:
 
 def _hidden(tx: Tx, memory_id: int) -> Memory | None:
     """A memory that is out of use until the person decides whether it is forgotten."""
-    there = changes.listed(tx, tx.ids)
+    there = memories.hidden(tx, tx.ids)
     return next((memory for memory in there if memory.id == memory_id), None)
 
 
@@ -281,28 +278,24 @@ _CHANGED = (
 )  # fmt: skip
 """The columns that an answer may change. The words of a memory are not among them: forgetting may
 have taken some of them away meanwhile."""
-_s, _t, _i = schema.memory_sources.c, schema.tombstones.c, schema.proposals.c
+_i, _t = schema.proposals.c, schema.tombstones.c
 
 
 @dataclass(frozen=True, slots=True)
 class RowImages:
-    """What a transaction changed in one user's rows, with the rows as they were before."""
+    """The rows of one user that a transaction changed, by table."""
 
-    memories: tuple[Row, ...]
-    added: tuple[int, ...]
-    """The ids of the memories that were added."""
-    proofs: frozenset[int]
-    """The ids of the evidence that the memories had before."""
-    tags: tuple[Row, ...]
-    """The tags that the memories had before."""
-    inbox: tuple[Row, ...]
-    left_items: frozenset[int]
-    """The ids of the inbox items that were still there afterwards, with another status."""
-    tombstones: tuple[Row, ...]
-    """Those that were deleted or renewed."""
-    new_tombstones: tuple[Row, ...]
+    before: Mapping[str, Sequence[Row]]
+    """As they were before it."""
+    after: Mapping[str, Sequence[Row]]
     first_event: int
     last_event: int
+
+    @property
+    def added(self) -> list[int]:
+        """The ids of the memories that were added."""
+        known = {row["id"] for row in self.before["memories"]}
+        return [row["id"] for row in self.after["memories"] if row["id"] not in known]
 
 
 def take(
@@ -312,30 +305,30 @@ def take(
 
     ``before`` is another transaction, which does not see what ``tx`` has not committed yet.
     """
-    touched = sorted({i for one in app_ids for i in history.changed_since(tx, one, since)})
-    left = {row["id"] for row in _rows(tx, schema.memories, "id", touched)}
-    old = _rows(before, schema.memories, "id", touched)
-    proofs = _rows(before, schema.memory_sources, "memory_id", touched)
-    stones, new_stones = _tombstones(before, app_ids), _tombstones(tx, app_ids)
-    gone, new = ([i for i, _ in one] for one in (stones - new_stones, new_stones - stones))
+    touched = sorted({i for one in app_ids for i in changes.changed_since(tx, one, since)})
+    wanted = (
+        (schema.memories, "id", touched),
+        (schema.memory_sources, "memory_id", touched),
+        (schema.memory_tags, "memory_id", touched),
+        (schema.proposals, "id", item_ids),
+        (schema.tombstones, "app_id", app_ids),
+    )
+    changed: tuple[dict[str, list[Row]], dict[str, list[Row]]] = ({}, {})
+    for table, column, ids in wanted:
+        old, new = _rows(before, table, column, ids), _rows(tx, table, column, ids)
+        changed[0][table.name] = [row for key, row in old.items() if key not in new]
+        changed[1][table.name] = [row for key, row in new.items() if key not in old]
     return RowImages(
-        memories=tuple(row for row in old if row["id"] in left),
-        added=tuple(sorted(left - {row["id"] for row in old})),
-        proofs=frozenset(row["id"] for row in proofs),
-        tags=tuple(_rows(before, schema.memory_tags, "memory_id", touched)),
-        inbox=tuple(_rows(before, schema.proposals, "id", item_ids)),
-        left_items=frozenset(row["id"] for row in _rows(tx, schema.proposals, "id", item_ids)),
-        tombstones=tuple(_rows(before, schema.tombstones, "id", gone)),
-        new_tombstones=tuple(_rows(tx, schema.tombstones, "id", new)),
+        *changed,
         first_event=since + 1,
-        last_event=max((history.latest_event(tx, one) for one in app_ids), default=0),
+        last_event=max((changes.latest_event(tx, one) for one in app_ids), default=0),
     )
 
 
 def changed_meanwhile(tx: Tx, images: RowImages) -> bool:
     """Whether anything but upkeep has changed one of the memories since."""
-    ids = [*images.added, *(row["id"] for row in images.memories)]
-    past = history.events_of_memories(tx, ids).values()
+    ids = [*images.added, *(row["id"] for row in images.before["memories"])]
+    past = changes.events_of_memories(tx, ids).values()
     return any(e.id > images.last_event and e.kind not in UPKEEP for all_ in past for e in all_)
 
 
@@ -343,31 +336,29 @@ def put_back(tx: Tx, images: RowImages, cause: Cause) -> None:
     """Give the memories that were there, their evidence, their tags and the tombstones their state
     of before; each memory gets a ``restore`` event, and the cause of what happened to it becomes
     that of ``cause``. What was added is not touched."""
-    ids = [row["id"] for row in images.memories]
-    e = schema.memory_events.c
+    old, new = images.before, images.after
+    e, ids = schema.memory_events.c, [row["id"] for row in old["memories"]]
     past = e.memory_id.in_(ids), e.id.between(images.first_event, images.last_event)
     by_person = update(schema.memory_events).where(*past, e.actor == "user")
     tx.execute(by_person.values(cause=cause.cause))
-    for row in images.memories:
+    for row in old["memories"]:
         home = memories.app_id_of(tx, row["id"])
         if home != row["app_id"]:
-            history.record_move(tx, row["id"], home, row["app_id"], cause)
+            changes.record_move(tx, row["id"], home, row["app_id"], cause)
         values = {name: row[name] for name in _CHANGED}
         changes.set_columns(tx, row["id"], updated_at=cause.at, **values)
         passages.show(tx, row["id"], row["app_id"])
         if not row["active"] and row["inactive_reason"] != "superseded":
             passages.hide(tx, row["id"])
-        history.record(tx, row["id"], row["app_id"], "restore", cause)
-    new_proofs = _s.memory_id.in_(ids) & _s.id.not_in(images.proofs)
-    tx.execute(delete(schema.memory_sources).where(new_proofs))
-    tx.execute(delete(schema.memory_tags).where(schema.memory_tags.c.memory_id.in_(ids)))
-    for row in images.tags:
-        tx.execute(insert(schema.memory_tags).values(**row))
-    for row in images.new_tombstones:
-        renewed = (_t.id == row["id"]) & (_t.created_at == row["created_at"])
-        tx.execute(delete(schema.tombstones).where(renewed))
-    for row in images.tombstones:
-        tx.execute(sqlite_insert(schema.tombstones).values(**row).on_conflict_do_nothing())
+        changes.record(tx, row["id"], row["app_id"], "restore", cause)
+    for table, key in (("memory_sources", "id"), ("memory_tags", "tag"), ("tombstones", "id")):
+        stored = schema.metadata.tables[table]
+        for row in new[table]:
+            same = [stored.c[name] == row[name] for name in ("memory_id", key)]
+            same += [_t.created_at == row["created_at"]] if table == "tombstones" else []
+            tx.execute(delete(stored).where(*same))
+        for row in old[table] if table != "memory_sources" else ():
+            tx.execute(sqlite_insert(stored).values(**row).on_conflict_do_nothing())
 
 
 def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list[int]:
@@ -375,14 +366,14 @@ def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list
 
     One that stayed in the store and was deleted there since is left out.
     """
-    ids = []
-    for row in images.inbox:
-        same = _i.id == row["id"], _i.created_at == row["created_at"]
+    ids, stayed = [], {row["id"] for row in images.after["proposals"]}
+    for row in images.before["proposals"]:
         if row["id"] not in item_ids:
             continue
+        same = _i.id == row["id"], _i.created_at == row["created_at"]
         if tx.execute(update(schema.proposals).where(*same).values(**row)).rowcount:
             ids.append(int(row["id"]))
-        elif row["id"] not in images.left_items:
+        elif row["id"] not in stayed:
             taken = tx.execute(select(_i.id).where(_i.id == row["id"])).first()
             values = {name: row[name] for name in row if name != "id" or taken is None}
             new = insert(schema.proposals).values(**values).returning(_i.id)
@@ -390,16 +381,10 @@ def put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list
     return ids
 
 
-def _tombstones(tx: Tx, app_ids: Sequence[int]) -> set[tuple[int, str]]:
-    """The tombstones of these scope rows, each with the time that it was made or renewed."""
-    sql = "SELECT id, created_at FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?))"
-    return {(row[0], row[1]) for row in tx.rows(sql, database.json_list(app_ids))}
-
-
-def _rows(tx: Tx, table: Table, column: str, values: Sequence[int]) -> list[Row]:
+def _rows(tx: Tx, table: Table, column: str, values: Sequence[int]) -> dict[tuple[Any, ...], Row]:
     stored = select(*(one for one in table.c if one.computed is None))
     wanted = stored.where(table.c[column].in_(database.id_list(values)))
-    return [dict(row._mapping) for row in tx.execute(wanted)]
+    return {tuple(row): dict(row._mapping) for row in tx.execute(wanted)}
 
 
 def take_back(
@@ -410,7 +395,6 @@ def take_back(
 
     Raises InputError where a memory was changed since; nothing is taken back then.
     """
-    tx, ids = tx, tx.ids
     if changed_meanwhile(tx, images):
         raise InputError(
             "a memory that it concerns was changed or forgotten since, so nothing was taken back; "
@@ -420,19 +404,19 @@ def take_back(
     stale = _remove_added(tx, images.added, cause)
     put_back(tx, images, cause)
     there = {item.id for item in items if _may_wait(tx, item, answered_at)}
-    back = [proposals.get(tx, ids, i) for i in put_items_back(tx, images, there)]
+    back = [proposals.get(tx, tx.ids, i) for i in put_items_back(tx, images, there)]
     return [item for item in back if item is not None], stale
 
 
 def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
     there = memories.by_ids(tx, tx.ids, added)
-    every = redaction.traces_of(tx, there.values())
+    every = purge.traces_of(tx, there.values())
     homes = {traces.memory.id: traces.app_id for traces in every}
-    redaction.drop_receipt_lines(tx, every)
+    purge.drop_receipt_lines(tx, every)
     changes.remove(tx, list(homes))
-    history.blank_events(tx, homes)
+    changes.blank_events(tx, homes)
     for memory_id, app_id in homes.items():
-        history.record(tx, memory_id, app_id, "forget", cause)
+        changes.record(tx, memory_id, app_id, "forget", cause)
     if homes:
         purge.request_scrub(tx)
     return set(homes.values())
@@ -441,12 +425,11 @@ def _remove_added(tx: Tx, added: Sequence[int], cause: Cause) -> set[int]:
 def _may_wait(tx: Tx, item: Proposal, answered_at: datetime) -> bool:
     """Whether an item may come back: its memories and its message are there, with the words that
     it quotes, and nothing of what it says was forgotten since."""
-    tx, ids = tx, tx.ids
     pair = {i for i in (item.memory_id, item.related_id) if i is not None}
     # What a program asked to forget may be hidden until the answer.
     hides = item.relation == FORGET
-    there = changes.existing(tx, pair) if hides else memories.by_ids(tx, ids, [*pair])
-    forgotten = tombstones.find(tx, ids, marks(item)).values()
+    there = changes.existing(tx, pair) if hides else memories.by_ids(tx, tx.ids, [*pair])
+    forgotten = tombstones.find(tx, tx.ids, marks(item)).values()
     if len(there) < len(pair) or any(at > answered_at for at in forgotten):
         return False
     turn = _message(tx, item)

@@ -1,4 +1,4 @@
-"""Looks through the stored memories for what should not be there.
+"""Looks through the stored memories: for what should not be there, and for figures.
 
 A finding names the memories, says what is wrong and how it would be repaired; looking changes
 nothing. ``mend`` carries out a finding. All of that can be undone, except for secrets, which are
@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from itertools import combinations
+from typing import Any
+from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, messages
-from memchat.facts import changes, history, keys, lists, memories, proposals
-from memchat.facts.history import Cause
+from sqlalchemy import Integer, Select, cast, func, literal_column, select
+
+from memchat.db import Tx, messages, schema
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.in_force import apply_due_dates, as_of
-from memchat.forget import purge, redaction
+from memchat.forget import purge
 from memchat.language import numbers, secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
 from memchat.notes import rows
@@ -49,9 +53,9 @@ class Auditor:
         """All findings, the most serious first."""
         tx, app_ids, today = self.tx, self.tx.ids, self.tx.today
         now = as_of(tx, app_ids, today)
-        self.rows = lists.listed(tx, app_ids, Wanted(status="all"), now)
+        self.rows = memories.listed(tx, app_ids, Wanted(status="all"), now)
         held = [m for m in self.rows if m.active]
-        self.proofs = history.evidence_of_memories(tx, [m.id for m in held])
+        self.proofs = changes.evidence_of_memories(tx, [m.id for m in held])
         current = [m for m in held if m.expires_at is None or m.expires_at >= self.tx.today]
         holding = [m for m in current if memories.holds_on(m, today)]
         coming = [m for m in current if not memories.holds_on(m, today)]
@@ -148,7 +152,7 @@ class Auditor:
             if not proofs:
                 what = f"{_line(memory)} has no words left that prove it"
                 yield Finding("missing evidence", (memory.id,), what, None)
-            elif all(redaction.FILLER in proof.quote for proof in proofs):
+            elif all(purge.FILLER in proof.quote for proof in proofs):
                 what = f"the words that prove {_line(memory)} were blanked with a forgotten fact"
                 yield Finding("missing evidence", (memory.id,), what, None)
             for proof in proofs:
@@ -181,7 +185,7 @@ class Auditor:
         """Keyword rows, index or vectors that differ from the rows of the memories."""
         tx = self.tx
         for app_id in self.tx.ids:
-            wanted = lists.searched_ids(tx, app_id)
+            wanted = memories.searched_ids(tx, app_id)
             if keywords.ids(tx, "fact", app_id) != wanted:
                 fix = "write the keyword rows anew"
                 yield Finding("index drift", (), f"keyword rows differ in scope {app_id}", fix)
@@ -243,7 +247,7 @@ def _retire(tx: Tx, memory: Memory, cause: Cause) -> None:
 def _rebuild(tx: Tx) -> set[int]:
     """Write the keyword rows of memories again, and queue the embedding of memories and notes."""
     for app_id in tx.ids:
-        wanted = lists.searched_ids(tx, app_id)
+        wanted = memories.searched_ids(tx, app_id)
         for memory_id in keywords.ids(tx, "fact", app_id) - wanted:
             passages.hide(tx, memory_id)
         for memory_id in wanted:
@@ -292,3 +296,95 @@ def _values(group: Iterable[Memory]) -> str:
 
 def _line(memory: Memory) -> str:
     return f"{memory.id} “{memory.key}: {secrets.mask(memory.value)}”"
+
+
+QUARTER = 900
+"""Seconds. Every time zone differs from UTC by a multiple of this."""
+
+
+def memories_by_day(tx: Tx, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
+    """How many memories were stored on each day, in the user's time zone."""
+    quarter = _quarter(schema.memories.c.created_at)
+    query = select(quarter, func.count()).where(
+        schema.memories.c.app_id.in_(app_ids), memories.visible
+    )
+    return _by_day(tx, query.group_by(quarter), zone)
+
+
+def messages_by_day(tx: Tx, app_id: int, zone: ZoneInfo) -> dict[date, int]:
+    """How many messages the user sent on each day, in the user's time zone."""
+    quarter = _quarter(schema.messages.c.created_at)
+    query = select(quarter, func.count()).join(
+        schema.sessions, schema.sessions.c.id == schema.messages.c.session_id
+    )
+    said = (schema.messages.c.role == "user") & schema.messages.c.copied_from.is_(None)
+    query = query.where(schema.sessions.c.app_id == app_id, said)
+    return _by_day(tx, query.group_by(quarter), zone)
+
+
+def by_type(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
+    """How many active memories each type has."""
+    return _counted(
+        tx,
+        select(schema.memories.c.memory_type, func.count()),
+        schema.memories.c.memory_type,
+        app_ids,
+    )
+
+
+def by_key(tx: Tx, app_ids: Sequence[int], limit: int) -> dict[str, int]:
+    """The keys with the most active memories, and how many they have."""
+    query = select(schema.memories.c.key, func.count()).limit(limit)
+    return _counted(tx, query, schema.memories.c.key, app_ids)
+
+
+def by_state(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
+    """How many memories are in use, and how many are inactive for each reason."""
+    state = func.coalesce(schema.memories.c.inactive_reason, "in use")
+    query = (
+        select(state, func.count())
+        .where(schema.memories.c.app_id.in_(app_ids), memories.visible)
+        .group_by(state)
+    )
+    return {row[0]: row[1] for row in tx.execute(query)}
+
+
+def most_used(tx: Tx, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
+    """The active memories that were sent to a model most often, and how often."""
+    query = memories.with_scope.where(
+        schema.memories.c.app_id.in_(app_ids),
+        schema.memories.c.active == 1,
+        schema.memories.c.read_count > 0,
+    )
+    query = query.order_by(schema.memories.c.read_count.desc(), schema.memories.c.id).limit(limit)
+    return [(memories.memory_of(row), row.read_count) for row in tx.execute(query)]
+
+
+def never_used(tx: Tx, app_ids: Sequence[int]) -> int:
+    """How many active memories were never sent to a model."""
+    query = select(func.count()).where(
+        schema.memories.c.app_id.in_(app_ids),
+        schema.memories.c.active == 1,
+        schema.memories.c.read_count == 0,
+    )
+    return int(tx.execute(query).scalar_one())
+
+
+def _quarter(at: Any) -> Any:
+    """A time as the number of its quarter of an hour since 1970: no day of any zone begins
+    within."""
+    return cast(func.strftime("%s", at), Integer) // literal_column(str(QUARTER), Integer)
+
+
+def _by_day(tx: Tx, query: Select[Any], zone: ZoneInfo) -> dict[date, int]:
+    days: Counter[date] = Counter()
+    for quarter, count in tx.execute(query):
+        days[datetime.fromtimestamp(quarter * QUARTER, zone).date()] += count
+    return dict(sorted(days.items()))
+
+
+def _counted(tx: Tx, query: Select[Any], column: Any, app_ids: Sequence[int]) -> dict[str, int]:
+    query = query.where(
+        schema.memories.c.app_id.in_(app_ids), schema.memories.c.active == 1
+    ).group_by(column)
+    return {row[0]: row[1] for row in tx.execute(query.order_by(func.count().desc(), column))}

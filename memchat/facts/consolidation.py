@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
 from memchat.db import Tx
-from memchat.facts import changes, history, keys, lists, memories, proposals
-from memchat.facts.history import Cause
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.in_force import (
     apply_due_dates,
     is_single_valued,
@@ -131,10 +131,10 @@ class Protection:
         if memory.app == EVERY_APP or (pins and memory.pinned):
             return True
         tx = self.tx
-        past = history.events_of_memory(tx, memory.id)
+        past = changes.events_of_memory(tx, memory.id)
         entered = any(e.actor == "user" and e.cause == ADDED_BY_HAND for e in past)
-        unproven = memory.created_by == "manual" and not history.messages_of(tx, memory.id)
-        return entered or unproven or memory.id in history.value_edits(tx, [memory.id])
+        unproven = memory.created_by == "manual" and not changes.messages_of(tx, memory.id)
+        return entered or unproven or memory.id in changes.value_edits(tx, [memory.id])
 
     def _ask(
         self,
@@ -198,7 +198,7 @@ def end_memory(
     cause: Cause,
 ) -> Memory:
     """End a memory now, or give it the last day that was said; the memory as it is then."""
-    history.add_evidence(tx, target.id, proofs)
+    changes.add_evidence(tx, target.id, proofs)
     last = last_day(said.starts_at, said.expires_at, target, tx.today)
     if last is not None:
         changes.set_expiry(tx, target, last, cause)
@@ -227,7 +227,7 @@ class Consolidation:
         apply_due_dates(self.tx)
         if fact.starts_at is not None and fact.starts_at <= self.tx.today:
             fact = replace(fact, starts_at=None)
-        common = set(fact.cues).difference(lists.distinctive_cues(self.tx, self._own, fact.cues))
+        common = set(fact.cues).difference(memories.distinctive_cues(self.tx, self._own, fact.cues))
         if common:
             fact = without_cues(fact, common)
         if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
@@ -292,12 +292,12 @@ class Consolidation:
             return asked
         messages = {message_id for message_id, _, _ in fact.proofs}
         # A message that was read before, as by "remember that …", does not count twice.
-        if not messages or messages - history.messages_of(self.tx, known.id):
+        if not messages or messages - changes.messages_of(self.tx, known.id):
             start = known.starts_at if fact.relation == "same" else fact.starts_at
             changes.count_repeat(self.tx, known, fact.said_at, self.cause, starts_at=start)
         if self._changes_last_day(fact, known):
             changes.set_expiry(self.tx, known, fact.expires_at, self.cause)
-        history.add_evidence(self.tx, known.id, fact.proofs)
+        changes.add_evidence(self.tx, known.id, fact.proofs)
         if moves and fact.starts_at != known.starts_at:
             changes.set_start(self.tx, known, fact.starts_at, self.cause)
         before = None
@@ -356,7 +356,7 @@ class Consolidation:
         late = any(other.said_at > fact.said_at for other in others)
         over = known.inactive_reason == "ended" and known.last_seen_at > fact.said_at
         if over or (late and fact.starts_at is None):
-            history.add_evidence(self.tx, known.id, fact.proofs)
+            changes.add_evidence(self.tx, known.id, fact.proofs)
             return Change("repeated", known, fact.quotes)
         if fact.starts_at != known.starts_at:
             changes.set_start(self.tx, known, fact.starts_at, self.cause)
@@ -367,7 +367,7 @@ class Consolidation:
         changes.count_repeat(self.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at)
         if fact.expires_at != known.expires_at:
             changes.set_expiry(self.tx, known, fact.expires_at, self.cause)
-        history.add_evidence(self.tx, known.id, fact.proofs)
+        changes.add_evidence(self.tx, known.id, fact.proofs)
         self.written.append(known.id)
         kind = "superseded" if before else "revived"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
@@ -375,7 +375,7 @@ class Consolidation:
     def _insert(self, fact: Fact, target: Memory | None) -> Change:
         memory_id = self._add_row(fact, self._replaced_on_start(fact, target))
         for rival in self._rivals(fact.key, memory_id) if fact.starts_at is not None else ():
-            memories.inherit_tags(self.tx, memory_id, rival.tags, self.cause)
+            changes.inherit_tags(self.tx, memory_id, rival.tags, self.cause)
         before = self._take_place(fact, target, memory_id)
         if before is not None:
             return Change("superseded", self._reload(memory_id), fact.quotes, before=before)
@@ -402,7 +402,7 @@ class Consolidation:
         )
         memory_id = changes.add(self.tx, self._own, new, self.cause, instead_of=instead_of)
         self.written.append(memory_id)
-        history.add_evidence(self.tx, memory_id, fact.proofs)
+        changes.add_evidence(self.tx, memory_id, fact.proofs)
         return memory_id
 
     def _take_place(
@@ -567,7 +567,7 @@ def allow_again(tx: Tx, new: NewMemory) -> None:
 
 def _tagged(tx: Tx, memory: Memory, fact: Fact, cause: Cause) -> Memory:
     app_id = memories.app_id_of(tx, memory.id)
-    memories.add_tags(tx, memory.id, fact.tags, cause)
+    changes.add_tags(tx, memory.id, fact.tags, cause)
     return memories.by_ids(tx, [app_id], [memory.id])[memory.id]
 
 

@@ -13,8 +13,8 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from memchat.db import Tx
-from memchat.facts import changes, history, keys, memories, proposals
-from memchat.facts.history import Cause
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.memories import ValuesInForce
 from memchat.facts.proposals import REJECTED, change_question
 from memchat.types import EVERY_APP, LEARNED, Memory, Proposal
@@ -53,23 +53,22 @@ def has_due_dates(tx: Tx, app_ids: Sequence[int], today: date) -> bool:
 
 def apply_due_dates(tx: Tx) -> None:
     """Write down what the first and last days that have passed change in the scope."""
-    tx, app_ids, today = tx, tx.ids, tx.today
     over, begun = Cause(tx.now, "system", EXPIRED), Cause(tx.now, "system", STARTED)
-    found = as_of(tx, app_ids, today)
+    found = as_of(tx, tx.ids, tx.today)
     ids = [
         *found.displaced,
-        *(m.id for m in memories.with_due_date(tx, app_ids, today) if _is_over(m, today)),
+        *(m.id for m in memories.with_due_date(tx, tx.ids, tx.today) if _is_over(m, tx.today)),
     ]
-    for memory in memories.by_ids(tx, app_ids, ids).values():
+    for memory in memories.by_ids(tx, tx.ids, ids).values():
         if memory.id not in found.displaced:
             changes.deactivate(tx, memory, "expired", over)
             continue
         winner_id = found.displaced[memory.id]
-        winner = memories.by_ids(tx, app_ids, [winner_id])[winner_id]
+        winner = memories.by_ids(tx, tx.ids, [winner_id])[winner_id]
         changes.deactivate(tx, memory, "superseded", begun, replaced_by=winner.id)
         if memory.starts_at is not None and memory.starts_at >= first_day(winner, tx.zone):
             _ask_user(tx, memory, winner)
-    for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
+    for memory in memories.by_ids(tx, tx.ids, [*found.back.values()]).values():
         changes.reactivate(tx, memory, over)
         drop_replacement_question(tx, memories.app_id_of(tx, memory.id), memory)
 
@@ -99,7 +98,7 @@ def first_day(memory: Memory, zone: ZoneInfo) -> date:
 
 def planned_target(tx: Tx, memory_id: int) -> int | None:
     """The memory that one with a later first day was said to replace, or None."""
-    past = [e for e in history.events_of_memory(tx, memory_id) if e.kind in ("add", "restore")]
+    past = [e for e in changes.events_of_memory(tx, memory_id) if e.kind in ("add", "restore")]
     return past[-1].related_id if past else None
 
 
@@ -117,7 +116,7 @@ def replaced_by_plan(
         return None
     done = any(
         e.kind == "supersede" and e.related_id == plan.id
-        for e in history.events_of_memory(tx, linked)
+        for e in changes.events_of_memory(tx, linked)
     )
     if done:
         return None
@@ -160,8 +159,8 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
 
 def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     """Ask the user whether a memory that starts now replaces one that was said later."""
-    tx, now, app_id = tx, tx.now, memories.app_id_of(tx, memory.id)
-    proofs = [p for p in history.evidence_of_memory(tx, memory.id) if p.role == "user"]
+    app_id = memories.app_id_of(tx, memory.id)
+    proofs = [p for p in changes.evidence_of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
     held = Proposal(
@@ -179,9 +178,9 @@ def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     if proof is not None:
         end, words = proof.start + len(proof.quote), proof.quote
         held = replace(held, message_id=proof.message_id, start=proof.start, end=end, quote=words)
-    if proposals.add(tx, app_id, held, now) == "rejected" and proof is not None:
+    if proposals.add(tx, app_id, held, tx.now) == "rejected" and proof is not None:
         refused = replace(held, reason=REJECTED, quote=None)
-        proposals.add_refused(tx, app_id, proof.session_id, [refused], now)
+        proposals.add_refused(tx, app_id, proof.session_id, [refused], tx.now)
 
 
 def drop_replacement_question(tx: Tx, app_id: int, memory: Memory) -> None:

@@ -9,10 +9,9 @@ from datetime import date, datetime
 from memchat.config import Settings
 from memchat.db import Tx
 from memchat.errors import InputError, NotFound, SecretError
-from memchat.facts import changes, history, keys, lists, memories, proposals
-from memchat.facts import changes as facts_changes
+from memchat.facts import changes, keys, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.consolidation import MANUAL, allow_again, ingest
-from memchat.facts.history import Cause
 from memchat.facts.in_force import apply_due_dates
 from memchat.facts.memories import Fact, NewMemory, search_text
 from memchat.forget import purge
@@ -75,33 +74,33 @@ class ManualChanges:
     def add_tags(self, memory: Memory, given: Iterable[str]) -> Memory:
         """Give a memory these tags beside its own."""
         cause = Cause(self.tx.now, MANUAL.actor, MANUAL.cause)
-        memories.add_tags(self.tx, memory.id, checked_tags(given), cause)
+        changes.add_tags(self.tx, memory.id, checked_tags(given), cause)
         return self._reload(memory.id)
 
-    def edit(self, memory: Memory, changes: MemoryChanges) -> Memory:
+    def edit(self, memory: Memory, wanted: MemoryChanges) -> Memory:
         """Change words, type, last day, reach or tags. Raises InputError where another memory says
         the same."""
-        given = changes.pop("tags", None)
+        given = wanted.pop("tags", None)
         if given is not None:
-            memories.put_tags(self.tx, memory.id, checked_tags(given), self._edited)
-            if not changes.keys() - {"keep_secret"}:
+            changes.put_tags(self.tx, memory.id, checked_tags(given), self._edited)
+            if not wanted.keys() - {"keep_secret"}:
                 return self._reload(memory.id)
-        return self._reword(memory, changes)
+        return self._reword(memory, wanted)
 
-    def _reword(self, memory: Memory, changes: MemoryChanges) -> Memory:
+    def _reword(self, memory: Memory, wanted: MemoryChanges) -> Memory:
         here = memories.app_id_of(self.tx, memory.id)
-        all_apps, sensitive = changes.get("all_apps"), changes.get("sensitive")
-        key, value = changes.get("key"), changes.get("value")
+        all_apps, sensitive = wanted.get("all_apps"), wanted.get("sensitive")
+        key, value = wanted.get("key"), wanted.get("value")
         app_id = here if all_apps is None else self._home(all_apps)
         kind, name, words = checked_fact(
-            changes.get("type") or memory.memory_type,
+            wanted.get("type") or memory.memory_type,
             memory.key if key is None else key,
             memory.value if value is None else value,
         )
         same = (name, words) == (memory.key, memory.value)
-        secret = not same and is_secret(name, words, changes.get("keep_secret", False))
-        until = changes.get("expires_at", memory.expires_at)
-        if "expires_at" in changes:
+        secret = not same and is_secret(name, words, wanted.get("keep_secret", False))
+        until = wanted.get("expires_at", memory.expires_at)
+        if "expires_at" in wanted:
             self._check_day(until)
         twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
@@ -115,7 +114,7 @@ class ManualChanges:
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
             search_text=self._search_text(
-                name, words, said_at, lists.distinctive_cues(self.tx, here, given)
+                name, words, said_at, memories.distinctive_cues(self.tx, here, given)
             ),
             said_at=said_at,
             created_by=memory.created_by,
@@ -126,7 +125,7 @@ class ManualChanges:
         )
         allow_again(self._writing_to(app_id), new)
         cause = self._edited
-        facts_changes.rewrite(self.tx, memory, app_id, new, cause)
+        changes.rewrite(self.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
         if not same:
@@ -180,7 +179,7 @@ class ManualChanges:
 
     def _reindex_turns(self, memory_id: int) -> None:
         """Index the turns that taught a memory with what it says now."""
-        proofs = history.evidence_of_memory(self.tx, memory_id)
+        proofs = changes.evidence_of_memory(self.tx, memory_id)
         for session_id in sorted({proof.session_id for proof in proofs}):
             turns.write(self.tx, session_id)
 

@@ -1,4 +1,4 @@
-"""Memories as rows: reading them within a scope, their tags, and the values that hold today.
+"""Memories as rows: reading them within a scope, listing and counting them, and their tags.
 
 A memory is unique by scope and sha1, active or not: a fact that is said again after another took
 its place gets its old row back. A row says what was true when it was written; a value may have
@@ -8,20 +8,43 @@ begun or ended since, and ``ValuesInForce`` has these changes before they are wr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    func,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from memchat.db import Tx, database, records
-from memchat.db.schema import apps, memories, memory_tags
-from memchat.facts import history
-from memchat.facts.history import Cause, Values
+from memchat.db.apps import ScopeIds
+from memchat.db.schema import (
+    apps,
+    memories,
+    memory_tags,
+    searched,
+)
+from memchat.language.text import folded
 from memchat.learn.candidate import Relation
-from memchat.types import TAGS_MOST, CreatedBy, Memory, MemoryType, clean_tags
+from memchat.search import keywords, passages
+from memchat.types import (
+    EVERY_APP,
+    CreatedBy,
+    Memory,
+    MemoryOrigin,
+    MemoryType,
+    Wanted,
+)
 
 SELECT = """
     SELECT m.id, m.created_at, m.memory_type, m.key, m.value, m.sha1, m.expires_at, m.seen_count,
@@ -42,11 +65,6 @@ with_scope: Select[Any] = select(
 """Every row with the names of its scope, hidden ones too."""
 
 
-def memory_of_text(row: Sequence[Any]) -> Memory:
-    """The record of a row that ``SELECT`` gave."""
-    return records.from_text(Memory, row)
-
-
 def memory_of(row: Row[Any]) -> Memory:
     """The record of a row that ``with_scope`` gave."""
     return records.from_row(Memory, row)
@@ -56,13 +74,18 @@ _m = memories.c
 FORGOTTEN = "forgotten"
 """The reason of inactive rows that wait for their purge. They are hidden everywhere."""
 visible = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
-_VISIBLE = f"{SELECT} WHERE (m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
-_BY_IDS = f"""
-    {_VISIBLE} AND m.id IN (SELECT value FROM json_each(?))
-        AND +m.app_id IN (SELECT value FROM json_each(?))
-"""
+_IN = "IN (SELECT value FROM json_each(?))"
+_VISIBLE = f"(m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
+_BY_IDS = f"{_VISIBLE} AND m.id {_IN} AND +m.app_id {_IN}"
 """The plus sign keeps SQLite from using the index of the scope."""
-_IN_SCOPES = f"{_VISIBLE} AND m.app_id IN (SELECT value FROM json_each(?))"
+_IN_SCOPES = f"{_VISIBLE} AND m.app_id {_IN}"
+
+
+def where(tx: Tx, condition: str, *given: Any) -> list[Memory]:
+    """The memories for which a condition holds, hidden ones too."""
+    return [
+        records.from_text(Memory, row) for row in tx.rows(f"{SELECT} WHERE {condition}", *given)
+    ]
 
 
 def get(tx: Tx, app_ids: Sequence[int], memory_id: int) -> Memory | None:
@@ -75,8 +98,8 @@ def by_ids(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memo
     """Memories of these scope rows by id. Ids that are unknown or of other scopes are left out."""
     if not ids or not app_ids:
         return {}
-    rows = tx.rows(_BY_IDS, database.json_list(ids), database.json_list(app_ids))
-    return {row[0]: memory_of_text(row) for row in rows}
+    found = where(tx, _BY_IDS, database.json_list(ids), database.json_list(app_ids))
+    return {one.id: one for one in found}
 
 
 def homes_of(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
@@ -92,9 +115,8 @@ def app_id_of(tx: Tx, memory_id: int) -> int:
 
 def by_sha1(tx: Tx, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The memory with this sha1, active or not: rather an active one, then rather the app's own."""
-    found = tx.rows(f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
-    rows = map(memory_of_text, found)
-    return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
+    found = where(tx, f"{_IN_SCOPES} AND m.sha1 = ?", database.json_list(app_ids), sha1)
+    return min(found, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
 def id_of(tx: Tx, app_id: int, sha1: str) -> tuple[int, bool] | None:
@@ -115,8 +137,8 @@ def made_at(tx: Tx, app_ids: Sequence[int], sha1: str, created_at: datetime) -> 
 
 def with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, the one said last first."""
-    sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return [memory_of_text(row) for row in tx.rows(sql, database.json_list(app_ids), key)]
+    said = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
+    return where(tx, said, database.json_list(app_ids), key)
 
 
 def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
@@ -209,16 +231,13 @@ def sha1_of(memory_type: str, key: str, value: str) -> str:
 
 
 # A union, since each half uses an index of its own.
-_DUE = f"""
-    {SELECT} WHERE m.id IN (
+_DUE = """
+    m.id IN (
         SELECT id FROM memories
         WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND expires_at < ?2
         UNION ALL SELECT id FROM memories
         WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND starts_at <= ?2)
     ORDER BY m.starts_at, m.id
-"""
-_OF_KEY = f"""
-    {SELECT} WHERE m.app_id IN (SELECT value FROM json_each(?)) AND m.active IN (0, 1) AND m.key = ?
 """
 
 
@@ -284,13 +303,25 @@ def holds_on(memory: Memory, day: date) -> bool:
 def with_due_date(tx: Tx, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The active memories whose last day is past or whose first day has come, the earliest first
     day first."""
-    found = tx.rows(_DUE, database.json_list(app_ids), today.isoformat())
-    return [memory_of_text(row) for row in found]
+    return where(tx, _DUE, database.json_list(app_ids), today.isoformat())
 
 
 def of_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """All memories with this key, active or not, hidden ones too."""
-    return [memory_of_text(row) for row in tx.rows(_OF_KEY, database.json_list(app_ids), key)]
+    known = f"m.app_id {_IN} AND m.active IN (0, 1) AND m.key = ?"
+    return where(tx, known, database.json_list(app_ids), key)
+
+
+def hidden(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
+    """The hidden memories of these scope rows; with ``sha1`` only that fact."""
+    # The reason is part of the text: with a bound value SQLite would plan the query each time.
+    there, scopes = (
+        f"m.app_id {_IN} AND m.inactive_reason = '{FORGOTTEN}'",
+        database.json_list(app_ids),
+    )
+    if sha1 is not None:
+        return where(tx, f"{there} AND m.sha1 = ?", scopes, sha1)
+    return where(tx, f"{there} ORDER BY m.id", scopes)
 
 
 _t = memory_tags.c
@@ -306,32 +337,6 @@ def tags_of(tx: Tx, memory_id: int) -> tuple[str, ...]:
     """The tags of a memory, sorted."""
     query = select(_t.tag).where(_t.memory_id == memory_id).order_by(_t.tag)
     return tuple(tx.execute(query).scalars())
-
-
-def put_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
-    """Give a memory these tags and no others, with an event; nothing happens where it has them
-    already. Raises InputError for more than it may have."""
-    before, after = tags_of(tx, memory_id), clean_tags(tags)
-    if after == before:
-        return
-    tx.execute(delete(memory_tags).where(_t.memory_id == memory_id))
-    write_tags(tx, memory_id, after)
-    changed = update(memories).where(_m.id == memory_id).values(updated_at=cause.at)
-    app_id = int(tx.execute(changed.returning(_m.app_id)).scalar_one())
-    values = Values({"tags": before}, {"tags": after})
-    history.record(tx, memory_id, app_id, "tag", cause, values)
-
-
-def add_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
-    """Give a memory these tags beside its own, as ``put_tags``."""
-    put_tags(tx, memory_id, (*tags_of(tx, memory_id), *tags), cause)
-
-
-def inherit_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
-    """Give a memory the tags of one that it replaces beside its own, as far as it may have them."""
-    own = tags_of(tx, memory_id)
-    more = [tag for tag in tags if tag not in own]
-    put_tags(tx, memory_id, (*own, *more)[:TAGS_MOST], cause)
 
 
 def write_tags(tx: Tx, memory_id: int, tags: Iterable[str]) -> None:
@@ -358,3 +363,305 @@ def ids_with_all_tags(tx: Tx, app_ids: Sequence[int], tags: Sequence[str]) -> li
     """The ids of the memories of these scope rows that have each of these tags, active or not."""
     given = database.json_list(tags), database.json_list(app_ids)
     return [row[0] for row in tx.rows(_WITH_ALL, *given, len(tags))]
+
+
+_ORDERS: dict[str, tuple[ColumnElement[Any], ...]] = {
+    "newest": (_m.said_at.desc(),),
+    "oldest": (_m.said_at,),
+    "key": (_m.key, _m.value),
+    "most used": (_m.read_count.desc(), _m.match_count.desc()),
+    "least used": (_m.read_count, _m.match_count),
+    "ending first": (_m.expires_at.is_(None), _m.expires_at, _m.said_at.desc()),
+}
+SORTS = tuple(_ORDERS)
+STATUSES = (
+    *("active", "pinned", "inactive", "inactive or over", "expired", "expiring", "never used"),
+    *("not embedded", "all", "forgotten", *passages.STATUSES),
+)
+
+
+class Position(NamedTuple):
+    """The place of a memory in a list that is sorted by ``newest`` or ``ending first``."""
+
+    said_at: datetime
+    id: int
+    expires_at: date | None = None
+
+
+class Slice(NamedTuple):
+    """A part of a list: at most ``limit`` rows, after the first ``offset`` or behind a place."""
+
+    limit: int | None = None
+    offset: int = 0
+    after: Position | None = None
+
+
+WHOLE = Slice()
+
+
+COMMON_FROM = 10
+"""From how many facts on cues that most of them share are left out."""
+COMMON_SHARE = 5
+"""A cue of more than one in this many facts does not tell them apart."""
+
+
+def distinctive_cues(tx: Tx, app_id: int, cues: Sequence[str]) -> list[str]:
+    """These cues without those that more than a fifth of the user's facts have."""
+    if not cues:
+        return []
+    scopes = keywords.related_app_ids(tx, app_id)
+    count = count_active(tx, scopes)
+    if count < COMMON_FROM:
+        return list(cues)
+    most = count // COMMON_SHARE
+    return [cue for cue in cues if not keywords.is_held_by_more(tx, "fact", scopes, cue, most)]
+
+
+def sensitive_words(
+    tx: Tx, app_ids: Sequence[int], today: date, back: Collection[int]
+) -> list[tuple[str, str]]:
+    """The keys and values of the sensitive memories in use. Those of ``back`` count as in use
+    too."""
+    sql = (
+        "SELECT key, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
+        " AND (expires_at IS NULL OR expires_at >= ?)"
+    )
+    return tx.rows(sql, database.json_list(app_ids), database.json_list(back), today.isoformat())
+
+
+def listed(
+    tx: Tx,
+    app_ids: Sequence[int],
+    wanted: Wanted,
+    now: ValuesInForce,
+    *,
+    by: date | None = None,
+    part: Slice = WHOLE,
+) -> list[Memory]:
+    """The memories that match ``wanted``, in its order, or a part of that list. Those that are
+    ``expiring`` end no later than ``by``."""
+    query = _filtered(with_scope, app_ids, wanted, now, by)
+    query = query.where(*_behind(part.after, wanted.sort))
+    query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(part.offset)
+    rows = tx.execute(query if part.limit is None else query.limit(part.limit))
+    return [now.as_of_today(memory_of(row)) for row in rows]
+
+
+def _behind(after: Position | None, sort: str) -> list[ColumnElement[bool]]:
+    """What comes after a place in the order of ``listed``."""
+    if after is None:
+        return []
+    behind = or_(_m.said_at < after.said_at, and_(_m.said_at == after.said_at, _m.id < after.id))
+    if sort != "ending first":
+        return [behind]
+    return [or_(_m.expires_at > after.expires_at, and_(_m.expires_at == after.expires_at, behind))]
+
+
+def counted(
+    tx: Tx,
+    app_ids: Sequence[int],
+    wanted: Wanted,
+    now: ValuesInForce,
+    *,
+    by: date | None = None,
+) -> int:
+    """How many ``listed`` would give without a limit."""
+    query = select(func.count()).select_from(memories)
+    return int(tx.execute(_filtered(query, app_ids, wanted, now, by)).scalar_one())
+
+
+def ids(tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date) -> list[int]:
+    """The ids of all that ``listed`` would give without a limit; pinned ones come first."""
+    query = _filtered(select(_m.id), app_ids, wanted, now, by)
+    query = query.order_by(_m.pinned.desc(), *_ORDERS[wanted.sort], _m.id.desc())
+    return list(tx.execute(query).scalars())
+
+
+def of_ids(tx: Tx, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
+    """These memories in this order, hidden ones too; unknown ones are left out."""
+    found = {one.id: one for one in where(tx, f"m.id {_IN}", database.json_list(memory_ids))}
+    return [now.as_of_today(found[i]) for i in memory_ids if i in found]
+
+
+def or_over(wanted: Wanted) -> Wanted:
+    """The same filter, but inactive includes memories whose last day is past and that no sweep has
+    marked as expired yet."""
+    return replace(wanted, status="inactive or over") if wanted.status == "inactive" else wanted
+
+
+def pinned_first(tx: Tx, app_ids: Sequence[int], now: ValuesInForce, limit: int) -> list[Memory]:
+    """Pinned memories, then profile facts, then preferences. Within each, those confirmed most
+    often and latest come first."""
+    query = _filtered(with_scope, app_ids, Wanted(), now)
+    query = query.where(or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
+    order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
+    rows = tx.execute(query.order_by(*order, _m.id).limit(limit))
+    return [now.as_of_today(memory_of(row)) for row in rows]
+
+
+def each_active(tx: Tx, app_id: int) -> Iterator[Memory]:
+    """The active memories of a scope row, read one at a time, so that the caller may stop early."""
+    for row in tx.each_row(f"{SELECT} WHERE m.app_id = ? AND m.active = 1", app_id):
+        yield records.from_text(Memory, row)
+
+
+def count_for_prompts(tx: Tx, app_ids: Sequence[int], today: date, without: Collection[int]) -> int:
+    """How many facts a prompt could contain whatever was asked: active, not sensitive, and not
+    among ``without``."""
+    sql = (
+        "SELECT count(*) FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
+        " AND id NOT IN (SELECT value FROM json_each(?))"
+    )
+    found = tx.rows(
+        sql, database.json_list(app_ids), today.isoformat(), database.json_list(without)
+    )
+    return int(found[0][0])
+
+
+def single_valued_keys(tx: Tx, app_id: int, keys: Sequence[str], now: ValuesInForce) -> set[str]:
+    """Which of these keys have a value in this scope row today and hold only one."""
+    query = _filtered(select(_m.key), [app_id], Wanted(), now)
+    query = query.where(_m.key.in_(keys), _m.many == 0, now.begun())
+    return set(tx.execute(query).scalars())
+
+
+def keys_in_use(tx: Tx, app_ids: Sequence[int]) -> list[str]:
+    """The keys of active memories, those with the most memories first."""
+    query = (
+        select(_m.key)
+        .where(_m.app_id.in_(app_ids), _m.active == 1)
+        .group_by(_m.key)
+        .order_by(func.count().desc(), _m.key)
+    )
+    return list(tx.execute(query).scalars())
+
+
+def expired_ids(tx: Tx, app_ids: Sequence[int], today: date) -> list[int]:
+    """The ids of active memories whose last day is past and that the sweep has not marked yet."""
+    # The constant is part of the text, since the partial index is not used for a bound value.
+    sql = (
+        "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 AND expires_at < ?"
+    )
+    return [row[0] for row in tx.rows(sql, database.json_list(app_ids), today.isoformat())]
+
+
+def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[ScopeIds]:
+    """The scopes, of a user or of all, with an active memory whose last day is past or whose first
+    day has come."""
+    here, shared = apps.alias("here"), apps.alias("shared")
+    due = or_(_m.expires_at < today, _m.starts_at <= today)
+    beside = and_(shared.c.user == here.c.user, shared.c.name == EVERY_APP)
+    query = (
+        select(here.c.id, shared.c.id)
+        .join_from(here, memories, _m.app_id == here.c.id)
+        .outerjoin(shared, beside)
+        .where(_m.active == 1, due)
+        .distinct()
+    )
+    if user is not None:
+        query = query.where(here.c.user == user)
+    return [
+        ScopeIds(own, common if common and common != own else 0)
+        for own, common in tx.execute(query)
+    ]
+
+
+def ids_in_app(tx: Tx, app_id: int) -> list[int]:
+    """All memories of a scope row, active or not."""
+    return sorted(tx.execute(select(_m.id).where(_m.app_id == app_id)).scalars())
+
+
+def searched_ids(tx: Tx, app_id: int) -> set[int]:
+    """The memories of a scope row that search may find."""
+    return set(tx.execute(select(_m.id).where(_m.app_id == app_id, searched)).scalars())
+
+
+def totals(tx: Tx) -> tuple[int, int]:
+    """How many memories of all users are active, and how many are searchable."""
+    active = tx.execute(select(func.count()).where(_m.active == 1)).scalar_one()
+    return int(active), int(tx.execute(select(func.count()).where(searched)).scalar_one())
+
+
+def count_active(tx: Tx, app_ids: Sequence[int]) -> int:
+    """How many active memories these scope rows have."""
+    query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1)
+    return int(tx.execute(query).scalar_one())
+
+
+def _filtered(
+    query: Select[Any],
+    app_ids: Sequence[int],
+    wanted: Wanted,
+    now: ValuesInForce,
+    by: date | None = None,
+) -> Select[Any]:
+    query = query.where(_m.app_id.in_(app_ids), *_with_status(wanted.status, now, by))
+    if words := folded(wanted.search).strip():
+        query = query.where(func.memchat_holds_all(words, _m.key, _m.value))
+    if wanted.memory_types:
+        query = query.where(_m.memory_type.in_(wanted.memory_types))
+    if wanted.created_by:
+        query = query.where(_m.created_by.in_(wanted.created_by))
+    if wanted.tags:
+        query = query.where(*has_all_tags(wanted.tags))
+    return query
+
+
+def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[ColumnElement[bool]]:
+    if status == "forgotten":
+        return [not_(visible)]
+    if status in passages.STATUSES:
+        return [visible, searched, _m.id.in_(passages.ids_with_status(status))]
+    holds = now.in_use()
+    over = and_(_m.active == 1, _m.expires_at < now.today)
+    conditions = {
+        "active": [holds],
+        "pinned": [holds, _m.pinned == 1],
+        "inactive": [now.out_of_use()],
+        "inactive or over": [or_(now.out_of_use(), over)],
+        "expired": [or_(_m.inactive_reason == "expired", over)],
+        "expiring": [holds, _m.expires_at.between(now.today, by)],
+        "never used": [holds, _m.read_count == 0],
+        "not embedded": [passages.is_unembedded(_m.id)],
+        "all": [],
+    }
+    return [visible, *conditions[status]]
+
+
+_ORIGINS = """
+    SELECT m.id,
+        (SELECT t.session_id FROM memory_sources s JOIN messages t ON t.id = s.message_id
+            JOIN sessions c ON c.id = t.session_id
+            WHERE s.memory_id = m.id AND t.role = 'user' AND c.app_id = ?2
+            ORDER BY t.id DESC LIMIT 1),
+        (SELECT b.name FROM memory_events e JOIN apps b ON b.id = e.app_id
+            WHERE e.memory_id = m.id AND e.kind = 'move' AND b.name <> ''
+            ORDER BY e.id DESC LIMIT 1),
+        h.name
+    FROM memories m JOIN apps h ON h.id = m.app_id WHERE m.id IN (SELECT value FROM json_each(?1))
+"""
+
+
+def origins_of(tx: Tx, app_id: int, memory_ids: Sequence[int]) -> dict[int, MemoryOrigin]:
+    """The origin of each of these memories, by its id, as it is seen in one app."""
+    rows = tx.rows(_ORIGINS, database.json_list(memory_ids), app_id)
+    return {
+        memory_id: MemoryOrigin(session_id, None if home else before)
+        for memory_id, session_id, before, home in rows
+    }
+
+
+def add_uses(tx: Tx, *, matched: Collection[int], read: Collection[int]) -> None:
+    """Add one to the counts of these memories; ids that no longer exist are ignored."""
+    for ids, column in ((matched, _m.match_count), (read, _m.read_count)):
+        if ids:
+            tx.execute(update(memories).where(_m.id.in_(ids)).values({column: column + 1}))
+
+
+def uses_of(tx: Tx, memory_id: int) -> tuple[int, int]:
+    """How often a memory was found for a message, and how often it was sent to a model."""
+    row = tx.execute(select(_m.match_count, _m.read_count).where(_m.id == memory_id)).one()
+    return row.match_count, row.read_count

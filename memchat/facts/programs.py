@@ -20,6 +20,7 @@ from memchat.db.records import from_text
 from memchat.db.schema import utc_text
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.consolidation import (
     ENDS_FIRST,
     Ingested,
@@ -27,20 +28,18 @@ from memchat.facts.consolidation import (
     Source,
     ingest,
 )
-from memchat.facts.history import Cause
 from memchat.facts.manual import checked_fact, checked_tags, given_fact, is_secret
 from memchat.facts.memories import Fact
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.language import text
 from memchat.language.text import holds_word
-from memchat.learn.candidate import Candidate, Quote, Relation
-from memchat.learn.instructions import reads_as_instruction
-from memchat.learn.judge import judge
+from memchat.learn.candidate import Candidate, Quote, Relation, Verdict
+from memchat.learn.gate import judge
+from memchat.learn.model_calls import NOBODY_LOOKED, unlooked
 from memchat.learn.outcomes import inbox_entry, to_fact
-from memchat.learn.second_look import NOBODY_LOOKED, unlooked
+from memchat.learn.own_words import reads_as_instruction
 from memchat.learn.session_reading import SessionReading, ask_first, shown_memory_lines
 from memchat.learn.values import is_negated
-from memchat.learn.verdict import Verdict
 from memchat.prompts import Prompts
 from memchat.types import (
     Change,
@@ -517,16 +516,10 @@ class Program:
         return self._add_item(entry)[1]
 
     def _add_item(self, entry: Proposal) -> tuple[str | None, int | None]:
-        own = self._own
-        status = proposals.add(self.tx, own, replace(entry, by=self.name), self.tx.now)
-        waiting = proposals.listed(self.tx, own)
-        same = [
-            item.id
-            for item in waiting
-            if (item.key, item.value, item.memory_id) == (entry.key, entry.value, entry.memory_id)
-            and (item.relation == entry.relation or entry.key is not None)
-        ]
-        return status, same[-1] if same else None
+        """Ask the person; what ``proposals.add`` gives, and the id of what waits."""
+        status = proposals.add(self.tx, self._own, replace(entry, by=self.name), self.tx.now)
+        found = proposals.find(self.tx, self._own, entry)
+        return status, None if found is None or status == "rejected" else found.id
 
     def _asked(self, item: int | None, reason: str, memory: Memory | None) -> Written:
         if item is not None:

@@ -12,7 +12,7 @@ from sqlalchemy import delete, insert, or_, select, update
 from memchat.db import Tx, database
 from memchat.db.records import columns, from_text
 from memchat.db.schema import apps, jobs, messages, proposals
-from memchat.facts import history, memories
+from memchat.facts import changes, memories
 from memchat.facts.memories import Fact
 from memchat.types import Memory, Proposal, clean_tags
 
@@ -123,13 +123,24 @@ def target_of(tx: Tx, ids: Sequence[int], what: Proposal) -> Memory | None:
     if target is None or not target.active:
         return None
     # Another last day does not count.
-    reworded = history.value_edits(tx, [target.id]).get(target.id)
+    reworded = changes.value_edits(tx, [target.id]).get(target.id)
     return None if reworded is not None and reworded > what.created_at else target
 
 
 def add(tx: Tx, app_id: int, held: Proposal, now: datetime) -> str | None:
     """Have a person decide, and return None; if the same one waits or got a no, return its status.
     One that waits gets the new tags beside its own."""
+    if (known := find(tx, app_id, held)) is None:
+        _insert(tx, app_id, held, now)
+        return None
+    if held.tags and known.status in _OPEN:
+        every = clean_tags([*(known.tags or "").split(), *held.tags])
+        tx.execute(update(proposals).where(_p.id == known.id).values(tags=" ".join(every)))
+    return "rejected" if known.status == "rejected" else "pending"
+
+
+def find(tx: Tx, app_id: int, held: Proposal) -> Any:
+    """Id, status and tags of the same proposal where the person was asked before, or None."""
     # That a fact has ended, or is to be forgotten, is another proposal than that it holds.
     apart = held.relation in _APART
     same = select(_p.id, _p.status, _p.tags).where(
@@ -143,13 +154,7 @@ def add(tx: Tx, app_id: int, held: Proposal, now: datetime) -> str | None:
     )
     if held.relation == "ends":
         same = same.where(_p.target_id.is_(held.target_id))
-    if (known := tx.execute(same).first()) is None:
-        _insert(tx, app_id, held, now)
-        return None
-    if held.tags and known.status in _OPEN:
-        every = clean_tags([*(known.tags or "").split(), *held.tags])
-        tx.execute(update(proposals).where(_p.id == known.id).values(tags=" ".join(every)))
-    return "rejected" if known.status == "rejected" else "pending"
+    return tx.execute(same).first()
 
 
 def add_refused(

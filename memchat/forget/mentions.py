@@ -19,10 +19,10 @@ from datetime import datetime
 
 from memchat.db import Tx, database, jobs, messages, sessions
 from memchat.errors import InputError
-from memchat.facts import history, memories, proposals
-from memchat.facts.history import Cause
+from memchat.facts import changes, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN
-from memchat.forget import purge, redaction
+from memchat.forget import purge
 from memchat.language import text
 from memchat.language.lexicon import FUNCTION_WORDS
 from memchat.language.numbers import DATE_WORDS, NUMBER_WORDS
@@ -98,7 +98,7 @@ class IdentifyingWords:
         stems: Mapping[str, str],
     ) -> set[tuple[int, int]]:
         if keywords.UNSPACED.search(word):
-            return redaction.spans_of([word], content)
+            return purge.spans_of([word], content)
         return {span for said, span in runs if stems.get(said, said) == stems.get(word, word)}
 
 
@@ -184,10 +184,10 @@ def _without(part: NewChunk, identifying: IdentifyingWords) -> NewChunk:
 
 
 def _blanked(content: str, identifying: IdentifyingWords) -> str:
-    return redaction.blank(content, identifying.spans({0: content}).get(0, ()))
+    return purge.blank(content, identifying.spans({0: content}).get(0, ()))
 
 
-def _all_lines(traces: redaction.Traces) -> str:
+def _all_lines(traces: purge.Traces) -> str:
     """A memory in all the wordings that it ever had, and its tags."""
     lines = sorted(f"{key.replace('_', ' ')}: {value}" for key, value in traces.facts)
     return "\n".join([*lines, *traces.memory.tags])
@@ -201,9 +201,9 @@ def find(tx: Tx, chosen: Sequence[Memory]) -> Elsewhere:
     """What still mentions these memories when they are forgotten. The result has the id of the
     first."""
     gone = purge.with_merged(tx, chosen)
-    occurrences = redaction.Occurrences()
-    for traces in redaction.traces_of(tx, gone.values()):
-        redaction.collect_occurrences(tx, traces, occurrences)
+    occurrences = purge.Occurrences()
+    for traces in purge.traces_of(tx, gone.values()):
+        purge.collect_occurrences(tx, traces, occurrences)
     app_ids = sorted(
         {i for app_id in occurrences.scopes for i in keywords.related_app_ids(tx, app_id)}
     )
@@ -223,7 +223,7 @@ class _Search:
     tx: Tx
     app_ids: Sequence[int]
     identifying: IdentifyingWords
-    occurrences: redaction.Occurrences
+    occurrences: purge.Occurrences
     gone: frozenset[int]
 
     def every(self) -> Iterator[Place]:
@@ -238,7 +238,7 @@ class _Search:
         for group in self.identifying.groups:
             ids |= keywords.rows_holding_all(self.tx, "turn", self.app_ids, group)
         turns = messages.by_ids(self.tx, sorted(ids))
-        left = {turn.id: redaction.redacted_text(turn, self.occurrences) for turn in turns.values()}
+        left = {turn.id: purge.redacted_text(turn, self.occurrences) for turn in turns.values()}
         for turn_id, spans in self.identifying.spans(left).items():
             turn = turns[turn_id]
             kind: PlaceKind = "message" if turn.role == "user" else "reply"
@@ -253,7 +253,7 @@ class _Search:
             for session_id, spans in self.identifying.spans(said).items():
                 values = self.occurrences.values.get(session_id, set())
                 taught = session_id in self.occurrences.quotes
-                if not (taught or redaction.mentions_any(said[session_id], values)):
+                if not (taught or purge.mentions_any(said[session_id], values)):
                     at = database.parse_time(rows[session_id][3])
                     yield Place(kind, session_id, session_id, at, _excerpt(said[session_id], spans))
 
@@ -264,7 +264,7 @@ class _Search:
         there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
         said = {
             traces.memory.id: _all_lines(traces)
-            for traces in redaction.traces_of(self.tx, there.values())
+            for traces in purge.traces_of(self.tx, there.values())
         }
         for memory_id, spans in self.identifying.spans(said).items():
             shown = _excerpt(said[memory_id], spans)
@@ -279,7 +279,7 @@ class _Search:
         texts = self.identifying.spans({i: row[2] for i, row in rows.items()})
         for note_id in sorted(titles.keys() | texts.keys()):
             _, title, content, at, file = rows[note_id]
-            shown = f"{redaction.blank(title, sorted(titles.get(note_id, ())))}"
+            shown = f"{purge.blank(title, sorted(titles.get(note_id, ())))}"
             if note_id in texts:
                 shown += f": {_excerpt(content, texts[note_id])}"
             yield Place("note", note_id, None, database.parse_time(at), shown, has_file=bool(file))
@@ -293,9 +293,9 @@ class _Search:
             one, said = found[i], every[i]
             turn = turns.get(one.message_id or 0)
             rewritten = (
-                turn is not None and redaction.redacted_text(turn, self.occurrences) != turn.content
+                turn is not None and purge.redacted_text(turn, self.occurrences) != turn.content
             )
-            if not (rewritten or redaction.spans_of(redaction.searched_wordings(facts), said)):
+            if not (rewritten or purge.spans_of(purge.searched_wordings(facts), said)):
                 kind: PlaceKind = "refusal" if one.status == "refused" else "inbox"
                 session_id = turn.session_id if turn is not None else None
                 yield Place(kind, i, session_id, one.created_at, _excerpt(said, spans))
@@ -378,8 +378,8 @@ def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> set[int]:
         search_turns.write(tx, session_id)
         stale.add(found[1])
     purge.request_scrub(tx)
-    touched = history.proved_memories(tx, rewritten)
-    return stale | redaction.reindex(tx, touched, Cause(tx.now, "user"))
+    touched = changes.proved_memories(tx, rewritten)
+    return stale | purge.reindex(tx, touched, Cause(tx.now, "user"))
 
 
 def _blank_turns(
@@ -387,10 +387,10 @@ def _blank_turns(
 ) -> list[int]:
     turns = messages.of_session(tx, session_id)
     held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
-    texts = {t.id: redaction.blank(t.content, held[t.id]) for t in turns if t.id in held}
+    texts = {t.id: purge.blank(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:
         receipts.remove_prompts(tx, [turn.id for turn in turns if turn.role == "assistant"])
-    return redaction.rewrite_turns(tx, session_id, turns, texts)
+    return purge.rewrite_turns(tx, session_id, turns, texts)
 
 
 def _blank_description(tx: Tx, session_id: int, chosen: MentionsToBlank) -> None:
@@ -399,13 +399,13 @@ def _blank_description(tx: Tx, session_id: int, chosen: MentionsToBlank) -> None
     wanted = {0: chosen.of_kind("title"), 1: chosen.of_kind("summary")}
     texts = {n: words for n, words in said.items() if words and session_id in wanted[n]}
     for n, spans in IdentifyingWords(chosen.words).spans(texts).items():
-        said[n] = redaction.blank(texts[n], spans)
-    redaction.set_description(tx, session_id, said[0], said[1])
+        said[n] = purge.blank(texts[n], spans)
+    purge.set_description(tx, session_id, said[0], said[1])
 
 
 def _excerpt(content: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text around the first of these places, each of them blanked."""
     every = sorted(spans)
     start, end = max(every[0][0] - _AROUND, 0), every[0][1] + _AROUND
-    shown = " ".join(redaction.blank(content, every)[start:end].split())
+    shown = " ".join(purge.blank(content, every)[start:end].split())
     return f"{'…' if start else ''}{shown}{'…' if end < len(content) else ''}"

@@ -14,22 +14,307 @@ words out of it before it is stored.
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memchat.db import Tx, apps, database, jobs, messages, records, sessions
 from memchat.db.database import Database
-from memchat.facts import changes, history, lists, memories, proposals
-from memchat.facts.history import Cause
-from memchat.facts.memories import FORGOTTEN
-from memchat.forget import redaction, tombstones
+from memchat.facts import changes, memories, proposals
+from memchat.facts.changes import Cause
+from memchat.facts.memories import FORGOTTEN, search_text
+from memchat.forget import tombstones
 from memchat.forget.tombstones import Mark
-from memchat.language import text
+from memchat.language import numbers, text
 from memchat.language.text import folded
 from memchat.notes import rows as notes_rows
-from memchat.search import keywords, passages, render, turns
-from memchat.types import Hit, Memory, Message
+from memchat.search import embeddings, keywords, passages, receipts, render, turns
+from memchat.search.embed import shortened
+from memchat.types import Event, Evidence, Hit, Memory, Message
+
+FILLER = "·"
+SHORTEST_ECHO = 3
+SHORTEST_UNSPACED = 2
+"""From how many characters on a value is blanked wherever it stands: in scripts without spaces, and
+for values with a digit."""
+
+
+@dataclass(slots=True)
+class Occurrences:
+    """Where the words of forgotten facts stand, collected before anything is changed."""
+
+    shown_in: Collection[int] = ()
+    """Conversations whose replies the facts may have been shown to, whatever receipts say."""
+    spans: defaultdict[int, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
+    """Message id → (start, end) of the quotes that proved the facts."""
+    quotes: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Session id → those quotes, for sessions that taught a fact."""
+    values: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Session id → values now and before, for sessions that taught a fact or were shown it."""
+    scopes: defaultdict[int, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    """Scope row → keys and values now and before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """A memory with what its rows say of it, read before anything of it is changed."""
+
+    memory: Memory
+    app_id: int
+    events: Sequence[Event]
+    proofs: Sequence[Evidence]
+
+    @property
+    def facts(self) -> set[tuple[str, str]]:
+        """(key, value) in all the wordings that the memory ever had."""
+        states = [state for event in self.events for state in (event.old, event.new) if state]
+        said = {(state["key"], state["value"]) for state in states if "value" in state}
+        return said | {(self.memory.key, self.memory.value)}
+
+    def shown(self, tx: Tx) -> list[int]:
+        """The memories whose lines may hold words of this one, itself first: a replaced value is
+        shown with the values that replaced it."""
+        related = [event.related_id for event in self.events if event.related_id is not None]
+        return [self.memory.id, *related, *changes.successors(tx, self.memory)]
+
+
+def traces_of(tx: Tx, chosen: Iterable[Memory]) -> list[Traces]:
+    """What is stored of each of these memories."""
+    there = {memory.id: memory for memory in chosen}
+    homes = memories.homes_of(tx, there)
+    events = changes.events_of_memories(tx, there)
+    proofs = changes.evidence_of_memories(tx, there)
+    return [
+        Traces(memory, homes[i], events.get(i, []), proofs.get(i, []))
+        for i, memory in there.items()
+    ]
+
+
+def collect_occurrences(tx: Tx, traces: Traces, occurrences: Occurrences) -> None:
+    """Add where the words of a memory stand to ``occurrences``."""
+    memory, facts = traces.memory, traces.facts
+    # However short a value is, a line "key: value" of memchat reveals it.
+    values = searched_wordings(facts)
+    occurrences.scopes[traces.app_id] |= facts
+    said: list[int] = []
+    for proof in traces.proofs:
+        # A copy has the same words in the same places.
+        for message_id, session_id in sessions.same_message(tx, proof.message_id):
+            occurrences.spans[message_id].add((proof.start, proof.start + len(proof.quote)))
+            occurrences.quotes[session_id].add(proof.quote)
+            occurrences.values[session_id] |= values
+            said.append(message_id)
+    session_ids = {*receipts.sessions_with(tx, "memory", traces.shown(tx))}
+    if said:
+        session_ids.update(receipts.sessions_with(tx, "message", said))
+    pieces = [text.normal_value(value).split() for value in values]
+    bare = {value for _, value in facts}
+    words = [[word] for value in bare for word in meaningful_words(value)]
+    texts = receipts.model_texts_with(tx, memory.id, occurrences.shown_in)
+    for session_id, content, describes in texts:
+        # The list was sent with every message, so only texts that say the value are blanked: for a
+        # title or summary one word of it is enough, for a reply it takes the whole value.
+        if session_id in session_ids or not _may_say(words if describes else pieces, content):
+            continue
+        if mentions_any(content, bare) if describes else spans_of(values, content):
+            session_ids.add(session_id)
+    for session_id in session_ids:
+        occurrences.values[session_id] |= values
+
+
+def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
+    """Whether a text may hold all the words of one of these. For ASCII this is known without
+    folding, which takes twenty times as long."""
+    if not content.isascii():
+        return True
+    low = content.lower()
+    return any(all(word in low for word in words) for words in pieces)
+
+
+def drop_receipt_lines(tx: Tx, every: Iterable[Traces]) -> None:
+    """Remove the lines of memories from all receipts and lists, and the prompts that had them."""
+    traces = list(every)
+    shown = sorted({i for each in traces for i in each.shown(tx)})
+    if not receipts.sent_to_models(tx, shown):
+        return
+    receipts.remove_prompts_with_items(tx, "memory", shown)
+    receipts.remove(tx, "memory", shown)
+    receipts.remove_list_lines(tx, [each.memory.id for each in traces])
+
+
+def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:
+    """The values, and the lines "key: value" that memchat writes."""
+    return {value for _, value in facts} | {f"{key}: {value}" for key, value in facts}
+
+
+def blank_sessions(
+    tx: Tx, occurrences: Occurrences, keep_transcript: bool, *, describe: bool
+) -> list[int]:
+    """Blank the words in every conversation; the ids of the turns that held any."""
+    every: list[int] = []
+    for session_id, values in occurrences.values.items():
+        if describe and session_id in occurrences.quotes:
+            set_description(tx, session_id, None, None)  # they may mention it in other words
+        elif describe:
+            blank_description(tx, session_id, values)
+        turns = messages.of_session(tx, session_id)
+        receipts.remove_prompts(tx, [turn.id for turn in turns if turn.role == "assistant"])
+        held = {
+            turn.id: content
+            for turn in turns
+            if (content := redacted_text(turn, occurrences)) != turn.content
+        }
+        every += rewrite_turns(tx, session_id, turns, held, keep_transcript)
+        if session_id in occurrences.quotes:
+            proposals.remove_refused(tx, session_id)  # they may come from its words
+    return every
+
+
+def redacted_text(turn: Message, occurrences: Occurrences) -> str:
+    """A turn's text after forgetting."""
+    values = occurrences.values.get(turn.session_id)
+    if values is None:
+        return turn.content
+    taught = occurrences.quotes.get(turn.session_id)
+    spans = set(occurrences.spans.get(turn.id, ()))
+    # Where the fact was only shown, replies may repeat it; the user's words came from elsewhere.
+    if taught or turn.role == "assistant":
+        spans |= spans_of(values | (taught or set()), turn.content)
+    return blank(turn.content, spans)
+
+
+def rewrite_turns(
+    tx: Tx,
+    session_id: int,
+    turns: Sequence[Message],
+    texts: Mapping[int, str],
+    keep_transcript: bool = False,
+) -> list[int]:
+    """Store the blanked texts of turns, or bar the turns from search and learning, and remove
+    everything derived from their words; their ids."""
+    ids = list(texts)
+    if keep_transcript:
+        messages.exclude(tx, ids)
+    else:
+        messages.rewrite(tx, session_id, texts)
+        for message_id, content in texts.items():
+            changes.update_quotes(tx, message_id, content)
+    drop_query_vectors(tx, [turn for turn in turns if turn.id in texts])
+    drop_turn_lines(tx, ids)
+    proposals.remove_of_messages(tx, ids)
+    return ids
+
+
+def blank_description(tx: Tx, session_id: int, values: Iterable[str]) -> None:
+    """Clear title and summary of a conversation where they mention any of these values."""
+    title, summary = sessions.description(tx, session_id)
+    set_description(
+        tx,
+        session_id,
+        None if title and mentions_any(title, values) else title,
+        None if summary and mentions_any(summary, values) else summary,
+    )
+
+
+def mentions_any(described: str, values: Iterable[str]) -> bool:
+    """Whether a title or a summary shares a word with any of these values."""
+    every = set(values)
+    forgotten = {word for value in every for word in meaningful_words(value)}
+    return bool(meaningful_words(described) & forgotten or spans_of(every, described))
+
+
+def set_description(tx: Tx, session_id: int, title: str | None, summary: str | None) -> None:
+    """Set title and summary; where the title changes, the receipt lines with the old one go."""
+    if sessions.description(tx, session_id)[0] != title:
+        drop_turn_lines(tx, messages.ids_of(tx, session_id))
+    sessions.set_description(tx, session_id, title, summary)
+
+
+def drop_turn_lines(tx: Tx, turn_ids: Sequence[int]) -> None:
+    """Remove the lines about these turns from every receipt, and the prompts that had them."""
+    receipts.remove_prompts_with_items(tx, "message", turn_ids)
+    receipts.remove(tx, "message", turn_ids)
+
+
+def meaningful_words(value: str) -> set[str]:
+    """The content words and numbers of a text."""
+    return text.content_words(value) | numbers.numbers(value)
+
+
+def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
+    """(start, end) of each place where one of ``wanted`` stands in a text."""
+    hay = text.fold(content)
+    found: set[tuple[int, int]] = set()
+    for words in wanted:
+        needle = text.normal_value(words)
+        if needle not in hay.text:
+            continue
+        # Without spaces there are no word boundaries; Korean appends particles to the word.
+        running = text.UNSPACED.search(needle) or "\uac00" <= needle[-1:] <= "\ud7af"
+        short = running or any(c.isdigit() for c in needle)
+        if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
+            continue
+        if not running:
+            found |= {(span.start, span.end) for span in text.find_spans(words, content)}
+            continue
+        at = hay.text.find(needle)
+        while at >= 0:
+            end = at + len(needle)
+            found.add((hay.offsets[at], hay.ends[end - 1]))
+            at = hay.text.find(needle, end)
+    return found
+
+
+def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A text with these places replaced by the filler."""
+    chars = list(content)
+    for start, end in spans:
+        chars[start:end] = FILLER * len(chars[start:end])
+    return "".join(chars)
+
+
+def drop_query_vectors(tx: Tx, turns: Iterable[Message]) -> None:
+    """Delete the vectors of these turns as search queries."""
+    hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
+    passages.remove_unused(tx, hashes)
+
+
+def is_blanked(text: str) -> bool:
+    """Whether a text has lost all of its words to forgetting."""
+    return FILLER in text and not any(map(str.isalnum, text))
+
+
+def present_search_text(
+    tx: Tx, memory: Memory, app_id: int, *, without: Collection[int] = ()
+) -> str:
+    """The search text of a memory by the rows as they are, with its first quote that is not blanked
+    and is not of the messages ``without``."""
+    proofs = [
+        proof
+        for proof in changes.evidence_of_memory(tx, memory.id)
+        if FILLER not in proof.quote and proof.message_id not in without
+    ]
+    quote = proofs[0].quote if proofs else ""
+    left = memories.distinctive_cues(tx, app_id, memory.cues)
+    return search_text(memory.key, memory.value, memory.said_at, tx.zone, quote, left)
+
+
+def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int] = ()) -> set[int]:
+    """Write the search text of memories again, from their present quotes except those of the
+    messages ``without``; their scope rows."""
+    scopes = set()
+    for memory_id in sorted(ids):
+        app_id = memories.app_id_of(tx, memory_id)
+        memory = memories.get(tx, [app_id], memory_id)
+        if memory is None:
+            continue  # it is hidden, and its purge is queued
+        words = present_search_text(tx, memory, app_id, without=without)
+        changes.reindex(tx, memory_id, app_id, words, cause)
+        scopes.add(app_id)
+    return scopes
+
 
 SCRUB_PENDING = "scrub_pending"
 KEEP_TRANSCRIPT = "keep-transcript"
@@ -43,17 +328,16 @@ def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) 
     Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
     dropped.
     """
-    tx, now = tx, tx.now
     gone = with_merged(tx, [memory])
     # One that was deleted by itself has a purge of its own.
     there = [one for one in gone.values() if one.inactive_reason != FORGOTTEN]
-    for traces in redaction.traces_of(tx, there):
-        _add_tombstones(tx, traces, now)
-        changes.hide(tx, traces.memory, traces.app_id, Cause(now, "user"))
+    for traces in traces_of(tx, there):
+        _add_tombstones(tx, traces, tx.now)
+        changes.hide(tx, traces.memory, traces.app_id, Cause(tx.now, "user"))
         _drop_proposals(tx, keywords.related_app_ids(tx, traces.app_id), traces.facts)
     if hold is not None:
         queue_purge(tx, memory, hold, how)
-    return history.app_ids_of(tx, list(gone))
+    return changes.app_ids_of(tx, list(gone))
 
 
 def queue_purge(tx: Tx, memory: Memory, hold: float, how: str | None = None) -> None:
@@ -77,7 +361,7 @@ def purge_hidden_duplicate(tx: Tx, app_id: int, sha1: str) -> None:
 
     Its vector left the saved index when it was hidden.
     """
-    for memory in changes.listed(tx, [app_id], sha1=sha1):
+    for memory in memories.hidden(tx, [app_id], sha1=sha1):
         kept = jobs.instructions(tx, "forget", memory.id) == KEEP_TRANSCRIPT
         forget(tx, [memory], keep_transcript=kept)
 
@@ -97,21 +381,20 @@ def forget(
     ``tombstone`` only these memories are purged, the same may be learned again, and titles
     of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
     """
-    tx, now = tx, tx.now
     gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
         return set()
     ids = list(gone)
-    stale = history.app_ids_of(tx, ids)
-    every = redaction.traces_of(tx, gone.values())
-    occurrences = redaction.Occurrences(shown_in)
+    stale = changes.app_ids_of(tx, ids)
+    every = traces_of(tx, gone.values())
+    occurrences = Occurrences(shown_in)
     for traces in every:
         if tombstone:
             hidden = traces.memory.inactive_reason == FORGOTTEN
             # What was said between hiding and purging counts as said after it was forgotten.
-            _add_tombstones(tx, traces, traces.memory.updated_at if hidden else now)
-        redaction.collect_occurrences(tx, traces, occurrences)
-    redaction.drop_receipt_lines(tx, every)
+            _add_tombstones(tx, traces, traces.memory.updated_at if hidden else tx.now)
+        collect_occurrences(tx, traces, occurrences)
+    drop_receipt_lines(tx, every)
     changes.remove(tx, ids)
     reworded: set[int] = set()
     if tombstone:
@@ -119,22 +402,22 @@ def forget(
             app_ids = keywords.related_app_ids(tx, app_id)
             _drop_proposals(tx, app_ids, facts)
             reworded |= strip_cues(tx, app_ids, facts)
-    rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
+    rewritten = blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
         turns.write(tx, session_id)
         stale.add(sessions.app_id_of(tx, session_id))
-    touched = reworded.union(history.proved_memories(tx, rewritten) if rewritten else ())
-    history.blank_events(tx, ids)
-    cause = Cause(now, "user")
+    touched = reworded.union(changes.proved_memories(tx, rewritten) if rewritten else ())
+    changes.blank_events(tx, ids)
+    cause = Cause(tx.now, "user")
     for traces in every:
-        history.record(tx, traces.memory.id, traces.app_id, "forget", cause)
+        changes.record(tx, traces.memory.id, traces.app_id, "forget", cause)
     request_scrub(tx)
     unquoted = rewritten if keep_transcript else ()
-    return stale | redaction.reindex(tx, touched, cause, without=unquoted)
+    return stale | reindex(tx, touched, cause, without=unquoted)
 
 
-def turns_that_may_mention(tx: Tx, traces: redaction.Traces) -> set[int]:
+def turns_that_may_mention(tx: Tx, traces: Traces) -> set[int]:
     """The turns whose receipt lines may hold words of this memory, or a title that mentions it."""
     titled = sessions.titles(tx, [proof.session_id for proof in traces.proofs])
     turns = {proof.message_id for proof in traces.proofs}
@@ -152,16 +435,16 @@ def forget_message(tx: Tx, message: Message) -> set[int]:
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
     proposals.remove_refused(tx, message.session_id)
-    said = redaction.meaningful_words(message.content)
+    said = meaningful_words(message.content)
     gone = []
     for one in proposals.of_session(tx, message.session_id):
         why = one.reason if one.status == "refused" and one.key is not None else ""
-        if one.status != "rejected" and redaction.meaningful_words(f"{one.value} {why}") & said:
+        if one.status != "rejected" and meaningful_words(f"{one.value} {why}") & said:
             gone.append(one.id)
     proposals.remove(tx, gone)
-    redaction.blank_description(tx, message.session_id, [message.content])
+    blank_description(tx, message.session_id, [message.content])
     request_scrub(tx)
-    return {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
+    return {app_id} | reindex(tx, touched, Cause(tx.now, "user"))
 
 
 def forget_session(tx: Tx, session_id: int) -> set[int]:
@@ -175,17 +458,17 @@ def forget_session(tx: Tx, session_id: int) -> set[int]:
     for kind in ("extract", "verify"):
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
-    history.detach_session(tx, session_id)
+    changes.detach_session(tx, session_id)
     request_scrub(tx)
-    return {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
+    return {app_id} | reindex(tx, touched, Cause(tx.now, "user"))
 
 
 def forget_app(tx: Tx, app_id: int) -> tuple[int, set[int]]:
     """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
     many memories it had, and the scope rows whose saved vector index must be dropped."""
-    rows = lists.ids_in_app(tx, app_id)
-    there = [*memories.by_ids(tx, [app_id], rows).values(), *changes.listed(tx, [app_id])]
-    every = redaction.traces_of(tx, there)
+    rows = memories.ids_in_app(tx, app_id)
+    there = [*memories.by_ids(tx, [app_id], rows).values(), *memories.hidden(tx, [app_id])]
+    every = traces_of(tx, there)
     facts = {fact for traces in every for fact in traces.facts}
     shown = [traces.shown(tx) for traces in every]
     others = apps.other_ids(tx, app_id)
@@ -194,14 +477,14 @@ def forget_app(tx: Tx, app_id: int) -> tuple[int, set[int]]:
     passages.drop_app(tx, app_id)
     apps.remove(tx, app_id)
     # Only what other apps hold is left now.
-    left = lists.sent_to_models(tx, {i for ids in shown for i in ids})
+    left = receipts.sent_to_models(tx, {i for ids in shown for i in ids})
     given = [traces for traces, ids in zip(every, shown, strict=True) if not left.isdisjoint(ids)]
-    redaction.drop_receipt_lines(tx, given)
+    drop_receipt_lines(tx, given)
     if others:
         touched |= strip_cues(tx, keywords.related_app_ids(tx, others[0]), facts)
-    history.remove_app(tx, app_id)
+    changes.remove_app(tx, app_id)
     request_scrub(tx)
-    return len(rows), {app_id} | redaction.reindex(tx, touched, Cause(tx.now, "user"))
+    return len(rows), {app_id} | reindex(tx, touched, Cause(tx.now, "user"))
 
 
 def scrub(database: Database, *, ask: bool = True) -> bool:
@@ -222,8 +505,7 @@ def scrub(database: Database, *, ask: bool = True) -> bool:
     with database.write() as tx:
         # Only after truncating, so that another process repeats it if this one is killed; and only
         # this mark: what was forgotten meanwhile is not scrubbed yet.
-        if records.get(tx, SCRUB_PENDING) == pending:
-            records.remove(tx, SCRUB_PENDING)
+        tx.rows("DELETE FROM meta WHERE key = ? AND value = ?", SCRUB_PENDING, pending)
     return True
 
 
@@ -247,7 +529,7 @@ def with_merged(tx: Tx, chosen: Iterable[Memory]) -> dict[int, Memory]:
     return gone
 
 
-def _add_tombstones(tx: Tx, traces: redaction.Traces, when: datetime) -> None:
+def _add_tombstones(tx: Tx, traces: Traces, when: datetime) -> None:
     """Store the marks by which a fact, in all its wordings, is recognised when it comes again."""
     marks: set[Mark] = set()
     for key, value in traces.facts:
@@ -261,7 +543,7 @@ def _add_tombstones(tx: Tx, traces: redaction.Traces, when: datetime) -> None:
 def _drop_proposals(tx: Tx, app_ids: Sequence[int], facts: Collection[tuple[str, str]]) -> None:
     """Remove proposals of one of these facts, and those that hold its words."""
     gone = {(key, text.normal_value(value)) for key, value in facts}
-    lines = redaction.searched_wordings(facts)
+    lines = searched_wordings(facts)
     every = proposals.in_scopes(tx, app_ids)
     proposals.remove(
         tx,
@@ -269,7 +551,7 @@ def _drop_proposals(tx: Tx, app_ids: Sequence[int], facts: Collection[tuple[str,
             one.id
             for one in every
             if (one.value is not None and (one.key, text.normal_value(one.value)) in gone)
-            or redaction.spans_of(lines, proposals.words_of(one))
+            or spans_of(lines, proposals.words_of(one))
         ],
     )
 
@@ -285,9 +567,7 @@ def strip_cues(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]])
     """Remove the cues that reveal any of these facts from what these scope rows hold; the memories
     that had such cues, whose search text has to be written again."""
     words = {
-        w
-        for key, value in facts
-        for w in redaction.meaningful_words(f"{key.replace('_', ' ')} {value}")
+        w for key, value in facts for w in meaningful_words(f"{key.replace('_', ' ')} {value}")
     }
 
     found = tx.rows(_CUES, database.json_list(app_ids))
@@ -320,16 +600,16 @@ def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
 
 def _shortest_match(word: str) -> int:
     unspaced = text.UNSPACED.search(word)
-    return redaction.SHORTEST_UNSPACED if unspaced else redaction.SHORTEST_ECHO
+    return SHORTEST_UNSPACED if unspaced else SHORTEST_ECHO
 
 
 def _drop_turns(tx: Tx, turns: Sequence[Message]) -> set[int]:
     """Remove turns from search before they are deleted; the memories that their quotes prove."""
     ids = [turn.id for turn in turns]
     messages.unindex(tx, ids)
-    redaction.drop_turn_lines(tx, ids)
-    redaction.drop_query_vectors(tx, turns)
-    return set(history.proved_memories(tx, ids))
+    drop_turn_lines(tx, ids)
+    drop_query_vectors(tx, turns)
+    return set(changes.proved_memories(tx, ids))
 
 
 Fact = tuple[int, str, str]
@@ -339,7 +619,7 @@ Fact = tuple[int, str, str]
 def facts_in_turns(tx: Tx, turns: Sequence[Message]) -> set[Fact]:
     """The facts whose quotes stand in turns that a model is about to read."""
     ids = {i for turn in turns for i in (turn.id, turn.copied_from) if i is not None}
-    drawn = history.learned_from(tx, sorted(ids))
+    drawn = changes.learned_from(tx, sorted(ids))
     return {(fact.memory_id, fact.key, fact.value) for fact in drawn}
 
 
@@ -364,7 +644,7 @@ def drop_forgotten(
         if gone.isdisjoint(mine)
         and (hit.kind == "memory" or _reads_as_before(hit, turns.get(hit.id), titles, zone))
     ]
-    return kept, redaction.blank(reply, redaction.spans_of(words, reply))
+    return kept, blank(reply, spans_of(words, reply))
 
 
 def strip_read_cues(tx: Tx, app_id: int, read: Iterable[Fact]) -> set[int]:

@@ -14,9 +14,9 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from memchat.db import Tx, apps, jobs, messages, sessions
-from memchat.facts import changes, history, memories
+from memchat.facts import changes, memories
+from memchat.facts.changes import Cause
 from memchat.facts.consolidation import ACCEPTED, ADDED_BY_HAND, KEPT_ANYWAY
-from memchat.facts.history import Cause
 from memchat.facts.in_force import drop_replacement_question, is_single_valued, said_order
 from memchat.forget import purge, tombstones
 from memchat.search import turns as search_turns
@@ -135,7 +135,7 @@ class ConversationUndo:
 
     def _find_gone_and_kept(self) -> None:
         asked = self._asked_to_forget()
-        for memory_id in history.proved_memories(self.tx, list(self.message_ids)):
+        for memory_id in changes.proved_memories(self.tx, list(self.message_ids)):
             if self.only not in (None, memory_id):
                 continue
             memory = memories.get(self.tx, self.tx.ids, memory_id)
@@ -151,7 +151,7 @@ class ConversationUndo:
         else holds. Those that the user deleted are purged soon."""
         return {
             memory.id: memory
-            for memory in changes.listed(self.tx, self.tx.ids)
+            for memory in memories.hidden(self.tx, self.tx.ids)
             if not jobs.is_unfinished(self.tx, "forget", memory.id)
             and not self._other_proofs(memory.id)
             and not self._is_user_owned(memory)
@@ -161,10 +161,10 @@ class ConversationUndo:
         """Let the events of these messages count no more; the memories that this concerns. What
         replaced a memory that goes replaces what that one had replaced."""
         tx, touched = self.tx, set[int]()
-        said = history.events_of_messages(tx, self.message_ids)
+        said = changes.events_of_messages(tx, self.message_ids)
         past = {e.id: e for e in said if self.only in (None, e.memory_id, e.related_id)}
         replaced = [m.id for i in self.gone for m in changes.replaced_memories(tx, i)]
-        retired = [e for i in replaced for e in history.events_of_memory(tx, i)]
+        retired = [e for i in replaced for e in changes.events_of_memory(tx, i)]
         past |= {e.id: e for e in retired if self._retired_by_gone(e)}
         there = {m.id: m for m in self._there({e.memory_id for e in past.values()})}
         for event in past.values():
@@ -174,7 +174,7 @@ class ConversationUndo:
             touched.add(memory.id)
             heir = self._heir(event.related_id) if self._retired_by_gone(event) else None
             if heir not in (None, memory.id) and not is_single_valued(memory.key):
-                history.set_related(tx, event.id, heir)
+                changes.set_related(tx, event.id, heir)
             else:
                 self._take_back_one(event)
         return touched
@@ -191,7 +191,7 @@ class ConversationUndo:
             changes.set_columns(self.tx, memory.id, seen_count=left)
         elif event.kind == "tag":
             self._remove_tags(memory, event)
-        history.set_cause(self.tx, event.id, TAKEN_BACK)
+        changes.set_cause(self.tx, event.id, TAKEN_BACK)
 
     def _heir(self, memory_id: int | None) -> int | None:
         """What has replaced a memory that goes, and stays itself."""
@@ -204,18 +204,18 @@ class ConversationUndo:
     def _remove_tags(self, memory: Memory, event: Event) -> None:
         """Remove the tags that an event gave, but for those that were given again since."""
         given = _given_tags(event)
-        for later in history.events_of_memory(self.tx, memory.id):
+        for later in changes.events_of_memory(self.tx, memory.id):
             if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
                 given -= _given_tags(later)
         left = [tag for tag in memory.tags if tag not in given]
-        memories.put_tags(self.tx, memory.id, left, self._cause)
+        changes.put_tags(self.tx, memory.id, left, self._cause)
 
     def _replay(self, rows: Sequence[Memory]) -> None:
         """Make memories, all values of a key that holds one or a single other one, what their
         remaining events make of them. Which of several values holds is not decided here."""
         one_value = is_single_valued(rows[0].key) if rows else False
         past = {
-            m.id: [e for e in history.events_of_memory(self.tx, m.id) if e.cause not in _UNDONE]
+            m.id: [e for e in changes.events_of_memory(self.tx, m.id) if e.cause not in _UNDONE]
             for m in rows
         }
         counts = self._was_coming if one_value else bool
@@ -308,19 +308,19 @@ class ConversationUndo:
         yes from the inbox counts where no message is left."""
         left = [p.said_at for p in self._other_proofs(memory_id)]
         causes = _SAID_BY_HAND if left else (*_SAID_BY_HAND, ACCEPTED, KEPT_ANYWAY)
-        past = history.events_of_memory(self.tx, memory_id)
+        past = changes.events_of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in causes]
-        left += history.value_edits(self.tx, [memory_id]).values()
+        left += changes.value_edits(self.tx, [memory_id]).values()
         if left:
             changes.set_columns(self.tx, memory_id, said_at=max(left), last_seen_at=max(left))
 
     def _other_proofs(self, memory_id: int) -> list[Evidence]:
-        proofs = history.evidence_of_memory(self.tx, memory_id)
+        proofs = changes.evidence_of_memory(self.tx, memory_id)
         left = [p for p in proofs if p.message_id not in self.message_ids]
         return [p for p in left if p.role == "user" or p.client is not None]
 
     def _is_user_owned(self, memory: Memory) -> bool:
-        past = history.events_of_memory(self.tx, memory.id)
+        past = changes.events_of_memory(self.tx, memory.id)
         kinds = (*_BY_HAND, "tag") if self.keeps_marked else _BY_HAND
         by_hand = any(
             e.actor == "user" and e.kind in kinds and e.cause not in _UNDONE for e in past
@@ -357,7 +357,7 @@ def take_back(
     taught, or is read there where it was not read yet.
     """
     ids = [turn.id for turn in turns]
-    proved = history.proved_memories(tx, ids)
+    proved = changes.proved_memories(tx, ids)
     unread = sessions.heirs_of_unread(tx, ids)
     for session_id in sessions.take_place(tx, ids):
         search_turns.write(tx, session_id)

@@ -24,7 +24,8 @@ from memchat.db.jobs import Claim
 from memchat.errors import MemChatError, ProviderError, origin
 from memchat.notes import rows
 from memchat.notes.index import Cutter, fit
-from memchat.providers.litellm_calls import PauseRequested, plugin_errors
+from memchat.providers.embedders import plugin_errors
+from memchat.providers.litellm_calls import PauseRequested
 from memchat.search import passages, services
 from memchat.search.batches import (
     BatchSplitter,

@@ -22,7 +22,7 @@ from memchat.db import Tx, jobs, sessions
 from memchat.db.database import Database
 from memchat.db.jobs import EMBEDDING_KINDS, Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
-from memchat.facts import changes, lists, proposals
+from memchat.facts import memories, proposals
 from memchat.facts.in_force import apply_due_dates, has_due_dates
 from memchat.forget import mentions, purge
 from memchat.forget.mentions import MentionsToBlank
@@ -38,7 +38,7 @@ from memchat.jobs.embedding import (
 )
 from memchat.jobs.session_end import close_session, is_abandoned
 from memchat.learn.learner import Learner
-from memchat.learn.second_look import NOBODY_LOOKED
+from memchat.learn.model_calls import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search.embed import EmbeddingSpace
 from memchat.types import Job, Learned, OnProgress
@@ -295,7 +295,7 @@ class Worker:
             # Those whose transcript is redacted first: it decides for what was merged into them.
             for keep in (False, True):
                 ids = {c.target_id for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep}
-                due = [m for m in changes.listed(tx, app_ids) if m.id in ids] if ids else []
+                due = [m for m in memories.hidden(tx, app_ids) if m.id in ids] if ids else []
                 self._drop_vectors(tx, purge.forget(tx, due, keep_transcript=keep))
             for claim in claimed:
                 if (chosen := MentionsToBlank.load(claim.how)) is not None:
@@ -427,7 +427,7 @@ class Worker:
         now, zone = self._clock(), self._settings.zone
         today = now.astimezone(zone).date()
         with self._database.read() as tx:
-            scopes = lists.scopes_with_due_dates(tx, today, user)
+            scopes = memories.scopes_with_due_dates(tx, today, user)
             due = [scope for scope in scopes if has_due_dates(tx, scope.ids, today)]
         for scope in due:
             with self._database.write() as tx:

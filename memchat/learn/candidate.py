@@ -1,7 +1,5 @@
-"""The answer of the extraction model: its shape, tolerant parsing, and its JSON schema.
-
-The JSON schemas of answers, for the strict modes of providers.
-"""
+"""What a model proposes: its answer, read tolerantly and with its JSON schema, each proposed fact
+as a ``Candidate``, and the ``Verdict`` on it that the gate comes to over a ``Case``."""
 
 from __future__ import annotations
 
@@ -9,8 +7,13 @@ import json
 import logging
 import re
 import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     BaseModel,
@@ -23,7 +26,9 @@ from pydantic import (
 )
 
 from memchat.errors import ExtractionError, misfits
-from memchat.types import MEMORY_TYPES, MemoryType, clean_text
+from memchat.language.text import Span, sentence_around
+from memchat.learn.own_words import own_words
+from memchat.types import MEMORY_TYPES, MemoryType, Role, clean_text
 
 
 def object_schema(**fields: Any) -> dict[str, Any]:
@@ -80,7 +85,7 @@ class Ref(_Part):
 
 
 class Candidate(_Part):
-    """One proposed memory. It is not believed before ``judge.judge`` has checked it."""
+    """One proposed memory. It is not believed before ``gate.judge`` has checked it."""
 
     quotes: tuple[Quote, ...] = Field(min_length=1, max_length=MAX_QUOTES)
     ref: Ref | None = None
@@ -322,3 +327,135 @@ def _decode(decoder: json.JSONDecoder, text: str, at: int) -> Any:
 
 def _end_of(decoder: json.JSONDecoder, text: str, at: int) -> int:
     return decoder.raw_decode(text, at)[1]
+
+
+HIDDEN_WORDS = "[secret]"
+Outcome = Literal["accept", "review", "refuse"]
+"""Store it, after a second look where a model can make one; ask the user; do not keep it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the conversation."""
+
+    id: str
+    role: Role
+    text: str
+    said_at: datetime
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """One stored fact that the model was shown."""
+
+    id: str
+    memory_id: int
+    memory_type: MemoryType
+    key: str
+    value: str
+    many: bool
+    starts: date | None = None
+    """The first day it holds, where that lies ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A span that proves a candidate. Offsets count characters of the stored message."""
+
+    message_id: int
+    turn_id: str
+    role: Role
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision about a candidate, and its reasons."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    spans: tuple[Proof, ...]
+    candidate: Candidate
+    """As corrected; masked where it was refused for a secret."""
+    until: date | None = None
+    """The last day it holds."""
+    starts: date | None = None
+    """The first day it holds, where that lies ahead."""
+    wordless: bool = False
+    """Whether only the reason may be kept: for secrets, and what the user asked not to keep."""
+    bare: bool = False
+    """Whether the sentence around its words may not be kept: a secret stands in it."""
+    detail: dict[str, str] | None = None
+    """What a second look said: ``verdict`` and ``model``."""
+    asks: str | None = None
+    """What the person is asked about once it is stored."""
+
+    def without_words(self) -> Verdict:
+        """The verdict with nothing of what was said or proposed."""
+        item = self.candidate
+        quotes = tuple(quote.model_copy(update={"text": HIDDEN_WORDS}) for quote in item.quotes)
+        hidden = {"key": "secret", "value": HIDDEN_WORDS, "quotes": quotes, "cues": ()}
+        spans = tuple(replace(span, quote=HIDDEN_WORDS) for span in self.spans)
+        candidate = item.model_copy(update=hidden)
+        return replace(self, spans=spans, candidate=candidate, wordless=True)
+
+
+@dataclass
+class Case:
+    """One candidate while it is judged. A check reads it, may correct ``candidate``, and adds to
+    one of three lists: ``refusals``; ``reviews``, which the user must decide; and ``notes``."""
+
+    candidate: Candidate
+    turns: Sequence[Turn]
+    known: Sequence[KnownFact]
+    prompt_text: str
+    injected: Collection[str]
+    zone: ZoneInfo
+    languages: tuple[str, ...]
+    """The languages of the session, likeliest first."""
+    refusals: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    proofs: list[tuple[Turn, Span]] = field(default_factory=list)
+    ref: tuple[Turn, Span] | None = None
+    until: date | None = None
+    starts: date | None = None
+    asks: str | None = None
+    wordless: bool = False
+
+    @property
+    def target(self) -> KnownFact | None:
+        """The known fact that the candidate points at."""
+        return next((fact for fact in self.known if fact.id == self.candidate.to), None)
+
+    def quoted_turns(self) -> list[Turn]:
+        """The quoted messages, each once."""
+        return list({turn.id: turn for turn, _ in self.proofs}.values())
+
+    def quoted_words(self) -> str:
+        """The words of all quotes together."""
+        return " \n".join(turn.text[a:b] for turn, span in self.proofs for a, b in span.pieces)
+
+    def sentences(self) -> list[str]:
+        """The sentence around each quote."""
+        return [sentence_around(turn.text, span.start, span.end).text for turn, span in self.proofs]
+
+    def own_message_words(self) -> str:
+        """The user's own words in the quoted messages."""
+        return " \n".join(own_words(turn.text) for turn in self.quoted_turns())
+
+    def cited_words(self) -> str:
+        """The assistant's words that the user took up; empty for none."""
+        return self.ref[1].text if self.ref else ""
+
+    @cached_property
+    def user_text(self) -> str:
+        """All the user's own words of the session."""
+        return " \n".join(own_words(turn.text) for turn in self.turns if turn.role == "user")
+
+    def change(self, **fields: object) -> None:
+        """Correct the candidate."""
+        self.candidate = self.candidate.model_copy(update=fields)

@@ -26,13 +26,21 @@ from memchat.language.calendar import (
     until_date,
 )
 from memchat.language.lexicon import languages_of
-from memchat.language.sentences import Span, find_spans, sentence_around
-from memchat.language.text import UNSPACED, content_words, fold, holds_word, normal_value
-from memchat.learn import verdict
+from memchat.language.text import (
+    UNSPACED,
+    Span,
+    content_words,
+    find_spans,
+    fold,
+    holds_word,
+    normal_value,
+    sentence_around,
+)
 from memchat.learn.candidate import Candidate
+from memchat.learn.own_words import is_quoted
 
 if TYPE_CHECKING:
-    from memchat.learn.verdict import Case, Turn
+    from memchat.learn.candidate import Case, Turn
 
 _BREAK = re.compile(
     r"[;:、，]|,(?!\d)|\s[-–—]\s|(?<!\w)(?:and|but|while|because|und|aber|weil|et|mais|y|pero|e|ma|mas|maar"
@@ -334,7 +342,7 @@ def phrase_places(said: str, case: Case) -> list[tuple[Turn, Span]]:
         (turn, span)
         for turn in turns
         for span in _spans(said, turn.text)
-        if not verdict.is_quoted(turn.text, span.start, span.end)
+        if not is_quoted(turn.text, span.start, span.end)
     ]
     if len(places) <= _MOST_PLACES:
         return places

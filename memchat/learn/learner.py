@@ -12,114 +12,59 @@ only the second look fails, the proposals wait in the inbox for a job of their o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from memchat.config import Settings
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.facts import keys, lists, memories, proposals
-from memchat.facts.consolidation import ingest, session_end
-from memchat.facts.history import Cause
+from memchat.facts import keys, memories, proposals
+from memchat.facts.changes import Cause
+from memchat.facts.consolidation import Ingested, ingest, session_end
 from memchat.facts.memories import Fact
 from memchat.facts.proposals import target_of
-from memchat.forget import purge, redaction
+from memchat.forget import purge
 from memchat.language import secrets
-from memchat.learn import extractor, session_reading
-from memchat.learn.candidate import Candidate, ExtractionAnswer
-from memchat.learn.extractor import Extractor, Window
-from memchat.learn.judge import judge
+from memchat.learn import model_calls
+from memchat.learn.candidate import Candidate, ExtractionAnswer, KnownFact, Verdict
+from memchat.learn.gate import judge
+from memchat.learn.model_calls import (
+    NOBODY_LOOKED,
+    NOT_LOOKED_AT,
+    Extractor,
+    SecondLook,
+    Window,
+    unlooked,
+)
 from memchat.learn.outcomes import (
     add_refusals,
     hold_for_review,
     needing_review,
     refused_verdicts,
 )
-from memchat.learn.second_look import (
-    NOBODY_LOOKED,
-    NOT_LOOKED_AT,
-    SecondLook,
-    unlooked,
-)
 from memchat.learn.session_reading import (
     NEAREST_FACTS,
     SessionReading,
+    ask_first,
     grounded_description,
     shown_memory_lines,
 )
-from memchat.learn.verdict import KnownFact, Verdict
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.search import passages, turns
 from memchat.search.embed import EmbeddingSpace
+from memchat.search.turns import Made
 from memchat.types import Change, Learned, OnProgress, Progress, Scope, Session
-
-if TYPE_CHECKING:
-    from memchat.providers import Vectors
-
-
-@dataclass(slots=True)
-class FactVectors:
-    """The vectors of one reading. Without a ``space`` there are none."""
-
-    database: Database
-    settings: Settings
-    reading: SessionReading
-    space: EmbeddingSpace | None
-    vectors: dict[str, Vectors] = field(default_factory=dict)
-    """By text hash."""
-
-    def embed(self, facts: Sequence[Fact]) -> list[Fact]:
-        """Embed the facts and the conversation; the facts with their nearest stored neighbours.
-
-        Where the service fails there are no vectors: the facts are stored all the same.
-        """
-        if self.space is None:
-            return list(facts)
-        reading, zone = self.reading, self.settings.zone
-        with self.database.read() as tx:
-            summary = reading.summary or sessions.description(tx, reading.session.id)[1]
-            said = turns.texts(
-                tx, reading.session, reading.turns, zone, summary=summary, new_facts=facts
-            )
-        try:
-            wanted = [*(fact.search_text for fact in facts), *said.every]
-            self.vectors, spent = self.space.documents(wanted)
-        except (ProviderError, ConfigError) as error:
-            log.warning("session %s: vectors follow later: %s", reading.session.id, error)
-            return list(facts)
-        if spent is not None:
-            reading.usage.append(replace(spent, purpose="embed"))
-        with self.database.read() as tx:
-            own = apps.find(tx, reading.scope).own
-            return [replace(fact, near=self._nearest(tx, own, fact)) for fact in facts]
-
-    def store(self, tx: Tx) -> None:
-        """Store the vectors of the memories and of the conversation, in the transaction that wrote
-        them; those that are missing are made later."""
-        service_id = self.space.service_id if self.space is not None else None
-        session_id = self.reading.session.id
-        made = (service_id, self.vectors) if service_id is not None else None
-        turns.write(tx, session_id, made)
-
-    def _nearest(self, tx: Tx, own: int | None, fact: Fact) -> tuple[tuple[int, float], ...]:
-        """The nearest memories in use; replaced values are in the index too."""
-        vector = self.vectors.get(passages.text_hash(fact.search_text))
-        if self.space is None or not own or vector is None:
-            return ()
-        found = self.space.index.search(tx, [own], vector, 4 * NEAREST_FACTS)
-        rows = memories.by_ids(tx, [own], [i for i, _ in found])
-        return tuple((i, cosine) for i, cosine in found if rows[i].active)[:NEAREST_FACTS]
-
 
 log = logging.getLogger(__name__)
 
 _SUMMARY_LIMIT = 600
+TAKEN_OVER = "another worker has taken the conversation over"
 WINDOWS_AT_ONCE = 4
 """Windows of one conversation that are read before others get their turn."""
 
@@ -132,7 +77,6 @@ class Learner:
         database: Database,
         settings: Settings,
         prompts: Prompts,
-        clock: Callable[[], datetime],
         model: Callable[..., ChatModel],
         space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
     ) -> None:
@@ -140,7 +84,6 @@ class Learner:
         self._database = database
         self._settings = settings
         self._prompts = prompts
-        self._clock = clock
         self._model = model
         self._space = space
 
@@ -157,27 +100,23 @@ class Learner:
         if reading is None:
             return self._skip(claim, why_not)
         model = self._model(claim.how)
-        extractor = Extractor(model, self._prompts)
+        reader = Extractor(model, self._prompts)
         parts, began = self._windows(reading, model), monotonic()
-        try:
+        with self._usage_kept(reading):
             for number, window in enumerate(parts):
                 if number and number % WINDOWS_AT_ONCE == 0:
                     yield
-                self._extract_and_judge(extractor, reading, window)
+                self._extract_and_judge(reader, reading, window)
                 self._renew(claim)
                 on_progress(Progress(number + 1, len(parts), monotonic() - began, unit="parts"))
             self._compare_with_store(reading)
-            self._look_again(claim, reading, model, extractor)
+            self._look_again(claim, reading, model, reader)
             facts, changes = reading.resolve(self._settings.zone)
-            vectors = FactVectors(self._database, self._settings, reading, self._space()[0])
-            facts = vectors.embed(facts)
+            facts, vectors = self._embed(reading, facts, self._space()[0])
             learned = self._write(claim, reading, facts, vectors)
             if learned.skipped is not None:
                 return learned
             return replace(learned, changes=(*changes, *learned.changes))
-        except BaseException:
-            self._keep_usage(reading)
-            raise
 
     def look_late(self, claim: Claim) -> Learned:
         """Make the second look that proposals of the claimed session still wait for, and the look
@@ -199,18 +138,15 @@ class Learner:
         if model.stand_in or self._settings.verify == "off":
             reading.verdicts = [unlooked(one, NOBODY_LOOKED) for one in reading.verdicts]
         elif waiting or described:
-            look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
-            try:
+            with self._usage_kept(reading):
+                look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
                 every = range(len(waiting))
                 reading.look_again(every, described, look, self._settings.zone, None)
-            except BaseException:
-                self._keep_usage(reading)
-                raise
-        with self._database.write() as tx:
-            if not jobs.is_held(tx, claim):
-                raise StoreError("another worker has taken the look over")
+        with self._database.write(reading.scope) as tx:
+            self._check_held(tx, claim)
             changes = self._write_late(tx, reading, waiting, described)
-            jobs.finish(tx, claim, self._clock())
+            self._add_usage(tx, reading)
+            jobs.finish(tx, claim, tx.now)
         return Learned(claim.target_id, tuple(changes))
 
     def _write_late(
@@ -222,9 +158,7 @@ class Learner:
     ) -> list[Change]:
         """Store what a late look said of the items ``waiting``. What the person decided, or had
         forgotten, meanwhile is left as it is."""
-        now, session_id = self._clock(), reading.session.id
-        for spent in reading.usage:
-            usage.add(tx, reading.app_id, session_id, spent, now)
+        session_id = reading.session.id
         if not self._memory_is_on(tx, reading.session):
             return []
         kept = [words for name, words in described.items() if name not in reading.withheld]
@@ -246,14 +180,29 @@ class Learner:
             item_id, reason = items.pop(id(one.candidate)), "; ".join(one.reasons)
             proposals.leave_to_person(tx, item_id, reason, bare=one.bare)
         proposals.remove(tx, list(items.values()))
-        own, shared = apps.ensure(tx, reading.scope, now)
-        tx = tx.within(own, shared)
-        facts, changes = reading.resolve(self._settings.zone)
-        source, altered = session_end(session_id), self._altered(tx, reading)
-        done = ingest(tx, source, facts, self._settings.merge_threshold, blanked=altered)
-        refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
-        add_refusals(tx, reading, refused, altered=altered)
+        facts, changes = reading.resolve(tx.zone)
+        done = self._store(tx, reading, facts, self._altered(tx, reading), late=True)
         return [*changes, *done.changes]
+
+    def _store(
+        self,
+        tx: Tx,
+        reading: SessionReading,
+        facts: Sequence[Fact],
+        altered: set[int],
+        *,
+        late: bool = False,
+    ) -> Ingested:
+        """Put the facts, what waits and what was refused into the store. ``late``: what waits is in
+        the inbox already."""
+        session_id, threshold = reading.session.id, self._settings.merge_threshold
+        done = ingest(tx, session_end(session_id), facts, threshold, blanked=altered)
+        refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
+        if not late:
+            refused += hold_for_review(tx, reading, altered)
+            proposals.remove_refused(tx, session_id, read_to=reading.session.extracted_to)
+        add_refusals(tx, reading, refused, altered=altered)
+        return done
 
     @staticmethod
     def _memory_is_on(tx: Tx, session: Session) -> bool:
@@ -277,60 +226,55 @@ class Learner:
             found = sessions.by_id(tx, session_id)
             if found is None:
                 return None, "the session is gone"
-            session, app_id = found
-            if not apps.memory_switch(tx, Scope(session.user, session.app)).on:
+            if not self._memory_is_on(tx, found[0]):
                 return None, "memory is off"
             turns = messages.of_session(tx, session_id, learnable=True)
-            first = next(
-                (i for i, m in enumerate(turns) if m.id > session.extracted_to), len(turns)
-            )
-            if not any(m.role == "user" for m in turns[first:]):
+            unread = [n for n, turn in enumerate(turns) if turn.id > found[0].extracted_to]
+            if not any(turns[n].role == "user" for n in unread):
                 return None, "nothing new was said"
-            given = shown_memory_lines(tx, turns)
-            whole = messages.to_read_whole(tx, session_id)
-        reading = SessionReading(session, app_id, turns, first, injected=given)
-        reading.to_read_whole = whole
+            reading = SessionReading(*found, turns, unread[0])
+            reading.injected = shown_memory_lines(tx, turns)
+            reading.to_read_whole = messages.to_read_whole(tx, session_id)
         return reading, None
 
     def _skip(self, claim: Claim, why_not: str | None) -> Learned:
         with self._database.write() as tx:
-            jobs.finish(tx, claim, self._clock())
+            jobs.finish(tx, claim, tx.now)
             self._requeue_unread(tx, claim)
         return Learned(claim.target_id, skipped=why_not)
 
     def _windows(self, reading: SessionReading, model: ChatModel) -> list[Window]:
         reading.shortened = {
             turn.id
-            for turn in reading.turns[reading.first_unread :]
+            for turn in reading.new_turns
             if turn.id not in reading.to_read_whole
-            and extractor.is_long(turn.content, model.window)
+            and model_calls.is_long(turn.content, model.window)
         }
         turns = [replace(turn, content=self._masked(turn.content)) for turn in reading.turns]
         zone = self._settings.zone
-        return extractor.cut(turns, reading.first_unread, model.window, zone, reading.shortened)
+        return model_calls.cut(turns, reading.first_unread, model.window, zone, reading.shortened)
 
     def _extract_and_judge(
-        self, extractor: Extractor, reading: SessionReading, window: Window
+        self, reader: Extractor, reading: SessionReading, window: Window
     ) -> None:
         space, _ = self._space()  # the first call writes, so it must not run in a read transaction
         reading.embed_questions(space, window)
         with self._database.read(reading.scope) as tx:
             shown = reading.show_facts(tx, space, window)
-            in_use = lists.keys_in_use(tx, tx.ids)
+            in_use = memories.keys_in_use(tx, tx.ids)
+        sent = [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
         free = [key for key in keys.COMMON_KEYS if key not in in_use]
-        extraction = extractor.read(window, self._sent_facts(shown), free)
-        reading.usage += extraction.usage
-        items = [item for answer in extraction.answers for item in answer.facts]
+        answers, spent = reader.read(window, sent, free)
+        reading.usage += spent
         with self._database.read() as tx:
-            items = [reading.link_by_key(tx, item) for item in items]
+            items = [reading.link_by_key(tx, item) for one in answers for item in one.facts]
         known = {fact.id: fact for fact, _ in shown}
         known |= {item.to: reading.known[item.to] for item in items if item.to in reading.known}
-        judged = self._judge(extractor, reading, known)
-        reading.verdicts += [judged(item) for item in items]
-        self._describe(reading, extraction.answers[0])
+        reading.verdicts += map(self._judge(reader, reading, known), items)
+        self._describe(reading, answers[0])
 
     def _judge(
-        self, extractor: Extractor, reading: SessionReading, known: Mapping[str, KnownFact]
+        self, reader: Extractor, reading: SessionReading, known: Mapping[str, KnownFact]
     ) -> Callable[[Candidate], Verdict]:
         """The gate over the conversation, for candidates of a reading that was shown ``known``."""
         turns, facts = reading.gate_turns(), list(known.values())
@@ -340,7 +284,7 @@ class Learner:
                 item,
                 turns,
                 facts,
-                prompt_text=extractor.instructions,
+                prompt_text=reader.instructions,
                 injected=reading.injected,
                 zone=self._settings.zone,
             )
@@ -350,16 +294,12 @@ class Learner:
 
     def _compare_with_store(self, reading: SessionReading) -> None:
         """Ask first where words were pasted from a note, and refuse what was forgotten."""
-        turns = {turn.id: turn for turn in reading.turns}
-        with self._database.read() as tx:
-            ids = apps.find(tx, reading.scope).ids
-            asked = [
-                session_reading.ask_first(tx, reading.app_id, v, turns) for v in reading.verdicts
-            ]
-            reading.verdicts = [reading.refuse_if_forgotten(tx, ids, v) for v in asked]
+        with self._database.read(reading.scope) as tx:
+            asked = [ask_first(tx, reading.app_id, v, reading.by_id) for v in reading.verdicts]
+            reading.verdicts = [reading.refuse_if_forgotten(tx, tx.ids, v) for v in asked]
 
     def _look_again(
-        self, claim: Claim, reading: SessionReading, model: ChatModel, extractor: Extractor
+        self, claim: Claim, reading: SessionReading, model: ChatModel, reader: Extractor
     ) -> None:
         """Ask the model for a second look at what code did not refuse, and at title and summary.
         Of what waits for the person only a secret counts.
@@ -372,79 +312,104 @@ class Learner:
             for n in reading.current_places()
             if reading.verdicts[n].outcome != "refuse" and reading.verdicts[n].spans
         ]
-        told = asked or reading.title or reading.summary
-        described = reading.described() if told else {}
-        waits = None
-        if self._settings.verify == "off":
-            waits = NOBODY_LOOKED
-        elif (asked or described) and not model.stand_in and not self._is_over(reading):
-            waits = NOT_LOOKED_AT
-        elif (asked or described) and not model.stand_in:
-            self._renew(claim)
-            look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
-            judged = self._judge(extractor, reading, reading.known)
-            try:
-                reading.look_again(asked, described, look, self._settings.zone, judged)
-            except ProviderError as error:
-                log.warning("session %s: the second look failed: %s", reading.session.id, error)
-                waits, reading.look_failed = NOT_LOOKED_AT, True
+        described = reading.described() if asked or reading.title or reading.summary else {}
+        waits = NOBODY_LOOKED if self._settings.verify == "off" else None
+        if waits is None and (asked or described) and not model.stand_in:
+            waits = self._ask_again(claim, reading, model, reader, asked, described)
         if waits is not None:
             reading.verdicts = [unlooked(verdict, waits) for verdict in reading.verdicts]
+        with self._database.read(reading.scope) as tx:
+            reading.verdicts = [reading.refuse_if_taught(tx, tx.ids, v) for v in reading.verdicts]
+
+    def _ask_again(
+        self,
+        claim: Claim,
+        reading: SessionReading,
+        model: ChatModel,
+        reader: Extractor,
+        asked: Sequence[int],
+        described: Mapping[str, str],
+    ) -> str | None:
+        """Make the second look; why the verdicts wait for it where it cannot be made now."""
         with self._database.read() as tx:
-            ids = apps.find(tx, reading.scope).ids
-            reading.verdicts = [reading.refuse_if_taught(tx, ids, v) for v in reading.verdicts]
+            if self._is_open(tx, reading):
+                return NOT_LOOKED_AT
+        self._renew(claim)
+        look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
+        judged = self._judge(reader, reading, reading.known)
+        try:
+            reading.look_again(asked, described, look, self._settings.zone, judged)
+        except ProviderError as error:
+            log.warning("session %s: the second look failed: %s", reading.session.id, error)
+            reading.look_failed = True
+            return NOT_LOOKED_AT
+        return None
+
+    def _embed(
+        self, reading: SessionReading, facts: list[Fact], space: EmbeddingSpace | None
+    ) -> tuple[list[Fact], Made | None]:
+        """Embed the facts and the conversation: the facts with their nearest stored neighbours, and
+        the vectors. Where the service fails there are none, and the facts are stored all the
+        same."""
+        if space is None:
+            return facts, None
+        session, zone = reading.session, self._settings.zone
+        with self._database.read() as tx:
+            summary = reading.summary or sessions.description(tx, session.id)[1]
+            said = turns.texts(tx, session, reading.turns, zone, summary=summary, new_facts=facts)
+        try:
+            vectors, spent = space.documents([*(fact.search_text for fact in facts), *said.every])
+        except (ProviderError, ConfigError) as error:
+            log.warning("session %s: vectors follow later: %s", session.id, error)
+            return facts, (space.service_id, {})
+        reading.usage += [replace(spent, purpose="embed")] if spent is not None else []
+        with self._database.read(reading.scope) as tx:
+            for n, fact in enumerate(facts):
+                vector = vectors.get(passages.text_hash(fact.search_text))
+                if vector is not None:  # replaced values are in the index too
+                    found = space.index.search(tx, [tx.own], vector, 4 * NEAREST_FACTS)
+                    rows = memories.by_ids(tx, [tx.own], [i for i, _ in found])
+                    near = tuple((i, cosine) for i, cosine in found if rows[i].active)
+                    facts[n] = replace(fact, near=near[:NEAREST_FACTS])
+        return facts, (space.service_id, vectors)
 
     def _write(
-        self, claim: Claim, reading: SessionReading, facts: list[Fact], vectors: FactVectors
+        self, claim: Claim, reading: SessionReading, facts: list[Fact], vectors: Made | None
     ) -> Learned:
-        """Store all that was read, in one transaction."""
-        session_id, now = reading.session.id, self._clock()
-        with self._database.write() as tx:
-            if not jobs.is_held(tx, claim):
-                raise StoreError("another worker has taken the reading over")
-            if not apps.memory_switch(tx, reading.scope).on:
-                jobs.finish(tx, claim, now)
+        """Store all that was read, in one transaction. Vectors that are missing are made
+        later."""
+        session_id = reading.session.id
+        with self._database.write(reading.scope) as tx:
+            self._check_held(tx, claim)
+            if not self._memory_is_on(tx, reading.session):
+                jobs.finish(tx, claim, tx.now)
                 return Learned(claim.target_id, skipped="memory was switched off meanwhile")
-            own, shared = apps.ensure(tx, reading.scope, now)
-            tx = tx.within(own, shared)
             altered = self._altered(tx, reading)
-            threshold = self._settings.merge_threshold
-            done = ingest(tx, session_end(session_id), facts, threshold, blanked=altered)
-            refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
-            refused += hold_for_review(tx, reading, altered)
-            proposals.remove_refused(tx, session_id, read_to=reading.session.extracted_to)
-            add_refusals(tx, reading, refused, altered=altered)
-            stripped = purge.strip_read_cues(tx, own, reading.stored_facts())
-            cause = Cause(now, "model", "extracted", session_id)
-            redaction.reindex(tx, stripped, cause)
-            title, summary = self._description(tx, reading, bool(altered))
-            asked = messages.to_read_whole(tx, session_id)
-            sessions.mark_extracted(tx, session_id, reading.read_to(asked), title, summary)
-            vectors.store(tx)
-            for spent in reading.usage:
-                usage.add(tx, own, session_id, spent, now)
-            jobs.finish(tx, claim, now)
+            done = self._store(tx, reading, facts, altered)
+            stripped = purge.strip_read_cues(tx, tx.own, reading.stored_facts())
+            purge.reindex(tx, stripped, Cause(tx.now, "model", "extracted", session_id))
+            # Words that were blanked meanwhile may stand in a title and a summary.
+            told = {} if altered else reading.described()
+            title = sessions.description(tx, session_id)[0] or told.get("title")
+            summary = told.get("summary")
+            read_to = reading.read_to(messages.to_read_whole(tx, session_id))
+            sessions.mark_extracted(tx, session_id, read_to, title, summary)
+            turns.write(tx, session_id, vectors)
+            self._add_usage(tx, reading)
+            jobs.finish(tx, claim, tx.now)
             self._requeue_unread(tx, claim)
             self._queue_second_look(tx, claim, reading)
         shortened = len(reading.shortened)
         return Learned(claim.target_id, tuple(done.changes), title, summary, shortened=shortened)
 
-    def _is_over(self, reading: SessionReading) -> bool:
-        """Whether the conversation is complete; one that is read message by message may
-        continue."""
-        with self._database.read() as tx:
-            return not self._is_open(tx, reading)
-
     def _is_open(self, tx: Tx, reading: SessionReading) -> bool:
+        """Whether the conversation, which is read message by message, may continue."""
         found = sessions.by_id(tx, reading.session.id)
         going_on = found is not None and found[0].ended_at is None
         return going_on and self._settings.extraction == "per_message"
 
     def _masked(self, words: str) -> str:
         return secrets.mask(words) if self._settings.mask_before_extraction else words
-
-    def _sent_facts(self, shown: list[tuple[KnownFact, str]]) -> list[tuple[KnownFact, str]]:
-        return [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
 
     def _describe(self, reading: SessionReading, answer: ExtractionAnswer) -> None:
         said = [turn.content for turn in reading.turns]
@@ -460,20 +425,15 @@ class Learner:
         now = {turn.id: turn.content for turn in left}
         return {turn.id for turn in reading.turns if now.get(turn.id) != turn.content}
 
-    def _description(
-        self, tx: Tx, reading: SessionReading, altered: bool
-    ) -> tuple[str | None, str | None]:
-        title, _ = sessions.description(tx, reading.session.id)
-        if altered:
-            return title, None
-        told = reading.described()
-        return title or told.get("title"), told.get("summary")
+    @staticmethod
+    def _check_held(tx: Tx, claim: Claim) -> None:
+        if not jobs.is_held(tx, claim):
+            raise StoreError(TAKEN_OVER)
 
     def _renew(self, claim: Claim) -> None:
         with self._database.write() as tx:
-            until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
-            if not jobs.renew(tx, claim, until):
-                raise StoreError("another worker has taken the reading over")
+            if not jobs.renew(tx, claim, tx.now + timedelta(seconds=jobs.LEASE_SECONDS)):
+                raise StoreError(TAKEN_OVER)
 
     def _queue_second_look(self, tx: Tx, claim: Claim, reading: SessionReading) -> None:
         """Queue the second look of what waits for it; later, and of the title and summary at least,
@@ -482,22 +442,30 @@ class Learner:
         if self._is_open(tx, reading) or not waiting:
             return
         pause = self._settings.retry_minutes[0] if reading.look_failed else 0
-        now = self._clock()
-        at = now + timedelta(minutes=pause)
-        jobs.enqueue(tx, "verify", claim.app_id, claim.target_id, now, run_at=at)
+        at = tx.now + timedelta(minutes=pause)
+        jobs.enqueue(tx, "verify", claim.app_id, claim.target_id, tx.now, run_at=at)
 
     def _requeue_unread(self, tx: Tx, claim: Claim) -> None:
         """Queue the session again where turns came meanwhile that are due for reading."""
         found = sessions.by_id(tx, claim.target_id)
-        if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:
+        if found is None or not self._memory_is_on(tx, found[0]):
             return
         due = self._settings.extraction == "per_message" or found[0].ended_at is not None
         if due and sessions.has_unread_messages(tx, claim.target_id):
-            jobs.enqueue(tx, "extract", claim.app_id, claim.target_id, self._clock())
+            jobs.enqueue(tx, "extract", claim.app_id, claim.target_id, tx.now)
 
-    def _keep_usage(self, reading: SessionReading) -> None:
-        with self._database.write() as tx:
-            if sessions.by_id(tx, reading.session.id) is None:
-                return
-            for spent in reading.usage:
-                usage.add(tx, reading.app_id, reading.session.id, spent, self._clock())
+    @contextmanager
+    def _usage_kept(self, reading: SessionReading) -> Iterator[None]:
+        """What a failed reading took is counted all the same."""
+        try:
+            yield
+        except BaseException:
+            with self._database.write() as tx:
+                if sessions.by_id(tx, reading.session.id) is not None:
+                    self._add_usage(tx, reading)
+            raise
+
+    @staticmethod
+    def _add_usage(tx: Tx, reading: SessionReading) -> None:
+        for spent in reading.usage:
+            usage.add(tx, reading.app_id, reading.session.id, spent, tx.now)

@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, apps
+from memchat.db import Tx
 from memchat.facts import proposals
 from memchat.facts.memories import Fact, search_text
 from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS
 from memchat.forget import tombstones
-from memchat.forget.redaction import FILLER
-from memchat.language import secrets, sentences, text
-from memchat.learn import judge
-from memchat.learn.candidate import Candidate
-from memchat.learn.second_look import NOT_LOOKED_AT
-from memchat.learn.verdict import KnownFact, Proof, Verdict
+from memchat.forget.purge import FILLER
+from memchat.language import secrets, text
+from memchat.learn import gate
+from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
+from memchat.learn.model_calls import NOT_LOOKED_AT
 from memchat.types import Change, Memory, Message, Proposal
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def resolve(
 ) -> tuple[list[Fact], list[Change]]:
     """The facts to store, in the order said, and the changes that the other verdicts are reported
     as. ``turns`` by message id."""
-    kept = judge.dedupe_session(_without_overtaken(verdicts))
+    kept = gate.dedupe_session(_without_overtaken(verdicts))
     changes = [_refused(v) for v in kept if v.outcome != "accept"]
     return [to_fact(v, turns, known, zone) for v in kept if v.outcome == "accept"], changes
 
@@ -52,7 +51,7 @@ def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
     gone = {id(verdict) for verdict in _overtaken(verdicts)}
     judged = [v for v in verdicts if v.outcome == "review" and id(v) not in gone]
     known = {id(verdict.candidate) for verdict in judged}
-    settled = judge.dedupe_session(_without_overtaken(verdicts))
+    settled = gate.dedupe_session(_without_overtaken(verdicts))
     doubted = [v for v in settled if v.outcome == "review" and id(v.candidate) not in known]
     return judged + doubted
 
@@ -61,7 +60,7 @@ def refused_verdicts(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]
     """The proposals that are not kept, leaving out those that another proposal keeps in the same
     words."""
     standing = _without_overtaken(verdicts)
-    settled = judge.dedupe_session(standing)
+    settled = gate.dedupe_session(standing)
     stays = {id(verdict.candidate) for verdict in settled}
     slips = [v for v in standing if v.outcome == "accept" and id(v.candidate) not in stays]
     slips += [v for v in _overtaken(verdicts) if v.outcome == "accept"]
@@ -186,15 +185,19 @@ def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Proposal:
 
 
 def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any]:
-    """What is proposed, as keyword arguments for a fact, an inbox entry or a refusal."""
-    item, target = verdict.candidate, _target(verdict, known)
+    """What is proposed, as keyword arguments for a fact or a proposal."""
+    item = verdict.candidate
+    target = known.get(item.to or "")
+    of_this_session = target is not None and target.memory_id < 0
     return {
         "memory_type": item.type,
-        "key": _key(item, target),
-        "value": _value(item, target),
+        # A change of what this session proposed has its key, by which it is found later.
+        "key": target.key if target is not None and of_this_session else item.key,
+        # An end without a value gets the value of what it ends.
+        "value": item.value or (target.value if target is not None else ""),
         "many": item.many,
         "relation": item.relation,
-        "target_id": _stored_id(target),
+        "target_id": None if target is None or of_this_session else target.memory_id,
         "expires_at": verdict.until,
         "starts_at": verdict.starts,
         "cues": item.cues,
@@ -212,33 +215,12 @@ def _reasons(verdict: Verdict, known: Mapping[str, KnownFact]) -> list[str]:
     return list(verdict.reasons)
 
 
-def _target(verdict: Verdict, known: Mapping[str, KnownFact]) -> KnownFact | None:
-    return known.get(verdict.candidate.to) if verdict.candidate.to else None
-
-
-def _stored_id(target: KnownFact | None) -> int | None:
-    """The id of a known fact that is stored; None for one that this session proposed."""
-    return target.memory_id if target is not None and target.memory_id > 0 else None
-
-
-def _key(item: Candidate, target: KnownFact | None) -> str:
-    """A change of a proposal of this session has that proposal's key, by which it is found
-    later."""
-    proposed = target is not None and target.memory_id < 0
-    return target.key if target is not None and proposed else item.key
-
-
-def _value(item: Candidate, target: KnownFact | None) -> str:
-    """An end without a value gets the value of what it ends."""
-    return item.value or (target.value if target is not None else "")
-
-
 def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
     """The sentence around a quote; None where a secret stands in it."""
     turn = turns.get(proof.message_id)
     if turn is None:
         return None
-    sentence = sentences.sentence_around(turn.content, proof.start, proof.end)
+    sentence = text.sentence_around(turn.content, proof.start, proof.end)
     order = list(turns.values())
     for number, secret in secrets.find_in_conversation([one.content for one in order]):
         beside = secret.start < sentence.end and sentence.start < secret.end
@@ -279,15 +261,14 @@ def add_refusals(
 ) -> None:
     """Store what a session's reading refused. Of what was forgotten, or quoted from a message of
     ``altered``, only the reason is stored."""
-    own = tx.own
-    ids, secret_words = apps.find(tx, reading.scope).ids, _secrets(reading)
+    secret_words = _secrets(reading)
     written = [
         Proposal(HIDDEN)
         if _reveals_secret(row, secret_words)
-        else _with_words_that_may_stay(tx, ids, reading, row, altered)
+        else _with_words_that_may_stay(tx, reading, row, altered)
         for row in rows
     ]
-    proposals.add_refused(tx, own, reading.session.id, written, tx.now)
+    proposals.add_refused(tx, tx.own, reading.session.id, written, tx.now)
 
 
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
@@ -307,27 +288,20 @@ def _reveals_secret(row: Proposal, secret_spans: Iterable[tuple[int, int, int, s
         return False
     words = f"{row.key} {row.value or ''}\n{row.reason}"
     plain = text.normal_value(words)
+    pieces = [one for one in (row.value or "").casefold().split() if len(one) >= _SHORTEST_PART]
     for message_id, start, end, secret in secret_spans:
         quoted = row.message_id == message_id and row.start is not None and row.end is not None
         if quoted and (row.start or 0) < end and start < (row.end or 0):
             return True
         if text.normal_value(secret) in plain or secrets.reveals(words, secret):
             return True
-        if any(piece in secret.casefold() for piece in _pieces(row.value or "")):
+        if any(piece in secret.casefold() for piece in pieces):
             return True
     return False
 
 
-def _pieces(value: str) -> list[str]:
-    return [piece for piece in value.casefold().split() if len(piece) >= _SHORTEST_PART]
-
-
 def _with_words_that_may_stay(
-    tx: Tx,
-    ids: Iterable[int],
-    reading: SessionReading,
-    row: Proposal,
-    altered: Collection[int],
+    tx: Tx, reading: SessionReading, row: Proposal, altered: Collection[int]
 ) -> Proposal:
     if row.key is None:
         return row
@@ -340,7 +314,7 @@ def _with_words_that_may_stay(
     if turn is not None:
         said_at = turn.created_at
         proofs.append((turn.id, turn.content[row.start : row.end]))
-    stand = tombstones.match(tx, ids, row.key, row.value or "", proofs, said_at)
+    stand = tombstones.match(tx, tx.ids, row.key, row.value or "", proofs, said_at)
     return Proposal(FORGOTTEN) if stand == "refuse" else row
 
 
@@ -348,7 +322,6 @@ def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -
     """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
     quoted from a message of ``altered``, or got a no before."""
     refused, turns = [], {turn.id: turn for turn in reading.turns}
-    own = tx.own
     for verdict in needing_review(reading.verdicts):
         # It may have been forgotten since the model was asked.
         still = reading.refuse_if_forgotten(tx, tx.ids, verdict)
@@ -356,7 +329,7 @@ def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -
             still = replace(still, outcome="refuse", reasons=(BLANKED,))
         if still.outcome == "review":
             entry = inbox_entry(verdict, reading.known, turns)
-            if proposals.add(tx, own, entry, tx.now) == "rejected":
+            if proposals.add(tx, tx.own, entry, tx.now) == "rejected":
                 still = replace(still, outcome="refuse", reasons=(REJECTED,))
         if still.outcome != "review":
             refused.append(refusal_entry(still, reading.known))

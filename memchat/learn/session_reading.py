@@ -7,40 +7,39 @@ forgotten, or were pasted from a note. Nothing is written here; ``learner`` does
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from memchat.db import Tx, apps
-from memchat.facts import changes, history, keys, lists, memories
-from memchat.facts import lists as facts_lists
+from memchat.facts import changes, keys, memories
 from memchat.facts.in_force import as_of
-from memchat.facts.lists import Slice
-from memchat.facts.memories import Fact, ValuesInForce
+from memchat.facts.memories import Fact, Slice
 from memchat.forget import tombstones
 from memchat.language import numbers, secrets, text
 from memchat.language.secrets import reveals
 from memchat.language.text import UNSPACED, fold, trim
-from memchat.learn import extractor
-from memchat.learn.candidate import Candidate, Quote
-from memchat.learn.extractor import TranscriptLine, Window, fitting
-from memchat.learn.outcomes import REPEATED, known_fact, resolve
-from memchat.learn.second_look import (
+from memchat.learn import model_calls
+from memchat.learn.candidate import Candidate, KnownFact, Proof, Quote, Turn, Verdict
+from memchat.learn.model_calls import (
     REFUSAL_REASONS,
     LookRequest,
     SecondLook,
-    ShownMessage,
+    ShownTurn,
     ToldSecret,
+    Window,
     apply_answer,
+    fitting,
     place_of,
     to_request,
     told_secrets,
     with_relation,
     without_secrets,
 )
-from memchat.learn.verdict import KnownFact, Proof, Turn, Verdict
+from memchat.learn.outcomes import REPEATED, known_fact, resolve
 from memchat.notes import rows
 from memchat.search import embeddings, keywords, receipts
 from memchat.search.embed import EmbeddingSpace, shortened
@@ -95,16 +94,16 @@ def shown_memory_lines(tx: Tx, turns: Iterable[Message]) -> list[str]:
     """The lines of memory that were shown for the replies among these turns: search results, and
     lists of facts that were sent with every message."""
     lines: list[str] = []
-    lists: set[int] = set()
+    list_ids: set[int] = set()
     for turn in turns:
         if turn.role != "assistant":
             continue
         lines += [hit.text for hit in receipts.of_reply(tx, turn.id)]
         sent = receipts.prompt_of_reply(tx, turn.id)
         if sent is not None and sent.list_id is not None:
-            lists.add(sent.list_id)
-    for list_id in sorted(lists):
-        lines += [words for _, words in facts_lists.get(tx, list_id).lines]
+            list_ids.add(sent.list_id)
+    for list_id in sorted(list_ids):
+        lines += [words for _, words in receipts.list_of(tx, list_id).lines]
     return lines
 
 
@@ -153,10 +152,15 @@ class SessionReading:
         again = to_read_whole - self.to_read_whole
         return min([self.turns[-1].id, *(message_id - 1 for message_id in again)])
 
+    @property
+    def by_id(self) -> dict[int, Message]:
+        """The turns by the id of their row."""
+        return {turn.id: turn for turn in self.turns}
+
     def gate_turns(self) -> list[Turn]:
         """The turns as the gate takes them."""
         return [
-            Turn(extractor.turn_id(i, m), m.role, m.content, m.created_at, m.id)
+            Turn(model_calls.turn_id(i, m), m.role, m.content, m.created_at, m.id)
             for i, m in enumerate(self.turns)
         ]
 
@@ -194,7 +198,7 @@ class SessionReading:
         turn, end = self.turns[place], item.start + len(item.quote)
         fact = known_fact(f"k{target.id}", target) if target is not None else None
         self.known |= {fact.id: fact} if fact is not None else {}
-        short_id = extractor.turn_id(place, turn)
+        short_id = model_calls.turn_id(place, turn)
         candidate = Candidate(
             quotes=(Quote(msg=short_id, text=item.quote),),
             type=item.memory_type or "other",
@@ -220,8 +224,7 @@ class SessionReading:
 
     def resolve(self, zone: ZoneInfo) -> tuple[list[Fact], list[Change]]:
         """The facts to store, and the changes that the other verdicts are reported as."""
-        turns = {turn.id: turn for turn in self.turns}
-        return resolve(self.verdicts, turns, self.known, zone)
+        return resolve(self.verdicts, self.by_id, self.known, zone)
 
     def described(self) -> dict[str, str]:
         """The title and the summary that are to be stored, as far as there are any."""
@@ -250,7 +253,7 @@ class SessionReading:
         of what the model proposed."""
         turns = {turn.id: turn for turn in self.gate_turns()}
         shown = [
-            ShownMessage(turn.id, turn.role, turn.text, extractor.said(turn.said_at, zone))
+            ShownTurn(turn.id, turn.role, turn.text, model_calls.said(turn.said_at, zone))
             for turn in turns.values()
         ]
         requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
@@ -266,7 +269,11 @@ class SessionReading:
                 value, spans = verdict.candidate.value, [place_of(p) for p in verdict.spans]
                 self.told_secrets += told_secrets(value, spans, said)
             after = with_relation(verdict, answer.relation, self.known, judge)
-            after = apply_answer(after, answer, *self.value_sources(after), look.model.name)
+            # What a new value may take its words from: the messages, and the known fact.
+            quoted = [said[proof.message_id] for proof in after.spans]
+            target = self.known.get(after.candidate.to or "")
+            known = target.value if target is not None else ""
+            after = apply_answer(after, answer, quoted, known, look.model.name)
             if answer.reason == REFUSAL_REASONS["wrong_target"]:
                 after = self.without_link(after)
             self.verdicts[n] = after
@@ -278,13 +285,6 @@ class SessionReading:
         """(id, key, value) of the known facts that were stored when they were shown."""
         known = self.known.values()  # what the session proposed itself has a negative id
         return {(f.memory_id, f.key, f.value) for f in known if f.memory_id > 0}
-
-    def value_sources(self, verdict: Verdict) -> tuple[list[str], str]:
-        """What the value of a verdict may take its words from: the messages, the known fact."""
-        by_id = {turn.id: turn.content for turn in self.turns}
-        target = self.known.get(verdict.candidate.to or "")
-        messages = [by_id[proof.message_id] for proof in verdict.spans]
-        return messages, target.value if target is not None else ""
 
     def refuse_if_read_before(self, verdict: Verdict) -> Verdict:
         """Refuse proof from turns that an earlier extraction has read; they are context now."""
@@ -302,14 +302,14 @@ class SessionReading:
         if item.relation == "ends" or not quoted:
             return verdict
         said = keys.canonical(item.key), text.normal_value(item.value)
-        proved = memories.by_ids(tx, app_ids, history.proved_memories(tx, sorted(quoted)))
+        proved = memories.by_ids(tx, app_ids, changes.proved_memories(tx, sorted(quoted)))
         for memory in proved.values():
-            if not quoted <= history.messages_of(tx, memory.id):
+            if not quoted <= changes.messages_of(tx, memory.id):
                 continue
             as_taught = said == (memory.key, text.normal_value(memory.value))
             if as_taught and memory.active and verdict.outcome == "accept":
                 return verdict
-            before = history.former_values(tx, memory.id)
+            before = changes.former_values(tx, memory.id)
             if as_taught or said in [(key, text.normal_value(value)) for key, value in before]:
                 return replace(verdict, outcome="refuse", reasons=(REPEATED,))
         return verdict
@@ -319,9 +319,8 @@ class SessionReading:
         if verdict.outcome != "review":
             return verdict
         item = verdict.candidate
-        said = {turn.id: turn.created_at for turn in self.turns}
-        proofs = [(p.message_id, p.quote) for p in verdict.spans]
-        said_at = max((said[i] for i, _ in proofs), default=self.turns[-1].created_at)
+        proofs, turns = [(p.message_id, p.quote) for p in verdict.spans], self.by_id
+        said_at = max((turns[i].created_at for i, _ in proofs), default=self.turns[-1].created_at)
         if tombstones.match(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
             return verdict
         reason = "it was forgotten on request"
@@ -339,16 +338,19 @@ class SessionReading:
         near = self._near(tx, space, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
         standing = as_of(tx, ids, tx.today)
-        now = self._present(tx, ids, list(near), standing)
+        now = changes.current(tx, ids, list(near))
+        places = {i: standing.current_id(memory.id) for i, memory in now.items()}
+        stand = memories.by_ids(tx, ids, sorted(set(places.values())))
+        now = {i: standing.as_of_today(stand[place]) for i, place in places.items()}
         for found, memory in now.items():
             near[memory.id] = max(near.get(memory.id, 0.0), near[found])
         rows = {memory.id: memory for memory in now.values()}
         ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
         wanted = Wanted(memory_types=("profile",))
-        profile = lists.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
+        profile = memories.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
         ordered += [m for m in profile if m.id not in near]
         used = {m.key for m in ordered}
-        newest = lists.listed(tx, ids, Wanted(), standing, part=Slice(NEWEST_MOST))
+        newest = memories.listed(tx, ids, Wanted(), standing, part=Slice(NEWEST_MOST))
         for memory in newest:
             if memory.key not in used:
                 ordered.append(memory)
@@ -375,16 +377,6 @@ class SessionReading:
         if space is not None:
             self.vectors, spent = space.questions(self._question_texts(window))
             self.usage += [replace(one, purpose="embed") for one in spent]
-
-    @staticmethod
-    def _present(
-        tx: Tx, ids: Sequence[int], found: Sequence[int], standing: ValuesInForce
-    ) -> dict[int, Memory]:
-        """For each of these memories the one that stands in its place today."""
-        now = changes.current(tx, ids, found)
-        places = {i: standing.current_id(memory.id) for i, memory in now.items()}
-        rows = memories.by_ids(tx, ids, sorted(set(places.values())))
-        return {i: standing.as_of_today(rows[place]) for i, place in places.items()}
 
     def _near(
         self, tx: Tx, space: EmbeddingSpace | None, ids: Sequence[int], window: Window
@@ -428,26 +420,25 @@ class SessionReading:
         return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
     def _question_texts(self, window: Window) -> list[str]:
-        by_id = {extractor.turn_id(i, m): m for i, m in enumerate(self.turns)}
-        asked: list[TranscriptLine] = [line for line in window.transcript if line.role == "user"]
+        by_id = {model_calls.turn_id(i, m): m for i, m in enumerate(self.turns)}
+        asked = [line for line in window.transcript if line.role == "user"]
         if len(asked) > MESSAGES_SEARCHED:
             asked = asked[: MESSAGES_SEARCHED // 2] + asked[-MESSAGES_SEARCHED // 2 :]
         return [shortened(by_id[line.id].content) for line in asked]
 
     def _proposed(self) -> list[tuple[KnownFact, str]]:
         """What earlier windows proposed: not in the store yet, but known to the next window."""
-        proposed = []
-        for n, verdict in enumerate(self.verdicts, 1):
-            if verdict.outcome == "accept":
-                item = verdict.candidate
-                fact = KnownFact(f"p{n}", -n, item.type, item.key, item.value, item.many)
-                proposed.append((fact, "in this conversation"))
-        return proposed
+        accepted = [
+            (n, v.candidate) for n, v in enumerate(self.verdicts, 1) if v.outcome == "accept"
+        ]
+        facts = (KnownFact(f"p{n}", -n, c.type, c.key, c.value, c.many) for n, c in accepted)
+        return [(fact, "in this conversation") for fact in facts]
 
 
 IN_A_NOTE = "the same words stand in one of your notes"
 _LONG = 30
 """Characters in a row that are hardly the same by chance."""
+_FAR = 2 * _LONG
 _LONG_UNSPACED = 12
 """The same in scripts without spaces between words."""
 
@@ -470,27 +461,17 @@ def _is_pasted(tx: Tx, app_id: int, message: str, proof: Proof) -> bool:
     words = keywords.query_terms(proof.quote)
     for row in keywords.note_texts(tx, keywords.rows_holding_all(tx, "chunk", [app_id], words)):
         written = fold(row[2]).text
-        for there in _places(quote, written) if here >= 0 else ():
-            run = _same_around(said.text, here, written, there, len(quote))
+        places = (found.start() for found in re.finditer(re.escape(quote), written))
+        for there in places if here >= 0 else ():
+            run = _same_around(said.text, here, written, there)
             if len(run) >= (_LONG_UNSPACED if UNSPACED.search(run) else _LONG):
                 return True
     return False
 
 
-def _places(part: str, text: str) -> Iterator[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + 1)
-
-
-def _same_around(one: str, here: int, other: str, there: int, size: int) -> str:
-    """The longest run of equal characters of two texts around equal words of both."""
-    start, end = 0, size
-    while min(here, there) + start > 0 and one[here + start - 1] == other[there + start - 1]:
-        start -= 1
-    while (
-        here + end < len(one) and there + end < len(other) and one[here + end] == other[there + end]
-    ):
-        end += 1
-    return one[here + start : here + end].strip()
+def _same_around(one: str, here: int, other: str, there: int) -> str:
+    """The run of equal characters of two texts around two places, as far as it counts."""
+    before = (one[max(0, here - _FAR) : here][::-1], other[max(0, there - _FAR) : there][::-1])
+    after = (one[here : here + _FAR], other[there : there + _FAR])
+    start, end = here - text.common_start(*before), here + text.common_start(*after)
+    return one[start:end].strip()

@@ -19,10 +19,19 @@ from memchat.facts.keys import canonical, cardinality, normalise_key
 from memchat.language import lexicon
 from memchat.language.numbers import numbers
 from memchat.language.secrets import find_in_conversation, find_secrets, reveals
-from memchat.language.sentences import Span, find_span, sentence_around
-from memchat.language.text import content_words, fold, holds_word, names, normal_value, visible_text
-from memchat.learn import instructions
-from memchat.learn.verdict import Case, Turn, own_words
+from memchat.language.text import (
+    Span,
+    content_words,
+    find_span,
+    fold,
+    holds_word,
+    names,
+    normal_value,
+    sentence_around,
+    visible_text,
+)
+from memchat.learn.candidate import Case, Turn
+from memchat.learn.own_words import is_instruction, own_words, reads_as_instruction
 
 _COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
 
@@ -268,7 +277,7 @@ def check_key(case: Case) -> None:
         case.reviews.append("no name that can be used was proposed for it")
     words = key.split("_")
     if cardinality(key) is None and (
-        len(words) > _MAX_KEY_WORDS or instructions.is_instruction(" ".join(words), wish=False)
+        len(words) > _MAX_KEY_WORDS or is_instruction(" ".join(words), wish=False)
     ):
         case.reviews.append("its name says more than a name should")
     table = cardinality(key)
@@ -396,7 +405,7 @@ def is_supported_rewording(value: str, now: str, messages: Sequence[str], known:
         and is_negated(now) == is_negated(value)
         and not find_secrets(now)
         and not any(reveals(now, words) or fold(words).text in fold(now).text for words in secrets)
-        and not instructions.reads_as_instruction(now)
+        and not reads_as_instruction(now)
     )
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from memchat.errors import InputError
-from memchat.language.sentences import sentence_ends
+from memchat.language.text import sentence_ends
 from memchat.types import Service
 
 

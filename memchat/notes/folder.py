@@ -17,7 +17,7 @@ from time import monotonic
 
 from memchat.errors import ConfigError, InputError
 from memchat.notes import files
-from memchat.types.note import EARLIEST, LATEST
+from memchat.types.conversations import EARLIEST, LATEST
 
 
 @dataclass(frozen=True, slots=True)

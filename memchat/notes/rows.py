@@ -25,7 +25,7 @@ from memchat.language.text import folded
 from memchat.search import passages, receipts
 from memchat.search.passages import Passage
 from memchat.types import NoteCounts, NoteUse
-from memchat.types.note import ExternalId, NewNote, Note, NoteHit
+from memchat.types.conversations import ExternalId, NewNote, Note, NoteHit
 
 if TYPE_CHECKING:
     from memchat.search.ranking import ScoreParts

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import unescape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -260,10 +259,7 @@ def pinned() -> str:
 
 def lock_file() -> Path:
     """The file with the version and the hashes of the wheel."""
-    package = Path(str(files("memchat")))
-    # In a wheel of memchat the file is inside the package, in a checkout beside it.
-    inside = package / "model.lock"
-    return inside if inside.is_file() else package.parent / "model.lock"
+    return disk.packaged("model.lock", "model.lock")
 
 
 def _index() -> tuple[str, str | None]:

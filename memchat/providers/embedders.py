@@ -14,6 +14,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from importlib.metadata import EntryPoint, entry_points
@@ -21,7 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memchat.config.providers import provider_of
-from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
+from memchat.errors import ConfigError, InputError, MemChatError, ProviderError, ServiceError
 from memchat.providers.litellm_calls import (
     LOCAL,
     PER_MINUTE,
@@ -29,7 +30,6 @@ from memchat.providers.litellm_calls import (
     cost_usd,
     limited,
     litellm,
-    plugin_errors,
     shared_limiter,
     unusable_answer,
 )
@@ -91,6 +91,20 @@ def package_of(point: EntryPoint) -> PluginInfo:
     return PluginInfo(point.name, made_by.name, made_by.version)
 
 
+@contextmanager
+def plugin_errors(make: Callable[[str], MemChatError]) -> Iterator[None]:
+    """Turn any error of code outside memchat, such as a plug-in's, into one of memchat's own.
+
+    ``make`` gets the name of the error's class; its text may hold what a user wrote.
+    """
+    try:
+        yield
+    except MemChatError:
+        raise
+    except Exception as error:
+        raise make(type(error).__name__) from error
+
+
 BYTES_A_TOKEN = 2
 """A low estimate for every script, so that no window is longer than the model reads."""
 
@@ -106,16 +120,18 @@ def embed_in_batches(
     batch: int,
     batch_tokens: int | None = None,
     dimensions: int | None = None,
+    cut: Callable[[str, int], list[str]] | None = None,
 ) -> Vectors:
     """One unit vector for each text, in order, shape (n, dimensions); ``call`` makes one request.
 
-    A text longer than ``max_tokens`` is embedded in windows, and its vector is the direction of
-    their mean. Raises InputError for an empty text, ProviderError for vectors that cannot be used.
+    A text longer than ``max_tokens`` is embedded in windows, as ``cut`` makes them, and its vector
+    is the direction of their mean. Raises InputError for an empty text, ProviderError for vectors
+    that cannot be used.
     """
     import numpy as np
 
-    cut = [windows(text, max_tokens) for text in texts]
-    pieces = [piece for parts in cut for piece in parts]
+    parts = [(cut or windows)(text, max_tokens) for text in texts]
+    pieces = [piece for some in parts for piece in some]
     found: list[Vectors] = []
     for some in _batches(pieces, batch, batch_tokens):
         found.append(unit_vectors(call(some), model=model, count=len(some), dimensions=dimensions))
@@ -123,7 +139,7 @@ def embed_in_batches(
     if not found:
         return np.zeros((0, dimensions or 0), np.float32)
     rows = np.concatenate(found)
-    starts = np.cumsum([0, *(len(parts) for parts in cut)])
+    starts = np.cumsum([0, *map(len, parts)])
     means = [rows[a:b].mean(axis=0) for a, b in pairwise(starts)]
     return unit_vectors(means, model=model, count=len(texts), dimensions=dimensions)
 
@@ -227,11 +243,11 @@ class BatchEmbedder(ABC):
         """The vectors, the tokens of the texts, and what they cost in US dollars."""
 
     def _in_batches(
-        self, texts: Sequence[str], call: Callable[[list[str]], Rows], batch: int, **limits: int
+        self, texts: Sequence[str], call: Callable[[list[str]], Rows], batch: int, **more: Any
     ) -> Vectors:
         """The vectors that ``call`` makes in several requests."""
         mine = self.service
-        given = {"max_tokens": mine.max_tokens, "dimensions": mine.dimensions, **limits}
+        given = {"max_tokens": mine.max_tokens, "dimensions": mine.dimensions, **more}
         return embed_in_batches(texts, call, model=mine.name, batch=batch, **given)
 
 

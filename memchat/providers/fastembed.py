@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
-from memchat.providers.embedders import BatchEmbedder, unit_vectors
-from memchat.providers.litellm_calls import plugin_errors
+from memchat.providers.embedders import BatchEmbedder, plugin_errors
 from memchat.types import Service, clean_text
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ MARGIN = 8
 """Tokens of a window that are left free for the model's special tokens."""
 BATCH = 32
 """Texts in one batch; larger ones take more memory and are not faster."""
+MOST_PIECES = 1_000_000
+"""In one call of fastembed, which makes the batches itself."""
 _ENDS = 1 << 20
 _RETRIEVE = "Represent this sentence for searching relevant passages: "
 _PREFIXES = {
@@ -108,30 +109,28 @@ class FastembedEmbedder(BatchEmbedder):
         self._lock = threading.Lock()
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float]:
-        import numpy as np
-
-        if not texts:
-            return np.zeros((0, self._service.dimensions), np.float32), 0, 0.0
         before = self._before_question if question else self._before_text
-        with self._lock:
-            model, tokenizer = self._loaded
-        tokens, cut = 0, []
-        for text in texts:
-            windows, length = _windows(tokenizer, text, before, self._service.max_tokens)
-            cut.append(windows)
-            tokens += length
-        pieces = [before + piece for windows in cut for piece in windows]
-        run = model.query_embed if question else model.passage_embed
-        with plugin_errors(lambda kind: ProviderError(self._unusable("run", kind))):
-            made = list(run(pieces, batch_size=BATCH))
-        rows = self._checked(made, len(pieces))
-        starts = np.cumsum([0, *map(len, cut)])
-        means = [rows[a:b].mean(axis=0) for a, b in pairwise(starts)]
-        return self._checked(means, len(texts)), tokens, 0.0
+        tokens = 0
 
-    def _checked(self, rows: list[Any], count: int) -> Vectors:
-        service = self._service
-        return unit_vectors(rows, model=service.name, count=count, dimensions=service.dimensions)
+        def cut(text: str, most: int) -> list[str]:
+            nonlocal tokens
+            parts, length = _windows(self._ready[1], text, before, most)
+            tokens += length
+            return parts
+
+        def run(pieces: list[str]) -> list[Any]:
+            model = self._ready[0]
+            embed = model.query_embed if question else model.passage_embed
+            with plugin_errors(lambda kind: ProviderError(self._unusable("run", kind))):
+                return list(embed([before + piece for piece in pieces], batch_size=BATCH))
+
+        vectors = self._in_batches(texts, run, MOST_PIECES, cut=cut)
+        return vectors, tokens, 0.0
+
+    @property
+    def _ready(self) -> tuple[Any, Tokenizer]:
+        with self._lock:
+            return self._loaded
 
     @functools.cached_property
     def _loaded(self) -> tuple[Any, Tokenizer]:

@@ -352,104 +352,68 @@ def empty_answer(model: str, reason: str | None) -> ProviderError:
     return unusable_answer(model, "sent an empty answer; try again")
 
 
-@contextmanager
-def plugin_errors(make: Callable[[str], MemChatError]) -> Iterator[None]:
-    """Turn any error of code outside memchat, such as a plug-in's, into one of memchat's own.
-
-    ``make`` gets the name of the error's class; its text may hold what a user wrote.
-    """
-    try:
-        yield
-    except MemChatError:
-        raise
-    except Exception as error:
-        raise make(type(error).__name__) from error
-
-
 def _from_status(status: int, wait: float | None, text: str, remote: RemoteModel) -> MemChatError:
     model = remote.model
+
+    def error(said: str, *, retryable: bool = False) -> ProviderError:
+        after = wait if retryable else None
+        return ProviderError(
+            f"{model}{said}", status=status, retryable=retryable, retry_after=after
+        )
+
     if status in (401, 403) or "API_KEY_INVALID" in text:
         name = key_name(model, remote.keys)
         key = f"the key in {name}" if name else "its credentials"
         # A key that is set elsewhere comes before the one that the command keeps.
         elsewhere = name is not None and remote.keys.origin(name) not in (None, FILE)
         valid = "set a valid one there" if elsewhere else f"for a valid one {how_to_set_key(model)}"
-        return ProviderError(
-            f"{model} refused {key} (status {status}); {valid}, or name another model",
-            status=status,
-        )
+        return error(f" refused {key} (status {status}); {valid}, or name another model")
     if status == 413 or (status == 400 and _OVERFLOW.search(text)):
         return _overflow(model, status)
     if status == 404 and model.startswith("ollama"):
-        name = model.partition("/")[2]
-        return ProviderError(
-            f"{model} is not among Ollama's models (status 404); get it with: ollama pull {name}",
-            status=status,
-        )
+        get = f"get it with: ollama pull {model.partition('/')[2]}"
+        return error(f" is not among Ollama's models (status 404); {get}")
     if status == 404:
-        return ProviderError(
-            f"{model} is unknown to its provider (status 404); check the model's name and address",
-            status=status,
-        )
+        return error(" is unknown to its provider (status 404); check the model's name and address")
     if status == 402 or (status == 429 and "insufficient_quota" in text):
-        return ProviderError(
-            f"{model}: the account has no credit left (status {status}); top it up with the "
-            "provider, or name another model",
-            status=status,
+        return error(
+            f": the account has no credit left (status {status}); top it up with the provider, or "
+            "name another model"
         )
     if status == 429:
         when = "later" if wait is None else f"in {wait:g} s"
-        return ProviderError(
-            f"{model} is at its rate limit or quota (status 429); try again {when}",
-            status=status,
-            retryable=True,
-            retry_after=wait,
+        return error(
+            f" is at its rate limit or quota (status 429); try again {when}", retryable=True
         )
     if status == 408 or status >= 500:
-        return ProviderError(
-            f"{model} is failing at the provider (status {status}); try again later",
-            status=status,
-            retryable=True,
-            retry_after=wait,
+        return error(
+            f" is failing at the provider (status {status}); try again later", retryable=True
         )
-    return ProviderError(
-        f"{model} refused the request (status {status}{_reason(text)})", status=status
-    )
+    return error(f" refused the request (status {status}{_reason(text)})")
 
 
 def _from_transport(chain: list[BaseException], text: str, remote: RemoteModel) -> MemChatError:
     """No response came: an error of the connection, or of the library itself."""
     model = remote.model
     names = " ".join(type(link).__name__ for link in chain)
+    said = "sent an answer that cannot be read; try again, or name another model"
     if "Timeout" in names:
-        return ProviderError(
-            f"{model} did not answer within {remote.timeout:g} s; "
-            "try again or raise MEMCHAT_TIMEOUT",
-            retryable=True,
-        )
-    if re.search(r"ConnectError|ConnectionRefused|gaierror", names):
+        said = f"did not answer within {remote.timeout:g} s; try again or raise MEMCHAT_TIMEOUT"
+    elif re.search(r"ConnectError|ConnectionRefused|gaierror", names):
         local = "start Ollama with: ollama serve" if model.startswith("ollama") else ""
-        return ProviderError(
-            f"{model} cannot be reached; {local or 'check the network and the address'}",
-            retryable=True,
-        )
-    if re.search(r"ProtocolError|ReadError|WriteError|StreamClosed|ConnectionReset", names):
-        return ProviderError(
-            f"{model} broke off before its answer was complete; try again", retryable=True
-        )
-    if "ContextWindowExceeded" in names:
+        said = f"cannot be reached; {local or 'check the network and the address'}"
+    elif re.search(r"ProtocolError|ReadError|WriteError|StreamClosed|ConnectionReset", names):
+        said = "broke off before its answer was complete; try again"
+    elif "ContextWindowExceeded" in names:
         return _overflow(model, None)
-    if "LLM Provider NOT provided" in text:
+    elif "LLM Provider NOT provided" in text:
         return ConfigError(
             f"{model!r} names no provider that is known; write provider/model, for example "
             "ollama/llama3.2 or gemini/gemini-2.5-flash"
         )
-    if "AuthenticationError" in names:
+    elif "AuthenticationError" in names:
         return ConfigError(f"{model} needs a key that is not set; {how_to_set_key(model)}")
-    return ProviderError(
-        f"{model} sent an answer that cannot be read; try again, or name another model",
-        retryable=True,
-    )
+    return ProviderError(f"{model} {said}", retryable=True)
 
 
 def _overflow(model: str, status: int | None) -> ContextOverflow:

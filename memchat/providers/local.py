@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from memchat import disk
 from memchat.disk import cache_folder
-from memchat.errors import ConfigError, InputError
+from memchat.errors import ConfigError, InputError, StoreError
 from memchat.providers.embedders import BatchEmbedder
 from memchat.types import Service, clean_text
 
@@ -186,19 +186,9 @@ def _check_once(path: Path, memo: Path | None) -> None:
         pass  # no record, or it cannot be read: check the file
     _check(path)
     if memo is not None:
-        _remember(memo, seen)
-
-
-def _remember(memo: Path, seen: dict[str, str | int]) -> None:
-    draft = memo.with_name(f"{memo.name}.{os.getpid()}")
-    try:
-        with open(disk.new_file(draft), "w", encoding="utf-8") as file:
-            json.dump(seen, file)
-        draft.replace(memo)
-    except OSError:
         # Without a record, as in a full or read-only folder, the next start checks again.
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+        with contextlib.suppress(StoreError):
+            disk.write_text(memo, json.dumps(seen))
 
 
 def sha256(path: Path) -> str:

@@ -97,7 +97,7 @@ def embed_queries(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnsw
 def provider_errors(embedder: Embedder) -> AbstractContextManager[None]:
     """Around a call of an embedder: any error of another package becomes a ProviderError that names
     its class alone. It may be due to one text, so the batch is split as for a refusal."""
-    from memchat.providers.litellm_calls import plugin_errors
+    from memchat.providers.embedders import plugin_errors
 
     name = embedder.service.name
     return plugin_errors(

@@ -16,11 +16,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memchat.db import Tx
 from memchat.errors import ConfigError, ProviderError
-from memchat.facts import changes, lists, memories
+from memchat.facts import changes, memories
 from memchat.facts.changes import ReplacedValue
 from memchat.facts.in_force import as_of
-from memchat.facts.lists import Slice
-from memchat.facts.memories import ValuesInForce, holds_on
+from memchat.facts.memories import Slice, ValuesInForce, holds_on
 from memchat.language.text import normal_value
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -78,7 +77,7 @@ class FactSearch:
     def sensitive_words(self) -> set[tuple[str, str]]:
         """Key and plain value of each sensitive fact in use: another row may have the same."""
         back = [*self.standing.back.values()]
-        rows = lists.sensitive_words(self.tx, self.tx.ids, self.today, back)
+        rows = memories.sensitive_words(self.tx, self.tx.ids, self.today, back)
         return {(key, normal_value(value)) for key, value in rows}
 
     def find(self, search: ScoredSearch, limit: int, least: int = 0) -> list[FoundFact]:
@@ -92,7 +91,7 @@ class FactSearch:
             return []
         if self.tags:
             search = replace(search, only=self._tagged())
-        over = lists.expired_ids(self.tx, ids, self.today)
+        over = memories.expired_ids(self.tx, ids, self.today)
         found = search.found("fact", max(CANDIDATES, limit), frozenset(over))
         sure = {i: parts for i, parts in found.items() if parts.confident}
         facts = self._ranked(sure)
@@ -125,13 +124,13 @@ class FactSearch:
         known = {fact.memory.id for fact in besides}
         part = Slice(count + len(known))
         wanted = Wanted(tags=self.tags)
-        rows = lists.listed(self.tx, self.tx.ids, wanted, self.standing, part=part)
+        rows = memories.listed(self.tx, self.tx.ids, wanted, self.standing, part=part)
         others = [m for m in self.unshadowed(rows) if m.id not in known]
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
     def pinned(self) -> list[FoundFact]:
         """The pinned facts, then profile and preferences, the most confirmed first."""
-        rows = lists.pinned_first(self.tx, self.tx.ids, self.standing, PINNED_MOST)
+        rows = memories.pinned_first(self.tx, self.tx.ids, self.standing, PINNED_MOST)
         return [FoundFact(memory, ALWAYS, "pinned") for memory in self.unshadowed(rows)]
 
     def hits(self, facts: Sequence[FoundFact]) -> list[Hit]:
@@ -166,7 +165,7 @@ class FactSearch:
         for app_id in self.tx.ids:
             own = app_id == self.tx.own
             again = [m for m in back.values() if bool(m.app) == own]
-            for row in chain(lists.each_active(self.tx, app_id), again):
+            for row in chain(memories.each_active(self.tx, app_id), again):
                 memory = self.standing.as_of_today(row)
                 over = memory.expires_at is not None and memory.expires_at < self.today
                 if over or not memory.active:
@@ -216,7 +215,7 @@ class FactSearch:
         shared = {memory.key for memory in rows if not memory.app and not memory.many}
         if not shared or not self.tx.own:
             return list(rows)
-        own = lists.single_valued_keys(self.tx, self.tx.own, sorted(shared), self.standing)
+        own = memories.single_valued_keys(self.tx, self.tx.own, sorted(shared), self.standing)
         return [m for m in rows if m.app or m.many or m.key not in own]
 
 

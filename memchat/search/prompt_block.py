@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from memchat.config import Settings
 from memchat.db import Tx, messages, sessions
 from memchat.db.database import Database
-from memchat.facts import changes, history, lists, memories
-from memchat.facts.history import LearnedFact
+from memchat.facts import changes, memories
+from memchat.facts.changes import LearnedFact
 from memchat.facts.memories import FORGOTTEN
-from memchat.forget.redaction import spans_of
+from memchat.forget.purge import spans_of
 from memchat.language import text
 from memchat.language.text import normal_value
 from memchat.prompts import Prompts
@@ -237,7 +237,7 @@ class PromptBlock:
         shown.take(always, self.settings.pinned_tokens if not among.taken else 0)
         shown.take(rest)
         facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
-        there = lists.count_for_prompts(facts.tx, facts.tx.ids, facts.today, facts.mute)
+        there = memories.count_for_prompts(facts.tx, facts.tx.ids, facts.today, facts.mute)
         turns_in = shown.of(past_turns)
         dropped = max(there - len(facts_in), 0) + len(past_turns) - len(turns_in)
         hits = (*facts_in, *turns_in)
@@ -270,7 +270,7 @@ class PromptBlock:
         search = replace(search, ids=[own])
         matches = search.matches("turn", replies=True)
         scores = matches.of(search.passing_by_words(matches, dropped))
-        drawn = history.learned_from(tx, list(scores))
+        drawn = changes.learned_from(tx, list(scores))
         excluded = _excluded(search.tx, drawn, mute)
         scores = {i: score for i, score in scores.items() if i not in excluded}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]

@@ -17,11 +17,11 @@ from zoneinfo import ZoneInfo
 from memchat.config import Settings
 from memchat.db import Tx, messages, sessions
 from memchat.db.database import Database
-from memchat.facts import changes, history
-from memchat.facts.history import LearnedFact
+from memchat.facts import changes
+from memchat.facts.changes import LearnedFact
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN, ValuesInForce
-from memchat.forget.redaction import is_blanked
+from memchat.forget.purge import is_blanked
 from memchat.language import numbers, text
 from memchat.language.text import content_words, normal_value
 from memchat.search import embeddings, keywords, ranking, render, services
@@ -141,12 +141,12 @@ def find(
     priors = _priors(search, {turn.session_id for turn in turns.values()})
     titles = sessions.titles(search.tx, list(priors))
     drawn = defaultdict(list)
-    for one in history.learned_from(search.tx, list(turns)):
+    for one in changes.learned_from(search.tx, list(turns)):
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
     heirs = changes.current(search.tx, search.ids, ids)
     present = {i: standing.current_id(m.id) for i, m in heirs.items()}
-    reworded = history.value_edits(search.tx, ids)
+    reworded = changes.value_edits(search.tx, ids)
     past_turns, question = [], search.question.text
     words = _words(question)
     for i, turn in turns.items():

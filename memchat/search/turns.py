@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.db import Tx, messages, sessions
-from memchat.facts import history
+from memchat.facts import changes
 from memchat.facts.memories import FORGOTTEN, Fact
 from memchat.search import passages, render
 from memchat.search.passages import Passage
@@ -54,7 +54,7 @@ def texts(
     """The texts under which these turns are embedded, without copies, which no search finds.
     ``new_facts`` are about to be written."""
     facts: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
-    for one in history.learned_from(tx, [turn.id for turn in turns]):
+    for one in changes.learned_from(tx, [turn.id for turn in turns]):
         if one.inactive_reason != FORGOTTEN:
             facts[one.message_id][one.key, one.value] = None
     for fact in new_facts:

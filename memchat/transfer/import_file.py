@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 from memchat.assembly import Assembly
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import InputError, MemChatError
-from memchat.facts import changes, history, memories, programs, proposals
-from memchat.facts.history import Cause
+from memchat.facts import changes, memories, programs, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.in_force import said_order, values_of_key
 from memchat.facts.memories import sha1_of
-from memchat.forget import purge, redaction, tombstones
-from memchat.forget.redaction import FILLER
+from memchat.forget import purge, tombstones
+from memchat.forget.purge import FILLER
 from memchat.notes import rows
 from memchat.notes.index import Cutter, Prepared
 from memchat.notes.rows import NoteOf
@@ -335,7 +335,7 @@ class ImportRun:
         if app_id not in self._reworded:
             self._reworded[app_id] = {
                 sha1_of(old["memory_type"], old["key"], old["value"]): memory_id
-                for memory_id, old in history.former_wordings(self.tx, app_id)
+                for memory_id, old in changes.former_wordings(self.tx, app_id)
             }
         here = self._reworded[app_id].get(sha1)
         if here is None and created_at is not None:
@@ -472,7 +472,7 @@ class ImportRun:
         searched = 0
         for memory in self._present():
             app_id = self._new["memory"][memory.id]
-            words = redaction.present_search_text(self.tx, memory, app_id)
+            words = purge.present_search_text(self.tx, memory, app_id)
             found = memory.active or memory.inactive_reason == "superseded"
             passages.put_text(self.tx, "fact", memory.id, app_id, words, searched=found)
             searched += found

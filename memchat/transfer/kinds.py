@@ -25,7 +25,7 @@ from memchat.db import Tx, schema
 from memchat.db.schema import UtcTime
 from memchat.errors import InputError
 from memchat.facts import manual
-from memchat.facts.history import UPKEEP
+from memchat.facts.changes import UPKEEP
 from memchat.facts.memories import tags_of_row, visible
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.types import (
@@ -37,7 +37,7 @@ from memchat.types import (
     clean_text,
     one_line,
 )
-from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
+from memchat.types.conversations import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 FORMAT = "memchat export"
 VERSION = 4

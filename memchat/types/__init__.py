@@ -4,9 +4,6 @@ Times are aware UTC ``datetime``; ``expires_at`` is a calendar ``date`` in the u
 and the memory holds through that day.
 """
 
-from memchat.types.conversation import *
-from memchat.types.fact import *
-from memchat.types.inbox import *
-from memchat.types.note import *
-from memchat.types.scope import *
+from memchat.types.conversations import *
+from memchat.types.memories import *
 from memchat.types.upkeep import *

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from memchat.errors import ServiceError
-from memchat.types.fact import Memory
+from memchat.types.conversations import counted
+from memchat.types.memories import Memory
 
 FindingKind = Literal[
     "secret",
@@ -135,15 +136,8 @@ REFUSED_MOST = 20
 
 def counted_records(records: Mapping[str, int], *, session: str = "session") -> str:
     """``3 memories, 1 session, 2 messages``, or ``nothing``. ``session`` is the word for one."""
-    nouns = {
-        "memory": ("memory", "memories"),
-        "session": (session, f"{session}s"),
-        "message": ("message", "messages"),
-        "note": ("note", "notes"),
-        "record": ("record", "records"),
-    }
-    numbers = [(records.get(kind, 0), *names) for kind, names in nouns.items()]
-    told = [f"{n:,} {one if n == 1 else many}" for n, one, many in numbers if n]
+    nouns = {"memory": "memory", "session": session} | {n: n for n in ("message", "note", "record")}
+    told = [counted(records[kind], noun) for kind, noun in nouns.items() if records.get(kind)]
     return ", ".join(told) or "nothing"
 
 

@@ -11,8 +11,8 @@ from benchmarks import extract_quality
 from benchmarks.answers import Answers, named
 from benchmarks.desk import USER, Desk, at_desk
 from memchat.config.providers import OFFLINE_EXTRACT
-from memchat.learn.extractor import Window, render_data
-from memchat.learn.verdict import KnownFact
+from memchat.learn.candidate import KnownFact
+from memchat.learn.model_calls import Window, render_data
 from memchat.testing import HashEmbedder, ScriptedModel
 from memchat.types import ChatMessage
 from tests.support.answers import answer, fact

@@ -8,7 +8,7 @@ from benchmarks.provider_faults import campaign
 from benchmarks.provider_faults.__main__ import table
 from benchmarks.provider_faults.campaign import Outcome
 from benchmarks.provider_faults.faults import Fault, every
-from memchat.chat.turn import Receipt
+from memchat.chat.turn import Turn
 from tests.support.slow import slow_but
 
 PARTS = 8
@@ -36,7 +36,7 @@ def test_a_fault_of_the_provider_loses_nothing(part: int) -> None:
 
 
 def test_the_campaign_notices_a_reply_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Receipt, "store", lambda *_, **__: False)
+    monkeypatch.setattr(Turn, "_write", lambda *_, **__: False)
     (outcome,) = campaign.run([fault for fault in every() if fault.name == "no finish"])
     assert "what was printed" in outcome.lost and not outcome.kept
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memchat import InputError
-from memchat.chat import slash
+from memchat.chat import command_words
 from memchat.testing import ScriptedModel
 from tests.support.paths import ROOT
 from tests.support.store import Opener
@@ -25,35 +25,35 @@ from tests.support.store import Opener
     ],
 )
 def test_a_command_is_known_by_its_name(message: str, read: tuple[str, str]) -> None:
-    assert slash.read(message) == slash.Slash(*read)
+    assert command_words.typed(message) == command_words.Slash(*read)
 
 
 @pytest.mark.parametrize("message", ["/memoires", "/why-not", "/clear all of it"])
 def test_an_unknown_command_is_said_with_what_to_do(message: str) -> None:
     if message == "/why-not":
-        assert slash.read(message) is None
+        assert command_words.typed(message) is None
         return
     with pytest.raises(InputError, match=r"there is no command /[a-z]+; /help lists them"):
-        slash.read(message)
+        command_words.typed(message)
 
 
 @pytest.mark.parametrize(
     "message", ["/usr/bin/env python", "/s", " /memoires", "1/2 cup", "/* a */", "/dev\nis full"]
 )
 def test_other_texts_with_a_slash_are_messages(message: str) -> None:
-    assert slash.read(message) is None
+    assert command_words.typed(message) is None
 
 
 def test_no_text_of_the_corpora_is_taken_for_a_command() -> None:
     files = {*Path(ROOT, "tests/data").glob("*.jsonl")} - {ROOT / "tests/data/attacks.jsonl"}
     said = [text for file in sorted(files) for text in _texts(file)]
     assert len(said) > 10_000
-    assert [text for text in said if slash.memory_command(text) or _is_read(text)] == []
+    assert [text for text in said if command_words.memory_command(text) or _is_read(text)] == []
 
 
 def test_forget_without_words_asks_for_them() -> None:
     with pytest.raises(InputError, match="/forget WORDS"):
-        slash.read("/forget")
+        command_words.typed("/forget")
 
 
 def test_commands_to_memory_ask_no_model_also_one_with_tools(open_store: Opener) -> None:
@@ -100,6 +100,6 @@ def _texts(file: Path) -> list[str]:
 
 def _is_read(text: str) -> bool:
     try:
-        return (found := slash.read(text)) is not None and found.name != "note"
+        return (found := command_words.typed(text)) is not None and found.name != "note"
     except InputError:
         return True

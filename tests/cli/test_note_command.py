@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from memchat import MemChat
-from memchat.chat import slash
+from memchat.chat import command_words
 from memchat.config import Settings
 from tests.support.cli import Run
 
@@ -73,9 +73,9 @@ def test_an_incognito_chat_keeps_no_note(talk, home) -> None:
     [" /note", "Should I keep this as a note?", "a /note", "keep this as a note for Jo"],
 )
 def test_other_messages_are_no_command(message: str) -> None:
-    assert slash.read(message) is None
+    assert command_words.typed(message) is None
 
 
 @pytest.mark.parametrize("message", ["Speichere das als Notiz.", "save it as a note", "/NOTE"])
 def test_the_command_in_other_words(message: str) -> None:
-    assert slash.read(message) == slash.Slash("note")
+    assert command_words.typed(message) == command_words.Slash("note")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memchat.chat import slash
+from memchat.chat import command_words
 from memchat.providers import litellm_calls
 from tests.support.terminal import Env
 
@@ -20,7 +20,7 @@ def loaded() -> None:
 def test_help_lists_every_command_and_begins_no_session(env: Env) -> None:
     done = env.memchat("chat", said="/help\n")
     assert done.code == 0, done.err
-    for name in slash.COMMANDS:
+    for name in command_words.COMMANDS:
         assert f"\n/{name} " in f"\n{done.out}"
     assert env.listed("sessions", "list") == []
 

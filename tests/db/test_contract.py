@@ -16,7 +16,7 @@ from memchat.db import apps, jobs, messages, records, schema, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import ClaimRequest
 from memchat.errors import StoreError
-from memchat.facts import changes, history, lists, memories, proposals
+from memchat.facts import changes, memories, proposals
 from memchat.facts.memories import ValuesInForce
 from memchat.forget import tombstones
 from memchat.providers.embedders import SERVICE
@@ -56,12 +56,12 @@ def test_a_reader_sees_one_moment_whatever_is_committed_meanwhile(store: Databas
         keep(tx, ANA, "Lisbon")
     with store.read() as before:
         ids = apps.find(before, ANA).ids
-        assert lists.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
+        assert memories.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
         with store.write() as tx:
             keep(tx, ANA, "Porto")
-        assert lists.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
+        assert memories.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
     with store.read() as after:
-        assert lists.counted(after, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 2
+        assert memories.counted(after, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 2
 
 
 def test_readers_do_not_wait_for_a_writer(store: Database) -> None:
@@ -72,7 +72,7 @@ def test_readers_do_not_wait_for_a_writer(store: Database) -> None:
     def look() -> None:
         with store.read() as tx:
             ids = apps.find(tx, ANA).ids
-            seen.append(lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(TODAY)))
+            seen.append(memories.counted(tx, ids, Wanted(status="all"), ValuesInForce(TODAY)))
 
     with store.write() as tx:
         keep(tx, ANA, "Porto")
@@ -130,7 +130,7 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
     back = memories.get(tx, [own], old)
     assert (back.active, back.inactive_reason, back.replaced_by) == (True, None, None)
     assert [i for i, _ in keywords.matches(tx, "fact", [own], ["lisbon"]).best(5)] == [old]
-    kinds = [e.kind for e in history.events_of_memory(tx, old)]
+    kinds = [e.kind for e in changes.events_of_memory(tx, old)]
     assert kinds == ["add", "supersede", "restore"]
 
 
@@ -161,8 +161,8 @@ def test_a_memory_that_moves_takes_its_history_along(tx) -> None:
     before = passages.latest_change(tx, own) - 1
     assert memory_id in passages.changed_since(tx, "fact", own, before), "the index it leaves reads"
     assert memory_id in passages.changed_since(tx, "fact", shared, 0)
-    history.remove_app(tx, own)
-    assert [e.kind for e in history.events_of_memory(tx, memory_id)] == ["add", "edit"]
+    changes.remove_app(tx, own)
+    assert [e.kind for e in changes.events_of_memory(tx, memory_id)] == ["add", "edit"]
     assert memories.get(tx, [own], memory_id) is None
 
 
@@ -181,20 +181,22 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
     changes.deactivate(tx, memories.get(tx, [own], gone), "ended", BY_HAND)
 
     def listed(status: str) -> set[str]:
-        found = lists.listed(tx, [own], Wanted(status=status), ValuesInForce(TODAY))
-        assert lists.counted(tx, [own], Wanted(status=status), ValuesInForce(TODAY)) == len(found)
+        found = memories.listed(tx, [own], Wanted(status=status), ValuesInForce(TODAY))
+        assert memories.counted(tx, [own], Wanted(status=status), ValuesInForce(TODAY)) == len(
+            found
+        )
         return {m.value for m in found}
 
     assert listed("active") == {"always", "today", "tomorrow"}
     assert listed("expired") == {"over"}
     assert listed("inactive") == {"ended"}
     assert listed("all") == {*kept, "ended"}
-    assert lists.expired_ids(tx, [own], TODAY) == [kept["over"]]
+    assert memories.expired_ids(tx, [own], TODAY) == [kept["over"]]
     shared = apps.find(tx, ANA).shared
-    assert [{*scope.ids} for scope in lists.scopes_with_due_dates(tx, TODAY, "ana")] == [
+    assert [{*scope.ids} for scope in memories.scopes_with_due_dates(tx, TODAY, "ana")] == [
         {own, shared}
     ]
-    assert lists.scopes_with_due_dates(tx, TODAY, "bo") == []
+    assert memories.scopes_with_due_dates(tx, TODAY, "bo") == []
 
 
 def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> None:
@@ -204,8 +206,8 @@ def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> 
     ]  # pairs said at the same time
 
     def page(limit: int, offset: int) -> list[int]:
-        part, now = lists.Slice(limit, offset), ValuesInForce(TODAY)
-        found = lists.listed(tx, [own], Wanted(status="all"), now, part=part)
+        part, now = memories.Slice(limit, offset), ValuesInForce(TODAY)
+        found = memories.listed(tx, [own], Wanted(status="all"), now, part=part)
         return [memory.id for memory in found]
 
     assert [i for offset in (0, 3, 6, 9) for i in page(3, offset)] == ids[::-1]
@@ -218,7 +220,7 @@ def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None
     like = keep(tx, ANA, "tea", memory_type="preference")
     city, job = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "baker")
     changes.count_repeat(tx, memories.get(tx, [own], job), NOON, BY_HAND)
-    assert [m.id for m in lists.pinned_first(tx, [own], ValuesInForce(TODAY), 9)] == [
+    assert [m.id for m in memories.pinned_first(tx, [own], ValuesInForce(TODAY), 9)] == [
         job,
         city,
         like,
@@ -231,7 +233,7 @@ def test_whether_a_key_holds_many_is_as_it_was_last(tx) -> None:
     keep(tx, ANA, "Emma", key="book", many=False)
     keep(tx, ANA, "Dune", key="book", many=True)
     assert memories.holds_many(tx, [own], "book") is True
-    assert lists.keys_in_use(tx, [own]) == ["book"]
+    assert memories.keys_in_use(tx, [own]) == ["book"]
 
 
 # Scopes
@@ -292,7 +294,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
             return {i for (k, i), s in owner.items() if k == kind and s.user == asked.user}
 
         every = [i for (k, i) in owner if k == "memory"]
-        listed = lists.listed(tx, ids, Wanted(status="all"), ValuesInForce(TODAY))
+        listed = memories.listed(tx, ids, Wanted(status="all"), ValuesInForce(TODAY))
         assert {m.id for m in listed} == mine("memory")
         assert set(memories.by_ids(tx, ids, every)) == mine("memory")
         assert {m.user for m in listed} <= {asked.user}
@@ -321,15 +323,15 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
 def test_a_deleted_conversation_takes_its_turns_proofs_and_receipts(tx) -> None:
     session_id, (message_id,) = talk(tx, ANA, "I live in Lisbon")
     memory_id = keep(tx, ANA, "Lisbon")
-    history.add_evidence(tx, memory_id, [(message_id, 10, "Lisbon"), (message_id, 10, "Lisbon")])
-    (proof,) = history.evidence_of_memory(tx, memory_id)
+    changes.add_evidence(tx, memory_id, [(message_id, 10, "Lisbon"), (message_id, 10, "Lisbon")])
+    (proof,) = changes.evidence_of_memory(tx, memory_id)
     assert (proof.quote, proof.start, proof.session_id) == ("Lisbon", 10, session_id)
-    assert history.proved_memories(tx, [message_id]) == [memory_id]
+    assert changes.proved_memories(tx, [message_id]) == [memory_id]
     hit = Hit("memory", memory_id, "city: Lisbon", 0.5, 0.4, None, "both", 7)
     receipts.add(tx, message_id, [hit])
     assert receipts.of_reply(tx, message_id) == [hit]
     sessions.remove(tx, session_id)
-    assert history.evidence_of_memory(tx, memory_id) == []
+    assert changes.evidence_of_memory(tx, memory_id) == []
     assert messages.by_ids(tx, [message_id]) == {} == dict(receipts.of_reply(tx, message_id))
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from memchat.db import apps, database, jobs, messages, records, sessions, usage
-from memchat.facts import changes, history, lists, memories, proposals
-from memchat.facts.history import Cause
+from memchat.facts import audit, changes, memories, proposals
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.forget import purge, tombstones
 from memchat.search import (
@@ -108,7 +108,7 @@ def test_memories_change_with_their_history(tx, own) -> None:
     changes.rewrite(tx, changed, own, fact("Faro", cues=("sea", "south")), BY_ANA)
     changes.reindex(tx, lisbon, own, "city Faro coast", BY_ANA)
     assert row(lisbon).value == "Faro" and row(lisbon).cues == ("sea", "south")
-    kinds = [event.kind for event in history.events_of_memory(tx, lisbon)]
+    kinds = [event.kind for event in changes.events_of_memory(tx, lisbon)]
     start = ["add", "pin", "supersede", "restore", "repeat", "edit", "edit", "edit"]
     assert kinds == [*start, "reindex"]
     changes.remove(tx, [lisbon])
@@ -122,32 +122,34 @@ def test_lists_of_memories_are_filtered_sorted_and_counted(tx, own) -> None:
     debt = add(tx, own, "none", key="debt", memory_type="fact", many=True, sensitive=True)
 
     def found(wanted: Wanted, **more) -> list[int]:
-        listed = [m.id for m in lists.listed(tx, [own], wanted, NOW, **more)]
-        assert lists.counted(tx, [own], wanted, NOW, **more) == len(listed)
+        listed = [m.id for m in memories.listed(tx, [own], wanted, NOW, **more)]
+        assert memories.counted(tx, [own], wanted, NOW, **more) == len(listed)
         return listed
 
     assert found(Wanted()) == [debt, job, city]
     assert found(Wanted(search="bak")) == found(Wanted(status="expiring"), by=tomorrow) == [job]
     assert found(Wanted(status="inactive")) == []
-    assert found(lists.or_over(Wanted(status="inactive"))) == [gone]
+    assert found(memories.or_over(Wanted(status="inactive"))) == [gone]
     assert found(Wanted(status="all", sort="oldest")) == [debt, gone, job, city]
-    assert lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [debt, job, city]
+    assert memories.ids(tx, [own], Wanted(), NOW, tomorrow) == [debt, job, city]
     changes.pin(tx, city, BY_ANA, on=True)
-    assert lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [city, debt, job]
-    assert [m.id for m in lists.of_ids(tx, [job, 99_999, city], NOW)] == [job, city]
+    assert memories.ids(tx, [own], Wanted(), NOW, tomorrow) == [city, debt, job]
+    assert [m.id for m in memories.of_ids(tx, [job, 99_999, city], NOW)] == [job, city]
     changes.pin(tx, city, BY_ANA, on=False)
-    assert [m.id for m in lists.pinned_first(tx, [own], NOW, 9)] == [city, job]
-    assert {m.id for m in lists.each_active(tx, own)} == {city, job, gone, debt}
-    assert lists.count_active(tx, [own]) == 4
-    assert lists.count_for_prompts(tx, [own], TODAY, [city]) == 1
-    assert lists.expired_ids(tx, [own], TODAY) == [gone]
-    assert [own in ids for ids in lists.scopes_with_due_dates(tx, TODAY, "ana")] == [True]
-    assert sorted(lists.keys_in_use(tx, [own])) == ["city", "debt", "job", "trip"]
-    assert lists.single_valued_keys(tx, own, ["city", "debt"], NOW) == {"city"}
-    assert lists.sensitive_words(tx, [own], TODAY, []) == [("debt", "none")]
-    assert lists.searched_ids(tx, own) == {*lists.ids_in_app(tx, own)} == {city, job, gone, debt}
+    assert [m.id for m in memories.pinned_first(tx, [own], NOW, 9)] == [city, job]
+    assert {m.id for m in memories.each_active(tx, own)} == {city, job, gone, debt}
+    assert memories.count_active(tx, [own]) == 4
+    assert memories.count_for_prompts(tx, [own], TODAY, [city]) == 1
+    assert memories.expired_ids(tx, [own], TODAY) == [gone]
+    assert [own in ids for ids in memories.scopes_with_due_dates(tx, TODAY, "ana")] == [True]
+    assert sorted(memories.keys_in_use(tx, [own])) == ["city", "debt", "job", "trip"]
+    assert memories.single_valued_keys(tx, own, ["city", "debt"], NOW) == {"city"}
+    assert memories.sensitive_words(tx, [own], TODAY, []) == [("debt", "none")]
+    assert (
+        memories.searched_ids(tx, own) == {*memories.ids_in_app(tx, own)} == {city, job, gone, debt}
+    )
     assert passages.text_of(tx, city) == "city Lisbon"
-    assert lists.totals(tx) >= (4, 4)
+    assert memories.totals(tx) >= (4, 4)
 
 
 def test_facts_of_a_period_and_values_by_date(tx, own) -> None:
@@ -181,7 +183,7 @@ def test_hidden_memories_come_back_as_they_were(tx, own) -> None:
     before = memories.get(tx, [own], lisbon := add(tx, own, "Lisbon"))
     changes.hide(tx, before, own, BY_ANA)
     assert memories.get(tx, [own], lisbon) is None
-    assert [m.id for m in changes.listed(tx, [own], sha1=before.sha1)] == [lisbon]
+    assert [m.id for m in memories.hidden(tx, [own], sha1=before.sha1)] == [lisbon]
     assert changes.existing(tx, [lisbon, 999]) == {lisbon}
     changes.unhide(tx, lisbon, own, BY_ANA)
     assert memories.get(tx, [own], lisbon) == before
@@ -191,25 +193,25 @@ def test_events_and_changes_are_followed_and_edited(tx, own) -> None:
     (session_id, (message_id,)), lisbon = talk(tx, own, "I live in Lisbon"), add(tx, own, "Lisbon")
     cause = Cause(NOON, "user", "said", session_id, message_id, {"verdict": "keep"})
     old, new = {"value": "Lisbon"}, {"value": "Porto"}
-    history.record(tx, lisbon, own, "edit", cause, history.Values(old, new))
-    (event,) = history.events_of_messages(tx, [message_id])
-    assert history.events_of_session(tx, session_id) == [event] and event.detail == {
+    changes.record(tx, lisbon, own, "edit", cause, changes.Values(old, new))
+    (event,) = changes.events_of_messages(tx, [message_id])
+    assert changes.events_of_session(tx, session_id) == [event] and event.detail == {
         "verdict": "keep"
     }
-    assert history.value_edits(tx, [lisbon]) == {lisbon: NOON}
-    assert history.latest_event(tx, own) == event.id
-    assert history.changed_since(tx, own, event.id - 1) == [lisbon]
-    assert history.app_ids_of(tx, [lisbon]) == {own}
-    history.set_cause(tx, event.id, "undone")
-    history.set_related(tx, event.id, lisbon)
-    last = history.events_of_memory(tx, lisbon)[-1]
+    assert changes.value_edits(tx, [lisbon]) == {lisbon: NOON}
+    assert changes.latest_event(tx, own) == event.id
+    assert changes.changed_since(tx, own, event.id - 1) == [lisbon]
+    assert changes.app_ids_of(tx, [lisbon]) == {own}
+    changes.set_cause(tx, event.id, "undone")
+    changes.set_related(tx, event.id, lisbon)
+    last = changes.events_of_memory(tx, lisbon)[-1]
     assert (last.cause, last.related_id, last.old, last.new) == ("undone", lisbon, old, new)
-    history.detach_session(tx, session_id)
-    history.blank_events(tx, [lisbon])
-    last = history.events_of_memory(tx, lisbon)[-1]
+    changes.detach_session(tx, session_id)
+    changes.blank_events(tx, [lisbon])
+    last = changes.events_of_memory(tx, lisbon)[-1]
     assert (last.session_id, last.old, last.cause) == (None, None, "")
-    history.remove_app(tx, own)
-    assert history.events_of_memory(tx, lisbon) == []
+    changes.remove_app(tx, own)
+    assert changes.events_of_memory(tx, lisbon) == []
     before = passages.latest_change(tx, own)
     passages.put_text(tx, "turn", 7, own, "I live in Porto")
     assert passages.changed_since(tx, "turn", own, before) == [7]
@@ -288,10 +290,10 @@ def test_replies_keep_their_prompt_receipt_and_fact_list(tx, own) -> None:
     assert receipts.of_reply(tx, reply) == [hit]
     assert receipts.sessions_with(tx, "memory", [lisbon]) == [session_id]
     assert receipts.items_in_any(tx, "memory", [lisbon, 999]) == {lisbon}
-    list_id = lists.add(tx, session_id, "You know:", [(lisbon, "city: Lisbon")], NOON)
-    assert lists.get(tx, list_id).lines == ((lisbon, "city: Lisbon"),)
-    assert lists.sent_to_models(tx, [lisbon]) == {lisbon}
-    assert (session_id, "In Lisbon", 0) in lists.model_texts_with(tx, lisbon)
+    list_id = receipts.add_list(tx, session_id, "You know:", [(lisbon, "city: Lisbon")], NOON)
+    assert receipts.list_of(tx, list_id).lines == ((lisbon, "city: Lisbon"),)
+    assert receipts.sent_to_models(tx, [lisbon]) == {lisbon}
+    assert (session_id, "In Lisbon", 0) in receipts.model_texts_with(tx, lisbon)
     receipts.add_prompt(
         tx, reply, sent := SentPrompt("Be brief", asked, tools=True, list_id=list_id)
     )
@@ -300,14 +302,14 @@ def test_replies_keep_their_prompt_receipt_and_fact_list(tx, own) -> None:
     receipts.remove_prompts_with_items(tx, "memory", [lisbon])
     receipts.remove_prompts(tx, [reply])
     assert receipts.prompt_of_reply(tx, reply).system is None
-    lists.remove_lines(tx, [lisbon])
+    receipts.remove_list_lines(tx, [lisbon])
     receipts.remove(tx, "memory", [lisbon])
-    assert lists.sent_to_models(tx, [lisbon]) == set()
+    assert receipts.sent_to_models(tx, [lisbon]) == set()
     sessions.mute(tx, session_id, lisbon, NOON)
     assert sessions.muted_of_session(tx, session_id) == {lisbon}
     sessions.unmute(tx, session_id, lisbon)
-    lists.add_uses(tx, matched=[lisbon], read=[])
-    assert sessions.muted_of_session(tx, session_id) == set() and lists.uses_of(tx, lisbon) == (
+    memories.add_uses(tx, matched=[lisbon], read=[])
+    assert sessions.muted_of_session(tx, session_id) == set() and memories.uses_of(tx, lisbon) == (
         1,
         0,
     )
@@ -319,16 +321,16 @@ def test_replies_keep_their_prompt_receipt_and_fact_list(tx, own) -> None:
 def test_evidence_proves_memories(tx, own) -> None:
     _, (said,) = talk(tx, own, "I live in Lisbon")
     lisbon = add(tx, own, "Lisbon")
-    history.add_evidence(tx, lisbon, [(said, 10, "Lisbon")])
-    (proof,) = history.evidence_of_memory(tx, lisbon)
-    assert proof.quote == "Lisbon" and history.evidence_of_memories(tx, [lisbon]) == {
+    changes.add_evidence(tx, lisbon, [(said, 10, "Lisbon")])
+    (proof,) = changes.evidence_of_memory(tx, lisbon)
+    assert proof.quote == "Lisbon" and changes.evidence_of_memories(tx, [lisbon]) == {
         lisbon: [proof]
     }
-    assert history.messages_of(tx, lisbon) == {said}
-    assert history.proved_memories(tx, [said]) == [lisbon]
-    assert [one.value for one in history.learned_from(tx, [said])] == ["Lisbon"]
-    history.update_quotes(tx, said, "I live in ██████")
-    assert history.evidence_of_memory(tx, lisbon)[0].quote == "██████"
+    assert changes.messages_of(tx, lisbon) == {said}
+    assert changes.proved_memories(tx, [said]) == [lisbon]
+    assert [one.value for one in changes.learned_from(tx, [said])] == ["Lisbon"]
+    changes.update_quotes(tx, said, "I live in ██████")
+    assert changes.evidence_of_memory(tx, lisbon)[0].quote == "██████"
 
 
 def test_proposals_keep_what_is_not_stored(tx, own) -> None:
@@ -451,11 +453,11 @@ def test_figures_and_single_values(tx, own) -> None:
     add(tx, own, "Lisbon")
     talk(tx, own, "I live in Lisbon")
     zone = ZoneInfo("UTC")
-    assert lists.memories_by_day(tx, [own], zone) == {TODAY: 1}
-    assert lists.messages_by_day(tx, own, zone) == {TODAY: 1}
-    assert lists.by_type(tx, [own]) == {"profile": 1}
-    assert lists.by_key(tx, [own], 5) | lists.by_state(tx, [own]) == {"city": 1, "in use": 1}
-    assert lists.most_used(tx, [own], 5) == [] and lists.never_used(tx, [own]) == 1
+    assert audit.memories_by_day(tx, [own], zone) == {TODAY: 1}
+    assert audit.messages_by_day(tx, own, zone) == {TODAY: 1}
+    assert audit.by_type(tx, [own]) == {"profile": 1}
+    assert audit.by_key(tx, [own], 5) | audit.by_state(tx, [own]) == {"city": 1, "in use": 1}
+    assert audit.most_used(tx, [own], 5) == [] and audit.never_used(tx, [own]) == 1
     assert jobs.in_apps(tx, [own]) == {"waiting": 0, "done": 0, "failed": 0}
     records.put(tx, "colour", "blue")
     assert records.get(tx, "colour") == "blue" and records.store_id(tx) == records.store_id(tx)

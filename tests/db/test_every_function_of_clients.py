@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from memchat.db import apps, sessions
-from memchat.facts import history, lists, programs, proposals
+from memchat.facts import changes, memories, programs, proposals
 from memchat.types import ClientWrite, MemoryOrigin, Proposal
 from tests.support.rows import ANA, keep, talk
 from tests.support.store import NOON
@@ -70,7 +70,7 @@ def test_a_memory_is_traced_to_the_program_whose_words_prove_it(tx, own) -> None
     stored, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
     programs.set_session(tx, mine, session_id)
     for memory_id in (stored, entered):
-        history.add_evidence(tx, memory_id, [(said, 0, "city")])
+        changes.add_evidence(tx, memory_id, [(said, 0, "city")])
     tx.connection.exec_driver_sql("UPDATE memories SET created_by = 'mcp' WHERE id = ?", (stored,))
     assert programs.of_memories(tx, [stored, entered]) == {stored: "Claude"}
 
@@ -110,8 +110,8 @@ def test_what_two_programs_asked_for_is_not_asked_by_one_alone(tx, own) -> None:
 def test_a_memory_names_the_conversation_that_it_comes_from(tx, own) -> None:
     session_id, (message_id,) = talk(tx, ANA, "city: Lisbon")
     said, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
-    history.add_evidence(tx, said, [(message_id, 0, "Lisbon")])
-    assert lists.of_memories(tx, own, [said, entered]) == {
+    changes.add_evidence(tx, said, [(message_id, 0, "Lisbon")])
+    assert memories.origins_of(tx, own, [said, entered]) == {
         said: MemoryOrigin(session_id),
         entered: MemoryOrigin(),
     }

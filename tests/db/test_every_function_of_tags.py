@@ -8,8 +8,8 @@ import pytest
 
 from memchat.db import apps
 from memchat.errors import InputError
-from memchat.facts import changes, history, lists, memories
-from memchat.facts.history import Cause
+from memchat.facts import changes, memories
+from memchat.facts.changes import Cause
 from memchat.facts.memories import ValuesInForce
 from memchat.types import TAGS_MOST, Wanted
 from tests.support.rows import ANA, BO, BY_HAND, TODAY, keep
@@ -26,16 +26,16 @@ def own(tx) -> int:
 
 def test_tags_are_put_and_added_read_with_the_row_and_told_by_events(tx, own) -> None:
     city = keep(tx, ANA, "Lisbon")
-    memories.put_tags(tx, city, ["Home", "work  trips"], BY_HAND)
-    memories.add_tags(tx, city, ["zoo", "home"], LATER)
-    memories.add_tags(tx, city, ["zoo"], LATER)
+    changes.put_tags(tx, city, ["Home", "work  trips"], BY_HAND)
+    changes.add_tags(tx, city, ["zoo", "home"], LATER)
+    changes.add_tags(tx, city, ["zoo"], LATER)
     held = ("home", "work-trips", "zoo")
     assert memories.tags_of(tx, city) == held
     memory = memories.get(tx, [own], city)
     assert memory is not None and (memory.tags, memory.updated_at) == (held, LATER.at)
-    (listed,) = lists.listed(tx, [own], Wanted(tags=("home", "zoo")), STANDING)
+    (listed,) = memories.listed(tx, [own], Wanted(tags=("home", "zoo")), STANDING)
     assert listed.tags == held
-    told = [(e.old, e.new) for e in history.events_of_memory(tx, city) if e.kind == "tag"]
+    told = [(e.old, e.new) for e in changes.events_of_memory(tx, city) if e.kind == "tag"]
     assert told == [
         ({"tags": []}, {"tags": ["home", "work-trips"]}),
         ({"tags": ["home", "work-trips"]}, {"tags": list(held)}),
@@ -44,29 +44,29 @@ def test_tags_are_put_and_added_read_with_the_row_and_told_by_events(tx, own) ->
 
 def test_a_replacement_inherits_tags_as_far_as_it_may_have_them(tx, own) -> None:
     old, new = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
-    memories.put_tags(tx, old, [f"a{n:02}" for n in range(TAGS_MOST)], BY_HAND)
-    memories.put_tags(tx, new, ["z"], BY_HAND)
+    changes.put_tags(tx, old, [f"a{n:02}" for n in range(TAGS_MOST)], BY_HAND)
+    changes.put_tags(tx, new, ["z"], BY_HAND)
     before = memories.get(tx, [own], old)
     assert before is not None
     changes.deactivate(tx, before, "superseded", LATER, replaced_by=new)
     assert memories.tags_of(tx, new) == (*(f"a{n:02}" for n in range(TAGS_MOST - 1)), "z")
     assert memories.tags_of(tx, old) == before.tags
     third = keep(tx, ANA, "Faro")
-    memories.inherit_tags(tx, third, ["sun"], LATER)
+    changes.inherit_tags(tx, third, ["sun"], LATER)
     assert memories.tags_of(tx, third) == ("sun",)
     with pytest.raises(InputError, match="at most 20"):
-        memories.add_tags(tx, new, ["one-more"], LATER)
+        changes.add_tags(tx, new, ["one-more"], LATER)
 
 
 def test_tags_are_counted_and_found_in_their_own_scopes_alone(tx, own) -> None:
     city, pet = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "a dog", key="pet")
     for memory_id, words in ((city, ["home", "sun"]), (pet, ["home"])):
-        memories.put_tags(tx, memory_id, words, BY_HAND)
-    memories.put_tags(tx, keep(tx, BO, "Porto"), ["home", "sun"], BY_HAND)
+        changes.put_tags(tx, memory_id, words, BY_HAND)
+    changes.put_tags(tx, keep(tx, BO, "Porto"), ["home", "sun"], BY_HAND)
     assert list(memories.tag_counts(tx, [own], STANDING).items()) == [("home", 2), ("sun", 1)]
     assert sorted(memories.ids_with_all_tags(tx, [own], ["home"])) == [city, pet]
     assert memories.ids_with_all_tags(tx, [own], ["home", "sun"]) == [city]
-    assert lists.counted(tx, [own], Wanted(tags=("sun", "home")), STANDING) == 1
+    assert memories.counted(tx, [own], Wanted(tags=("sun", "home")), STANDING) == 1
     changes.remove(tx, [city])
     rows = tx.connection.exec_driver_sql(
         "SELECT count(*) FROM memory_tags WHERE memory_id = ?", (city,)
@@ -78,4 +78,4 @@ def test_the_tags_of_an_imported_row_are_written_without_an_event(tx, own) -> No
     city = keep(tx, ANA, "Lisbon")
     memories.write_tags(tx, city, ("home", "sun"))
     assert memories.tags_of(tx, city) == ("home", "sun")
-    assert [e.kind for e in history.events_of_memory(tx, city)] == ["add"]
+    assert [e.kind for e in changes.events_of_memory(tx, city)] == ["add"]

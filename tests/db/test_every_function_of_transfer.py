@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from memchat.db import apps, messages, sessions
-from memchat.facts import changes, history, memories, proposals
+from memchat.facts import changes, memories, proposals
 from memchat.facts.memories import sha1_of
 from memchat.search import keywords
 from memchat.transfer.kinds import PersonRecords
@@ -31,9 +31,9 @@ def test_a_person_s_scope_rows_are_found_for_an_export(tx, own) -> None:
 def test_what_an_edited_memory_said_before_is_known(tx, own) -> None:
     lisbon = keep(tx, ANA, "Lisbon")
     memory = memories.get(tx, [own], lisbon)
-    assert memory is not None and history.former_wordings(tx, own) == []
+    assert memory is not None and changes.former_wordings(tx, own) == []
     changes.rewrite(tx, memory, own, new("Porto"), BY_HAND)
-    former = history.former_wordings(tx, own)
+    former = changes.former_wordings(tx, own)
     assert [(memory_id, old["value"]) for memory_id, old in former] == [(lisbon, "Lisbon")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memchat.db import apps
 from memchat.db.database import Database
-from memchat.facts import answers, changes, history, memories, proposals
+from memchat.facts import answers, changes, memories, proposals
 from memchat.types import Proposal
 from tests.support.rows import ANA, BY_HAND, keep
 from tests.support.store import NOON
@@ -18,13 +18,13 @@ def test_rows_are_put_back_as_they_were(store: Database) -> None:
         (item,) = proposals.listed(tx, own, "pending")
         lisbon = memories.by_ids(tx, [own], [kept])[kept]
     with store.write() as tx:
-        since = history.latest_event(tx, own)
+        since = changes.latest_event(tx, own)
         changes.deactivate(tx, lisbon, "ended", BY_HAND)
         added = keep(tx, ANA, "Porto")
         proposals.remove(tx, [item.id])
         with store.read() as before:
             images = answers.take(before, tx, [item.id], [own], since)
-    assert images.added == (added,) and [row["id"] for row in images.memories] == [kept]
+    assert images.added == [added] and [row["id"] for row in images.before["memories"]] == [kept]
     with store.write() as tx:
         assert not answers.changed_meanwhile(tx, images)
         changes.remove(tx, images.added)

@@ -26,8 +26,8 @@ from memchat.config import Settings
 from memchat.db import apps, migrate, schema
 from memchat.db.database import FILE, Database
 from memchat.errors import SchemaError, StoreError
-from memchat.facts import changes, lists
-from memchat.facts.history import Cause
+from memchat.facts import changes, memories
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.providers.embedders import HashEmbedder
 from memchat.types import Scope, Service, Wanted
@@ -123,7 +123,7 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
-        assert lists.counted(
+        assert memories.counted(
             tx, apps.find(tx, Scope("ana")).ids, Wanted(status="all"), ValuesInForce(NOON.date())
         )
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from memchat.db import apps
 from memchat.facts import changes, memories
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
 from memchat.types import Scope
 from tests.support.store import NOON

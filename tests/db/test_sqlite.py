@@ -16,7 +16,7 @@ from sqlalchemy import event, insert, select
 from memchat.db import apps, jobs, schema, sessions, usage
 from memchat.db.database import FILE, Database
 from memchat.errors import InputError, StoreError
-from memchat.facts import history, lists, memories, proposals
+from memchat.facts import changes, memories, proposals
 from memchat.facts.memories import ValuesInForce
 from memchat.forget import tombstones
 from memchat.search import receipts
@@ -106,7 +106,7 @@ def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> No
         memory_id, other = keep(tx, ANA, "Lisbon"), keep(tx, BO, "Porto")
         own, _ = apps.ensure(tx, ANA, NOON)
         session_id, (message_id,) = talk(tx, ANA, "I live in Lisbon")
-        history.add_evidence(tx, memory_id, [(message_id, 10, "Lisbon")])
+        changes.add_evidence(tx, memory_id, [(message_id, 10, "Lisbon")])
         hit = Hit("memory", memory_id, "t", 1.0, None, None, "pinned", 1)
         receipts.add(tx, message_id, [hit])
         receipts.add_prompt(tx, message_id, receipts.SentPrompt("You are …", message_id))
@@ -234,7 +234,7 @@ def test_a_file_that_turns_read_only_refuses_the_write_and_still_reads(sqlite: D
     assert "cannot be written" in one_line(error)
     with sqlite.read() as tx:
         assert (
-            lists.counted(tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY))
+            memories.counted(tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY))
             == 1
         )
 
@@ -254,7 +254,7 @@ def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Da
         talk(tx, ANA, *(f"{i} " + "long words " * 5_000 for i in range(20)))
     assert "full" in one_line(error)
     with sqlite.read() as tx:
-        (memory,) = lists.listed(
+        (memory,) = memories.listed(
             tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)
         )
         assert memory.value == "Lisbon"
@@ -317,7 +317,9 @@ def test_every_commit_survives_a_copy_of_the_files_as_they_lie(sqlite: Database)
             (crashed / path.name).write_bytes(path.read_bytes())
     with closing(Database(crashed)) as database, database.read() as tx:
         assert (
-            lists.counted(tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(date.max))
+            memories.counted(
+                tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(date.max)
+            )
             == 1
         )
 

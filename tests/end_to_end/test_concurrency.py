@@ -16,8 +16,8 @@ import pytest
 
 from memchat.db import apps, jobs, records
 from memchat.db.database import Database
-from memchat.facts import changes, history, lists
-from memchat.facts.history import Cause
+from memchat.facts import changes, memories
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.types import Scope, Wanted
 
@@ -30,11 +30,15 @@ from pathlib import Path
 from memchat.db import apps
 from memchat.db import jobs
 from memchat.facts import memories
+from memchat.facts import changes
 from memchat.facts import changes as memory_changes
-from memchat.facts import lists as memory_lists
+from memchat.facts import memories
+from memchat.facts import changes
+from memchat.facts import audit
+from memchat.search import receipts
 from memchat.db import records as meta
 from memchat.db.database import Database
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.db.jobs import ClaimRequest
 from memchat.db.apps import ScopeIds
 from memchat.facts.memories import NewMemory
@@ -134,12 +138,12 @@ with MemChat(settings=Settings(home=home)) as mc:
 """,
     )
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
-        found = lists.listed(
+        found = memories.listed(
             tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(NOON.date())
         )
         assert sorted(m.value for m in found) == [f"thing {n}" for n in range(10)]
         assert {m.seen_count for m in found} == {8} and len({m.sha1 for m in found}) == 10
-        kinds = [e.kind for m in found for e in history.events_of_memory(tx, m.id)]
+        kinds = [e.kind for m in found for e in changes.events_of_memory(tx, m.id)]
         assert (kinds.count("add"), kinds.count("repeat")) == (10, 70)
 
 
@@ -159,7 +163,7 @@ database.close()
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
         ids = apps.find(tx, ANA).ids
         assert len(ids) == 2
-        assert lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 4
+        assert memories.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 4
     assert [p.name for p in (tmp_path / "store").iterdir()] == ["memchat.db"]
 
 
@@ -213,7 +217,7 @@ else:
     while not (home / "done").exists():
         with database.read() as tx:
             ids = apps.find(tx, Scope("ana")).ids
-            rows = memory_lists.listed(tx, ids, Wanted(), ValuesInForce(NOON.date()))
+            rows = memories.listed(tx, ids, Wanted(), ValuesInForce(NOON.date()))
             words = keywords.matches(tx, "fact", ids, ["city"]).best(9)
         seen.append([[m.id for m in rows], [i for i, _ in words]])
 database.close()
@@ -241,7 +245,8 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
                 with store.read() as tx:
                     ids = apps.find(tx, Scope(f"user {n % 4}")).ids
                     assert (
-                        lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) > m
+                        memories.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date()))
+                        > m
                     )
         except BaseException as error:
             failures.append(error)
@@ -255,7 +260,7 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
     with store.read() as tx:
         for n in range(4):
             ids = apps.find(tx, Scope(f"user {n}")).ids
-            assert lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 25
+            assert memories.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 25
 
 
 def test_one_index_serves_threads_that_write_and_search(open_store) -> None:

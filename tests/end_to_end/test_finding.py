@@ -19,7 +19,7 @@ from memchat import InputError, MemChat
 from memchat.cli import main
 from memchat.db import apps
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
 from memchat.providers import local
 from memchat.search import embeddings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memchat import MemChat
 from memchat.db import apps, messages, sessions
-from memchat.facts import history, memories
+from memchat.facts import changes, memories
 from memchat.facts.consolidation import MANUAL, Ingested, Source, ingest, session_end
 from memchat.facts.memories import Fact, search_text
 from memchat.facts.proposals import BLANKED
@@ -79,6 +79,6 @@ def test_a_learned_fact_s_event_names_the_message_it_was_quoted_from(mc: MemChat
     done = put(mc, session_end(session_id), city(mc, "Porto", message_id=message_id))
     with private.database(mc).read() as tx:
         (stored,) = memories.by_ids(tx, apps.find(tx, ANA).ids, done.written).values()
-        (event,) = history.events_of_memory(tx, stored.id)
+        (event,) = changes.events_of_memory(tx, stored.id)
     assert (event.actor, event.cause) == ("model", "extracted")
     assert (event.session_id, event.message_id) == (session_id, message_id)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.db import apps, messages, sessions
 from memchat.errors import InputError
-from memchat.facts import history
+from memchat.facts import changes
 from memchat.forget.undo import DELETED, TAKEN_BACK, State, replayed
 from memchat.testing import FakeClock
 from memchat.types import Memory
@@ -114,7 +114,7 @@ def test_whatever_happens_a_memory_is_what_its_events_make_of_it(tmp_path_factor
             happens.step()
             with private.database(mc).read() as tx:
                 for memory in mc.user("ana").memories.list(status="all"):
-                    past = history.events_of_memory(tx, memory.id)
+                    past = changes.events_of_memory(tx, memory.id)
                     made = replayed(e for e in past if e.cause not in (DELETED, TAKEN_BACK))
                     assert _checked(memory, made) == made
 

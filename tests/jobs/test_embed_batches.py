@@ -18,7 +18,7 @@ from memchat.db import apps, jobs
 from memchat.db.jobs import ClaimRequest
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
 from memchat.jobs.embedding import BATCH
 from memchat.providers.embedders import SERVICE, HashEmbedder

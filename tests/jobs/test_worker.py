@@ -167,7 +167,7 @@ def test_a_fault_of_ours_is_logged_by_its_place_and_without_the_words_it_names(
     with mc.user("ana").chat() as chat:
         chat.send("I have a red kayak").read()
     assert chat.failure is not None
-    assert "ValueError at testing.py:" in caplog.text and "extractor.py:" in caplog.text
+    assert "ValueError at testing.py:" in caplog.text and "model_calls.py:" in caplog.text
     assert "kayak" not in caplog.text
 
 

@@ -5,9 +5,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memchat.language.numbers import numbers
-from memchat.language.sentences import find_span, next_sentence, sentence_around
-from memchat.language.text import content_words, fold, names, normal_value
-from memchat.learn.verdict import mark_quoted, quoted_spans
+from memchat.language.text import (
+    content_words,
+    find_span,
+    fold,
+    names,
+    next_sentence,
+    normal_value,
+    sentence_around,
+)
+from memchat.learn.own_words import mark_quoted, quoted_spans
 
 SENTENCES = [
     "I don't eat meat – it's been 3 years, mostly",

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memchat import LongMessage, MemChat, NotFound
-from memchat.learn import extractor
+from memchat.learn import model_calls
 from memchat.testing import ScriptedModel
 from memchat.types import Message
 from tests.support.answers import answer
@@ -44,7 +44,7 @@ def test_its_beginning_and_end_are_read_and_the_result_says_so(mc, extract_model
     text = long_text()
     with mc.user("ana").chat() as chat:
         chat.send(text).read()
-    assert calls(extract_model) == extractor.MOST_WINDOWS
+    assert calls(extract_model) == model_calls.MOST_WINDOWS
     assert chat.learned is not None and chat.learned.shortened == 1
     assert values(mc) == {"Lisbon", "Otto"}
     assert proofs(mc) == {words: text.index(words) for words in proofs(mc)}
@@ -66,15 +66,15 @@ def test_all_of_it_is_read_where_that_was_asked_for_with_the_message(mc, extract
 
 
 def test_a_message_of_as_many_windows_as_are_read_is_read_whole() -> None:
-    def cut(characters: int) -> list[extractor.Window]:
+    def cut(characters: int) -> list[model_calls.Window]:
         turn = Message(1, 1, "user", long_text(characters), NOON)
-        whole = not extractor.is_long(turn.content, WINDOW)
-        return extractor.cut([turn], 0, WINDOW, ZoneInfo("UTC"), () if whole else {1})
+        whole = not model_calls.is_long(turn.content, WINDOW)
+        return model_calls.cut([turn], 0, WINDOW, ZoneInfo("UTC"), () if whole else {1})
 
-    assert len(cut(26_000)) == len(cut(28_000)) == len(cut(200_000)) == extractor.MOST_WINDOWS
-    shown = [line.words for window in cut(28_000) for line in window.transcript]
+    assert len(cut(26_000)) == len(cut(28_000)) == len(cut(200_000)) == model_calls.MOST_WINDOWS
+    shown = [line.text for window in cut(28_000) for line in window.transcript]
     assert any("Zanzibar" in words for words in shown)
-    assert not any("Zanzibar" in line.words for w in cut(200_000) for line in w.transcript)
+    assert not any("Zanzibar" in line.text for w in cut(200_000) for line in w.transcript)
 
 
 def test_all_of_it_can_be_read_later(mc, extract_model) -> None:
@@ -85,7 +85,7 @@ def test_all_of_it_can_be_read_later(mc, extract_model) -> None:
     (said, _) = ana.sessions.messages(chat.session_id)
     assert ana.sessions.read_all(said.id).status == "pending"
     (learned,) = mc.jobs.run().learned
-    assert calls(extract_model) == extractor.MOST_WINDOWS + ALL and learned.shortened == 0
+    assert calls(extract_model) == model_calls.MOST_WINDOWS + ALL and learned.shortened == 0
     assert values(mc) == {"Lisbon", "Zanzibar", "Otto"}
     assert ana.sessions.get(chat.session_id).status == "extracted"
     assert proofs(mc)["I moved to Zanzibar"] == text.index("I moved to Zanzibar")
@@ -108,7 +108,7 @@ def test_what_is_asked_for_while_it_is_read_is_done_next(open_store: Opener, cha
     message_id = chat.turns[0].id
     chat.end(wait=False)
     mc.jobs.run()
-    assert calls(extract_model) == extractor.MOST_WINDOWS + ALL
+    assert calls(extract_model) == model_calls.MOST_WINDOWS + ALL
     assert "Zanzibar" in values(mc)
 
 
@@ -121,7 +121,7 @@ def test_what_it_takes_to_read_it_is_known_before(mc, extract_model) -> None:
     said = chat.turns[2]
     assert (found.message_id, found.characters) == (said.id, len(said.content))
     assert (found.calls, found.calls_for_all, found.read_all) == (
-        extractor.MOST_WINDOWS,
+        model_calls.MOST_WINDOWS,
         ALL,
         False,
     )
@@ -160,10 +160,10 @@ def test_with_memory_off_nothing_is_asked_about_a_long_message(mc) -> None:
 def test_added_conversations_take_beginning_and_end_or_all(mc, extract_model) -> None:
     ana = mc.user("ana")
     learned = ana.add(long_text())
-    assert (learned.shortened, calls(extract_model)) == (1, extractor.MOST_WINDOWS)
+    assert (learned.shortened, calls(extract_model)) == (1, model_calls.MOST_WINDOWS)
     assert values(mc) == {"Lisbon", "Otto"}
     learned = ana.add(long_text(), read_all=True)
-    assert (learned.shortened, calls(extract_model)) == (0, extractor.MOST_WINDOWS + ALL)
+    assert (learned.shortened, calls(extract_model)) == (0, model_calls.MOST_WINDOWS + ALL)
     assert "Zanzibar" in values(mc)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memchat.learn.verdict import quoted_spans
+from memchat.learn.own_words import quoted_spans
 from memchat.testing import ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.store import Opener

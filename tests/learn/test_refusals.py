@@ -6,9 +6,8 @@ import pytest
 
 from memchat.errors import InputError, NotFound
 from memchat.learn import outcomes
-from memchat.learn.candidate import Candidate
-from memchat.learn.judge import NOT_KEPT
-from memchat.learn.verdict import KnownFact, Proof, Verdict
+from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
+from memchat.learn.gate import NOT_KEPT
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk

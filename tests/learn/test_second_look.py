@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memchat.learn import extractor, second_look
+from memchat.learn import model_calls
 from memchat.learn.candidate import MAX_FACTS
-from memchat.learn.second_look import NOBODY_LOOKED, OTHER_RELATION, UNCLEAR_REASON
+from memchat.learn.model_calls import NOBODY_LOOKED, OTHER_RELATION, UNCLEAR_REASON
 from memchat.testing import Request, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -32,7 +32,7 @@ def test_what_holds_is_stored_with_verdict_reason_and_model_in_its_history(
     assert [proof.quote for proof in ana.memories.evidence(memory.id)] == ["I keep an owl"]
 
 
-@pytest.mark.parametrize(("why", "told"), second_look.REFUSAL_REASONS.items())
+@pytest.mark.parametrize(("why", "told"), model_calls.REFUSAL_REASONS.items())
 def test_what_does_not_hold_is_listed_with_a_plain_reason_and_can_be_kept_anyway(
     mc, extract_model, why: str, told: str
 ) -> None:
@@ -67,7 +67,7 @@ def test_broken_json_is_repaired_once(mc, extract_model) -> None:
     extract_model.second_look = look
     extract_model.replies.append(answer(OWL))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extractor, "_BAD_ANSWER_SHOWN", 3)
+        patch.setattr(model_calls, "_BAD_ANSWER_SHOWN", 3)
         talk(mc, SAID)
     assert values(mc) == {"an owl"}
     _, again = looks(extract_model)
@@ -88,7 +88,7 @@ def test_broken_json_twice_leaves_all_that_was_asked_to_the_person(mc, extract_m
 def test_more_than_twenty_are_asked_in_batches_and_each_gets_its_own_answer(
     mc, extract_model
 ) -> None:
-    lamps = [f"lamp{chr(97 + n)}" for n in range(second_look.BATCH_SIZE + 6)]
+    lamps = [f"lamp{chr(97 + n)}" for n in range(model_calls.BATCH_SIZE + 6)]
     facts = [fact(f"I own a {x}", x, x, many=True) for x in lamps]
     extract_model.replies.extend([answer(*facts[:MAX_FACTS]), answer(*facts[MAX_FACTS:])])
     extract_model.second_look = judge(**{x: "not" if x in lamps[18:22] else "holds" for x in lamps})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memchat.errors import ExtractionError
-from memchat.learn import second_look
-from memchat.learn.second_look import LookAnswer, LookRequest, ShownMessage, parse_answers
+from memchat.learn import model_calls
+from memchat.learn.model_calls import LookAnswer, LookRequest, ShownTurn, parse_answers
 
 REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"}]}'
 
@@ -17,14 +17,14 @@ REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (REPLY, [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])]),
+        (REPLY, [LookAnswer("unclear"), LookAnswer("not", model_calls.REFUSAL_REASONS["joke"])]),
         (
             f"```json\n{REPLY}\n```",
-            [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])],
+            [LookAnswer("unclear"), LookAnswer("not", model_calls.REFUSAL_REASONS["joke"])],
         ),
         (
             f"Sure. {REPLY} Done.",
-            [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])],
+            [LookAnswer("unclear"), LookAnswer("not", model_calls.REFUSAL_REASONS["joke"])],
         ),
         ('{"verdicts": []}', [LookAnswer("unclear")] * 2),
         ('{"verdicts": ["holds", null, 3]}', [LookAnswer("unclear")] * 2),
@@ -34,7 +34,7 @@ REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"
         ),
         (
             '{"verdicts": [{"id": "c1", "answer": "not", "why": null}]}',
-            [LookAnswer("not", second_look.REFUSAL_REASONS["never_said"]), LookAnswer("unclear")],
+            [LookAnswer("not", model_calls.REFUSAL_REASONS["never_said"]), LookAnswer("unclear")],
         ),
         ('{"verdicts": [{"id": "c9", "answer": "holds"}]}', [LookAnswer("unclear")] * 2),
     ],
@@ -50,18 +50,20 @@ def test_an_answer_without_a_list_of_verdicts_cannot_be_read(reply: str) -> None
 
 
 def test_the_schema_lists_every_reason() -> None:
-    one = second_look.json_schema()["properties"]["verdicts"]["items"]
-    assert one["properties"]["why"]["enum"] == [*second_look.REFUSAL_REASONS, None]
+    one = model_calls.json_schema()["properties"]["verdicts"]["items"]
+    assert one["properties"]["why"]["enum"] == [*model_calls.REFUSAL_REASONS, None]
     assert set(one["required"]) == set(one["properties"])
 
 
-U1 = ShownMessage("u1", "user", "I keep an owl. I ski.")
-A2 = ShownMessage("a2", "assistant", "Fine.")
+U1 = ShownTurn("u1", "user", "I keep an owl. I ski.")
+A2 = ShownTurn("a2", "assistant", "Fine.")
 
 
-def asked(doubts: Sequence[LookRequest], said: Sequence[ShownMessage]) -> dict[str, Any]:
+def asked(
+    doubts: Sequence[LookRequest], said: Sequence[ShownTurn], masks: bool = False
+) -> dict[str, Any]:
     """What the model is sent."""
-    return second_look._data(doubts, said)
+    return model_calls._data(doubts, said, masks)
 
 
 def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
@@ -99,13 +101,13 @@ def test_of_a_very_long_message_the_part_around_the_words_is_sent() -> None:
     text = "a " * 2_000 + "I keep an owl. " + "b " * 2_000
     at = text.index("I keep")
     doubt = LookRequest((("u1", at, at + 14),), "pet", "an owl", "new")
-    (shown,) = asked([doubt], [ShownMessage("u1", "user", text)])["messages"]
+    (shown,) = asked([doubt], [ShownTurn("u1", "user", text)])["messages"]
     assert "I keep an owl." in shown["text"] and len(shown["text"]) < 1_100
     assert shown["text"].startswith("…") and shown["text"].endswith("…")
 
 
 @pytest.mark.parametrize("cut", [0, 5])
-def test_places_move_along_with_masked_words(cut: int) -> None:
+def test_secrets_are_masked_wherever_they_would_be_sent(cut: int) -> None:
     text = "ana@example.org wrote. I keep an owl. Tell bo@example.com so."
     at, mail = text.index("I keep"), text.index("bo@")
     doubts = [
@@ -113,12 +115,15 @@ def test_places_move_along_with_masked_words(cut: int) -> None:
         LookRequest(
             (("u1", mail + cut, mail + 10),), "mail", "bo@example.com", "new", known="bo@x.org"
         ),
+        LookRequest((), "title", "Mail of ana@example.org", ""),
     ]
-    hidden, (said,) = second_look.mask_requests(doubts, [ShownMessage("u1", "user", text)])
-    assert said.text == "[e-mail] wrote. I keep an owl. Tell [e-mail] so."
-    words = [said.text[a:b] for one in hidden for _, a, b in one.said]
-    assert words == ["I keep an owl.", "[e-mail]"]
-    assert (hidden[1].value, hidden[1].known) == ("[e-mail]", "[e-mail]")
+    sent = asked(doubts, [ShownTurn("u1", "user", text)], masks=True)
+    (said,) = sent["messages"]
+    assert said["text"] == "[e-mail] wrote. I keep an owl. Tell [e-mail] so."
+    owl, other = sent["candidates"]
+    assert (owl["words"], other["words"]) == ("I keep an owl.", "[e-mail]")
+    assert (other["fact"], other["known"]) == ("mail: [e-mail]", "[e-mail]")
+    assert sent["title"] == "Mail of [e-mail]"
 
 
 def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -> None:
@@ -129,9 +134,9 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
         LookRequest((("u1", own, len(text)),), "employer", "Globex", "new"),
         LookRequest((("u1", pasted, pasted + 16),), "home_city", "Leeds", "new"),
     ]
-    data = asked(doubts, [ShownMessage("u1", "user", text)])
+    data = asked(doubts, [ShownTurn("u1", "user", text)])
     (shown,) = data["messages"]
-    assert len(fence) > second_look.WHOLE_CONVERSATION_LIMIT and shown["text"].startswith("…⟦")
+    assert len(fence) > model_calls.WHOLE_CONVERSATION_LIMIT and shown["text"].startswith("…⟦")
     assert shown["text"].endswith("```⟧\nI work at Globex these days.")
     assert shown["text"].count("⟦") == shown["text"].count("⟧") == 1
     words = [item["words"] for item in data["candidates"]]
@@ -139,7 +144,7 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
 
 
 def test_of_a_very_long_message_each_quoted_place_is_shown() -> None:
-    from memchat.learn.second_look import _near
+    from memchat.learn.model_calls import _near
 
     text = "I live in Bath. " + "x " * 4_000 + "I keep bees."
     at = text.index("I keep bees.")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import ProviderError
-from memchat.learn.second_look import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR_REASON
+from memchat.learn.model_calls import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR_REASON
 from memchat.testing import Request, ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memchat.errors import ProviderError
-from memchat.learn.second_look import SECRET
+from memchat.learn.model_calls import SECRET
 from memchat.testing import Request
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk

@@ -350,16 +350,16 @@ def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
 def test_the_words_of_sensitive_facts_are_asked_for_once_a_prompt_though_not_all_facts_fit(
     full: MemChat, monkeypatch, chat_model: ScriptedModel
 ) -> None:
-    from memchat.facts import lists
+    from memchat.facts import memories
 
-    read = lists.sensitive_words
+    read = memories.sensitive_words
     asked: list[object] = []
 
     def counted(*args):
         asked.append(args)
         return read(*args)
 
-    monkeypatch.setattr(lists, "sensitive_words", counted)
+    monkeypatch.setattr(memories, "sensitive_words", counted)
     system(full, chat_model, "What do I like?")
     assert len(asked) == 1
 

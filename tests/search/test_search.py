@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memchat.db import apps
 from memchat.errors import InputError
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
 from memchat.providers import local
 from memchat.providers.embedders import HashEmbedder

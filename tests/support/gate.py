@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memchat.learn.candidate import Candidate, Quote
-from memchat.learn.judge import judge
-from memchat.learn.verdict import KnownFact, Turn, Verdict
+from memchat.learn.candidate import Candidate, KnownFact, Quote, Turn, Verdict
+from memchat.learn.gate import judge
 from tests.support.paths import DATA
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

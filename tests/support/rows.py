@@ -9,7 +9,7 @@ from pathlib import Path
 from memchat.db import apps, messages, sessions
 from memchat.db.database import Database
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
 from memchat.search import keywords
 from memchat.search.keywords import Kind, passage_id

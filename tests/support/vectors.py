@@ -7,7 +7,7 @@ import numpy as np
 from memchat.db import apps, records
 from memchat.db.database import Database
 from memchat.facts import changes
-from memchat.facts.history import Cause
+from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
 from memchat.search import embeddings, passages, services
 from memchat.search.vector_index import VectorIndex

@@ -141,7 +141,9 @@ def test_however_a_conversation_ends_it_ends_and_is_read_once(
     monkeypatch: pytest.MonkeyPatch,
     ends: Callable[[Desk, Talk, FakeClock], None],
 ) -> None:
-    monkeypatch.setattr("memchat.chat.lease.LEASE_SECONDS", 0.3)  # it looks ten times a second
+    monkeypatch.setattr(
+        "memchat.chat.conversation.LEASE_SECONDS", 0.3
+    )  # it looks ten times a second
     extract_model.replies.append(LISBON)
     desk, mc = Desk(open_store(), "ana"), open_store()
     ana = mc.user(**ANA)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from memchat.chat import slash
+from memchat.chat import command_words
 from tests.support.ui.tab import ANA, answers, app, buttons, number, press, say, text, until
 from ui.components import desk
 
@@ -19,7 +19,7 @@ def give(at: AppTest, words: str) -> None:
 def test_help_is_shown_and_begins_no_chat(mc: MemChat) -> None:
     at = app()
     give(at, "/help")
-    for name in slash.COMMANDS:
+    for name in command_words.COMMANDS:
         assert f"/{name}" in text(at)
     assert mc.user(**ANA).sessions.list() == []
     say(at, "Hello.")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.chat import command_words, confirmation
+from memchat.chat import command_words
 from memchat.testing import ScriptedModel
 from tests.support import empty_store
 from tests.support.answers import answer, fact
@@ -107,13 +107,13 @@ def test_no_text_without_an_imperative_at_its_start_asks_to_forget(message: str)
 @given(WORDS)
 @settings(max_examples=300, deadline=None)
 def test_an_answer_names_nothing_that_was_not_shown(message: str) -> None:
-    assert set(confirmation.chosen_ids(message, [7, 9]) or ()) <= {7, 9}
+    assert set(command_words.chosen_ids(message, [7, 9]) or ()) <= {7, 9}
 
 
 @given(st.text(max_size=40).filter(str.strip))
 @settings(max_examples=200, deadline=None)
 def test_an_answer_with_more_in_it_is_none(more: str) -> None:
-    assert confirmation.chosen_ids(f"yes it was {more} or so", [7, 9]) is None
+    assert command_words.chosen_ids(f"yes it was {more} or so", [7, 9]) is None
 
 
 TURNS = st.lists(

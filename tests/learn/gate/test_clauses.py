@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memchat.learn.candidate import Candidate
-from memchat.learn.judge import judge
-from memchat.learn.verdict import KnownFact, Turn
+from memchat.learn.candidate import Candidate, KnownFact, Turn
+from memchat.learn.gate import judge
 from tests.support.gate import fact, gate, outcome, said
 
 

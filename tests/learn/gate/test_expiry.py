@@ -10,10 +10,9 @@ import pytest
 
 from benchmarks.lifecycle import phrases as bench
 from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, verdict
-from memchat.language.sentences import find_spans
-from memchat.learn.candidate import Candidate, Quote
+from memchat.language.text import find_spans
+from memchat.learn.candidate import Candidate, Case, Quote, Turn
 from memchat.learn.dates import phrase_places
-from memchat.learn.verdict import Case, Turn
 from tests.support.expiry import BERLIN, FRIDAY, row
 
 THURSDAY = Instant(BERLIN, datetime(2026, 11, 19, 10, tzinfo=UTC), date(2026, 11, 19))

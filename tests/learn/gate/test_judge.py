@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from memchat.learn.candidate import Quote, Ref
-from memchat.learn.judge import dedupe_session
-from memchat.learn.verdict import KnownFact
+from memchat.learn.candidate import KnownFact, Quote, Ref
+from memchat.learn.gate import dedupe_session
 from tests.support.gate import corpus, fact, gate, of_corpus, said
 
 CITY = KnownFact("k1", 7, "profile", "city", "Lisbon", False)

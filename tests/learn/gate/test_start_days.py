@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.lifecycle.phrases import Instant, verdict
-from memchat.learn.verdict import Verdict
+from memchat.learn.candidate import Verdict
 from tests.support.expiry import FRIDAY, row
 
 # --- what only starts later

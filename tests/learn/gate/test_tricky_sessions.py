@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from memchat.learn.candidate import Quote, Ref
-from memchat.learn.verdict import KnownFact, Turn
+from memchat.learn.candidate import KnownFact, Quote, Ref, Turn
 from tests.support.gate import fact, gate, said
 from tests.support.paths import DATA
 

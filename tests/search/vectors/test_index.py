@@ -16,7 +16,7 @@ import pytest
 from memchat.db import apps
 from memchat.db.database import FILE, Database
 from memchat.errors import StoreError
-from memchat.facts import changes, history, lists, memories
+from memchat.facts import changes, memories
 from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.providers.embedders import HashEmbedder
 from memchat.search import embeddings
@@ -234,11 +234,11 @@ def test_a_file_from_before_a_copy_was_put_back_is_not_trusted(
     store = Database(store.home)
     with store.write() as tx:
         own = apps.find(tx, ANA).own
-        first = lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[-1]
+        first = memories.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[-1]
         for _ in range(3):  # as many events as the lost way had, and one more
             changes.count_repeat(tx, first, NOON + timedelta(days=1), BY_HAND)
     with store.read() as tx:
-        held = {m.id for m in lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))}
+        held = {m.id for m in memories.listed(tx, [own], Wanted(), ValuesInForce(date.min))}
         assert opened(store).ids(tx, own) == held and len(held) == 3
 
 
@@ -247,9 +247,9 @@ def test_a_forgotten_vector_does_not_come_back_in_a_file(store: Database, saved:
     own = app_id(store, ANA)
     search(store, index, ANA, "tea")
     with store.write() as tx:
-        gone = lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[0].id
+        gone = memories.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[0].id
         changes.remove(tx, [gone])
-        history.record(tx, gone, own, "forget", BY_HAND)
+        changes.record(tx, gone, own, "forget", BY_HAND)
     with store.read() as tx:
         index.save(tx)
     assert gone not in Shard.load(saved, DIMENSIONS).ids

@@ -18,8 +18,8 @@ from memchat.config import Settings
 from memchat.db import apps, schema
 from memchat.db.database import Database
 from memchat.errors import InputError
-from memchat.facts import changes, lists
-from memchat.facts.history import Cause
+from memchat.facts import changes, memories
+from memchat.facts.changes import Cause
 from memchat.facts.memories import ValuesInForce
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock
@@ -89,7 +89,7 @@ class InStep(RuleBasedStateMachine):
             own = apps.find(tx, Scope("ana", app)).own
             if not own:
                 return
-            active = lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))
+            active = memories.listed(tx, [own], Wanted(), ValuesInForce(date.min))
             if len(active) > 1:
                 loser, winner = active[n % len(active)], active[(n + 1) % len(active)]
                 cause = Cause(self.clock(), "model")

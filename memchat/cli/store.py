@@ -1,0 +1,702 @@
+"""The apps of a store, its queue of work, its embedding services, and copies of it.
+
+``memchat apps``, ``jobs``, ``worker``, ``backfill``, ``services``, ``backup``, ``restore``,
+``wipe``, ``export`` and ``import``.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+from typer import Argument, BadParameter, Option
+
+from memchat.cli import memories, output, system
+from memchat.cli.command import (
+    DEFAULT_APP,
+    PIPED,
+    Call,
+    Limit,
+    Yes,
+    command,
+    confirm,
+    group,
+    out,
+    settings,
+    stopping,
+    text_out,
+)
+from memchat.cli.output import ProgressLine
+from memchat.errors import NotFound
+from memchat.types import (
+    MOST_BATCH,
+    REFUSED_MOST,
+    JobStatus,
+    RestorePlan,
+    counted,
+    counted_records,
+    to_json,
+)
+
+if TYPE_CHECKING:
+    from memchat.api.store import Backups
+    from memchat.jobs.embedding import BackfillResult
+    from memchat.search.switch import MigrationResult
+    from memchat.types import Imported
+
+
+apps_group = group("See the apps, switch their memory on and off, delete them.")
+
+AppName = Annotated[str | None, Argument(metavar="APP", help="The app, the same as --app.")]
+AllApps = Annotated[bool, Option("--all-apps", help="The user's own switch, over every app.")]
+
+
+@command(apps_group, "list")
+def list_apps(call: Call) -> None:
+    """List a user's apps, how much each remembers, and how many notes it has."""
+    call.table(
+        call.person.apps.list(),
+        {
+            "app": "name",
+            "memory": lambda item: "on" if item.memory else "off",
+            "memories": "memories",
+            "sessions": "sessions",
+            "notes": "notes",
+            "since": "created_at",
+        },
+        none=f"no apps of {call.user} yet",
+    )
+    switch = call.person.memory_switch()
+    if not switch.on and not call.as_json:
+        output.notice(switch.reason)
+
+
+@command(apps_group)
+def on(call: Call, name: AppName = None, all_apps: AllApps = False, yes: Yes = False) -> None:
+    """Switch memory on for an app, or for the user.
+
+    An app that is not there yet is made, if you agree.
+    """
+    _switch(call, True, name, all_apps=all_apps, yes=yes)
+
+
+@command(apps_group)
+def off(call: Call, name: AppName = None, all_apps: AllApps = False, yes: Yes = False) -> None:
+    """Switch memory off for an app, or for the user.
+
+    Nothing is read, used or saved until it is on again. An app that is not there yet is made, if
+    you agree.
+    """
+    _switch(call, False, name, all_apps=all_apps, yes=yes)
+
+
+@command(apps_group, without="app")
+def delete(call: Call, name: AppName = None, app: str | None = None, yes: Yes = False) -> None:
+    """Delete an app with its conversations, notes and memories.
+
+    Prints how many memories went, and which memories for every app speak of them.
+
+    :param app: The app to delete.
+    """
+    chosen = name or app
+    if chosen is None:
+        raise BadParameter("name the app to delete; memchat apps list shows them")
+    call.app = chosen
+    person = call.known
+    confirm(
+        f"Delete the app {chosen} of {call.user}, its conversations, notes and memories, for good?",
+        yes=yes,
+    )
+    found = memories.mentions_of_app(person)
+    deleted = person.apps.delete(chosen)
+    counts = {"memories": deleted.memories, "sessions": deleted.sessions}
+    call.result({"app": chosen, **counts, "notes": deleted.notes}, deleted.memories)
+    if found is not None:  # all but the memories for every app went with the app
+        left = tuple(place for place in found.places if place.kind == "memory")
+        memories.tell_mentions_of_app(call, replace(found, places=left))
+    call.tell_forgotten()
+
+
+def _switch(call: Call, memory_on: bool, name: str | None, *, all_apps: bool, yes: bool) -> None:
+    app = None if all_apps else name or call.app
+    call.app = app or DEFAULT_APP
+    person = call.person
+    known = {DEFAULT_APP, *(one.name for one in person.apps.list())}
+    if app is not None and person.scope.app not in known:
+        there = f"{call.user} has no app {app!r}"
+        confirm(f"{there}. Make it?", yes=yes, why=f"{there} (see memchat apps list)")
+    person.set_memory(memory_on, all_apps=all_apps)
+    where = f"the app {app}" if app is not None else "every app"
+    said = f"memory is {'on' if memory_on else 'off'} for {call.user} in {where}"
+    call.result({"app": app, "memory": memory_on}, said)
+
+
+jobs_group = group("See, run and retry queued work.")
+
+AnyApp = Annotated[
+    str | None, Option("--app", help="Changes nothing: a user's queue is one for all apps.")
+]
+
+
+@command(jobs_group, without="app")
+def status(
+    call: Call,
+    app: str | None = None,
+    state: JobStatus | None = Option(None, "--status"),
+    limit: Limit = 100,
+) -> None:
+    """List a user's work, newest first: queued, running, completed and failed.
+
+    :param app: Only this app's work.
+    :param state: Only work that stands so.
+    """
+    jobs, user = call.mc.jobs, call.user
+    found = [
+        job for job in jobs.list(user=user, status=state, limit=limit) if app in (None, job.app)
+    ]
+    if not call.as_json:
+        counts = jobs.count(user=user)
+        if any(counts.values()):
+            output.print_text(", ".join(f"{count} {name}" for name, count in counts.items()))
+        for gone in jobs.dead_holders(user=user):
+            output.print_text(gone.message)
+    call.table(
+        found,
+        {
+            "id": "id",
+            "work": "kind",
+            "app": lambda job: output.app_name(job.app),
+            "target": "target_id",
+            "state": "status",
+            "tries": "attempts",
+            "next": lambda job: job.run_at if job.status == "pending" else None,
+            "error": "error_message",
+        },
+        none=f"no work for {user} yet" if state is None else f"no work of {user} is {state}",
+    )
+
+
+@command(jobs_group, without="app")
+def run(call: Call, app: AnyApp = None) -> None:
+    """Do the work that waits, also what failed before, and print what was learned.
+
+    What failed gets one more try now, whenever its next one was due and if it was given up.
+    """
+    jobs = call.mc.jobs
+    counts = jobs.count(user=call.user)
+    waiting = counts["pending"] + counts["failed"]
+    if waiting:
+        output.notice(f"{waiting} waiting …")
+    result = jobs.run(user=call.user, again=True)
+    failed = {job.id: job for job in result.failed}
+    if call.as_json:
+        done = {"done": result.done, "failed": [*failed], "learned": result.learned}
+        output.print_json(done)
+    else:
+        for outcome in result.learned:
+            print(output.learned(outcome))
+        print(f"{result.done} done, {len(failed)} failed")
+    for job in failed.values():
+        output.error(output.failed(job))
+    call.failed = bool(failed)
+
+
+@command(jobs_group, without="app")
+def retry(
+    call: Call,
+    job_id: int | None = Argument(None, metavar="ID"),
+    failed: bool = False,
+    app: AnyApp = None,
+) -> None:
+    """Give failed work all its tries anew, the first of them at once.
+
+    Prints how many jobs that were; `memchat jobs run` or `memchat worker` does them.
+
+    :param job_id: Only this job.
+    :param failed: Only what was given up, not what waits for a retry.
+    """
+    count = call.mc.jobs.retry(user=call.user, job_id=job_id, failed_only=failed).count
+    if job_id is not None and count == 0:
+        raise NotFound(f"there is nothing to retry in job {job_id}; see memchat jobs status")
+    call.result({"retried": count}, count)
+
+
+@command(jobs_group, without="app")
+def clear(call: Call, app: AnyApp = None) -> None:
+    """Take completed work off the list and print how much that was; what it did stays."""
+    count = call.mc.jobs.clear(user=call.user).count
+    call.result({"removed": count}, count)
+
+
+MOST_FAILURES = 20
+"""Failures that are printed one by one."""
+
+
+@command(without="user app as_json")
+def worker(call: Call, once: bool = False) -> None:
+    """Do queued work of everybody as it becomes due.
+
+    It goes on until Ctrl-C or a signal to end. Each piece of work is a line on standard error,
+    with numbers and no words of yours. What is in hand is ended first; a second Ctrl-C gives it
+    back to the queue.
+
+    :param once: Do what is due now, and end; 1 if anything failed.
+    """
+    from memchat.cli import log
+
+    mc = call.mc
+    log.start(mc.settings, verbose=1)
+    if once:
+        done = mc.jobs.run()
+        print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
+        call.failed = bool(done.failed)
+        return
+    output.notice("waiting for work; Ctrl-C ends it")
+    with stopping(mc.jobs.stop):
+        mc.jobs.work()
+    output.notice("ended; what waits is kept in the queue")
+
+
+@command(without="user app as_json")
+def backfill(call: Call, batch: int = Option(100, min=1, max=MOST_BATCH)) -> None:
+    """Make the vectors that are missing.
+
+    Those of memories, past messages, summaries and notes. What has one is skipped, so it can be
+    broken off and run again at any time. The exit code is 1 if anything failed or is left.
+
+    :param batch: Texts that are sent together.
+    """
+    jobs = call.mc.jobs
+    with stopping(jobs.stop) as told, ProgressLine() as line:
+        result = jobs.backfill(batch=batch, progress=line.update)
+    print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
+    _print_failures(result)
+    if told:
+        raise typer.Exit(130)
+    call.failed = bool(result.left or result.failed)
+
+
+def _print_failures(result: BackfillResult) -> None:
+    single = [job for job in result.failed if job.error_message != result.stopped]
+    for job in sorted(single, key=lambda job: job.id)[:MOST_FAILURES]:
+        output.error(output.failed(job))
+    if len(single) > MOST_FAILURES:
+        output.error(f"and {len(single) - MOST_FAILURES} more; see memchat jobs status")
+    if result.stopped is not None:
+        output.error(f"stopped: {result.stopped}")
+
+
+services_group = group("See and change the embedding services of the store.")
+
+ServiceName = Annotated[
+    str, Argument(metavar="NAME", help="As `services list` shows it, or its number.")
+]
+
+
+@command(services_group, "list", without="user app")
+def list_services(call: Call) -> None:
+    """List the services whose vectors the store has, which one is in use, and plug-ins."""
+    found, plugins = call.mc.services.list(), call.mc.services.plugins()
+    if call.as_json:
+        output.print_json([*found, *plugins])
+        return
+    call.table(
+        found,
+        "id service=name version dimensions reads=max_tokens state vectors lacking",
+        none="no service yet; it is chosen when the first memory is embedded",
+    )
+    for plugin in plugins:
+        package = f"{plugin.package} {plugin.version}"
+        print(output.plain(f"installed: {plugin.name}/…, from the package {package}"))
+
+
+@command(services_group, without="user app")
+def use(call: Call, name: ServiceName, force: bool = False) -> None:
+    """Search a service's vectors from now on.
+
+    It has them all, or the command says what to do. `memchat services migrate` makes them.
+
+    :param force: Also if texts have no vector of it yet.
+    """
+    lacking = call.mc.services.use(name, force=force).count
+    call.result({"service": name, "queued": lacking}, f"{name} is in use")
+    if call.as_json:
+        return
+    if lacking:
+        print(f"{counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
+    _tell_what_is_set(call, name)
+
+
+@command(services_group, without="user app")
+def migrate(
+    call: Call,
+    name: str | None = Argument(None),
+    dimensions: int | None = Option(None, min=1),
+    max_tokens: int | None = Option(None, min=1),
+) -> None:
+    """Embed everything with another model, then change to it.
+
+    Search goes on in the old vectors meanwhile, in every process, and the change is one step. It
+    may be stopped at any time; run again, it goes on where it was. The old vectors stay until
+    `memchat services rm`.
+
+    :param name: The model to change to, e.g. minilm or openai/text-embedding-3-small (default: the
+        change begun before, else the model of the settings).
+    :param dimensions: Of a model that memchat does not know.
+    :param max_tokens: That such a model reads.
+    """
+    services = call.mc.services
+    with ProgressLine() as line:
+        done = services.migrate(
+            name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
+        )
+    if call.as_json:
+        output.print_json(done)
+    else:
+        _tell_change(done)
+    call.failed = not done.switched
+    if done.switched:
+        _tell_what_is_set(call, done.service)
+
+
+@command(services_group, without="user app")
+def fetch(call: Call, name: str, yes: Yes = False) -> None:
+    """Download a model to run on this machine. Chat, ui and demo offer minilm once.
+
+    minilm, the default without a key, is downloaded after a question. It is for all
+    stores of your account, in the platform's cache folder.
+
+    The files of other models come to the folder MEMCHAT_MODELS, below the model's name, where files
+    from another machine may be put as well. An interrupted download is continued. `memchat services
+    migrate` changes to the model.
+
+    :param name: minilm, or as fastembed knows it: BAAI/bge-small-en-v1.5.
+    """
+    from memchat.config.providers import MINILM, embedding_name
+
+    is_minilm = embedding_name(name) == MINILM
+    if is_minilm:
+        system.confirm_download(yes=yes)
+    services = call.mc.services
+    with ProgressLine() as line:
+        folder, size = services.fetch(name, progress=line.update)
+    fetched = f", {size / 1e6:,.1f} MB fetched" if size else " already"
+    record = {"model": name, "folder": str(folder), "bytes": size}
+    call.result(record, f"{name} is in {folder}{fetched}")
+    if not is_minilm and not call.as_json:
+        print(f"memchat services migrate fastembed/{name.removeprefix('fastembed/')} changes to it")
+
+
+@command(services_group, "rm", without="user app")
+def remove(call: Call, name: ServiceName, force: bool = False) -> None:
+    """Delete a service with its vectors. What they were made of stays.
+
+    The room they took in the file is used again; the file itself does not shrink.
+
+    :param force: Also the one in use, or the one that is coming.
+    """
+    removed = call.mc.services.remove(name, force=force).count
+    said = f"{name} is removed, with {counted(removed, 'vector')}"
+    call.result({"service": name, "removed": removed}, said)
+
+
+def _tell_change(done: MigrationResult) -> None:
+    if done.before is None and not done.embedded:
+        print(output.plain(f"{done.service} is in use"))
+        return
+    cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
+    texts = counted(done.embedded, "text")
+    print(output.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
+    for what, reason in done.refused.items():
+        output.error(f"{what} has no vector of it: {reason}")
+    if done.switched:
+        print(output.plain(f"{done.service} is in use"))
+        if done.before is not None:
+            kept = f"the vectors of {done.before} are kept; memchat services rm {done.before}"
+            print(output.plain(kept))
+    else:
+        output.error(
+            f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "
+            f"leave them to words with memchat services use {done.service} --force"
+        )
+
+
+def _tell_what_is_set(call: Call, name: str) -> None:
+    """Where a setting names another model, the next start would stop at it."""
+    from memchat.config.providers import embedding_name
+
+    set_to = call.mc.settings
+    named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
+    if named and set_to.embed_model not in (name, embedding_name(name)):
+        output.notice(
+            f"MEMCHAT_EMBED_MODEL still names {set_to.embed_model}; unset it, or set it to {name}"
+        )
+
+
+backup_group = group(
+    "Copy the whole store, list the copies, delete them; memchat restore brings one back."
+)
+
+
+@command(backup_group, without="user app as_json")
+def create(_: Call, file: Path | None = Argument(None)) -> None:
+    """Copy the whole store to a new file, check the copy, and print its path.
+
+    Chats, the app and workers may go on meanwhile.
+
+    :param file: The new file, - for standard output; without it one in the data folder, named after
+        the time.
+    """
+    with ProgressLine() as line:
+        if str(file) == PIPED:
+            _backups().write(out(), progress=line.update)
+        else:
+            print(_backups().create(file, progress=line.update).file)
+    if file is not None:
+        output.notice(
+            "backups under a name of your own are not in memchat backup list; when you forget "
+            "something, delete them yourself"
+        )
+
+
+@command(backup_group, "list", without="user app")
+def list_backups(call: Call) -> None:
+    """List the backups in the data folder, newest first.
+
+    Those that memchat made before an upgrade or a restore are among them.
+    """
+    found, zone = _backups().list(), settings().zone
+    call.table(
+        found,
+        {
+            "made": lambda backup: output.time(backup.made_at, zone),
+            "size": lambda backup: _size(backup.size),
+            "schema": lambda backup: backup.schema or "",
+            "forgotten words": lambda backup: {True: "yes", False: "no", None: "unknown"}[
+                backup.holds_forgotten
+            ],
+            "state": lambda backup: "ok" if backup.problem is None else "unusable",
+            "file": lambda backup: backup.file.name,
+        },
+        none="no backups; memchat backup create makes one",
+    )
+    for backup in () if call.as_json else found:
+        if backup.problem is not None:
+            output.notice(backup.problem)
+
+
+@command(backup_group, without="user app as_json")
+def prune(
+    _: Call,
+    names: list[Path] | None = Argument(None, metavar="NAME"),
+    keep: int | None = Option(None, min=0),
+    yes: Yes = False,
+) -> None:
+    """Delete backups in the data folder, after showing which they are.
+
+    Nothing else deletes a backup, except memchat wipe.
+
+    :param names: Delete these, by their names in the list.
+    :param keep: Delete all but so many of the newest that can be restored.
+    """
+    if (keep is None) == (not names):
+        raise BadParameter(
+            "say how many of the newest to keep (--keep 1), or name backups to delete"
+        )
+    backups = _backups()
+    gone = backups.named(names) if names else backups.prunable(keep=keep or 0)
+    if not gone:
+        output.notice("there are no backups to delete")
+        return
+    for path in gone:
+        output.notice(f"{path.name}  {_size(path.lstat().st_size)}")
+    confirm(f"Delete {counted(len(gone), 'backup')} for good?", yes=yes)
+    output.notice(f"deleted {counted(len(backups.delete(gone)), 'backup')}")
+
+
+@command(without="user app as_json")
+def restore(_: Call, file: Path, no_backup: bool = False, yes: Yes = False) -> None:
+    """Replace the whole store by a backup, after showing what is lost.
+
+    No chat, app or worker may have the store open. The present store is kept as a backup.
+
+    :param file: A backup, by path or by its name in the list.
+    :param no_backup: Do not keep the present store as a backup.
+    """
+    backups = _backups()
+    plan = backups.plan_restore(file)
+    made = output.time(plan.backup.made_at, settings().zone)
+    for told in _consequences(plan, made, keep_present=not no_backup):
+        output.notice(told)
+    confirm(
+        f"Replace the whole store by {plan.backup.file.name}?",
+        yes=yes,
+        why="this replaces the whole store",
+    )
+    with ProgressLine() as line:
+        kept = backups.restore(file, keep_present=not no_backup, progress=line.update)
+    output.notice(f"restored {plan.backup.file}")
+    if kept is not None:
+        output.notice(f"the store as it was before is {kept}")
+
+
+@command(without="user app as_json")
+def wipe(_: Call, with_settings: bool = False, yes: Yes = False) -> None:
+    """Delete what memchat keeps of all users; settings, keys and MiniLM stay.
+
+    What goes: the store, its backups and index, the logs, and models fetched into the data folder.
+    What stays: settings, keys and your own prompts, unless --with-settings is given; MiniLM in
+    your cache folder and models in a folder that MEMCHAT_MODELS names; any other file. Shows the
+    files first and asks for the word “wipe”.
+
+    :param with_settings: Also delete settings.toml, keys.toml and your own prompts.
+    """
+    from memchat.api.store import wipe, wipe_files
+
+    home = settings().home
+    files = wipe_files(home, with_settings=with_settings)
+    if not files:
+        output.notice(f"there is nothing of memchat to delete in {home}")
+        return
+    for path in files:
+        output.notice(str(path))
+    _confirm_wipe(yes=yes)
+    output.notice(f"deleted {counted(len(wipe(home, with_settings=with_settings)), 'item')}")
+
+
+def _backups() -> Backups:
+    from memchat.api.store import Backups
+
+    return Backups(settings().home)
+
+
+def _consequences(plan: RestorePlan, made: str, *, keep_present: bool) -> list[str]:
+    """What the restore would take away and bring back."""
+    if plan.store_problem is not None:
+        lines = [f"the present store cannot be read ({plan.store_problem}); all of it is replaced"]
+    else:
+        lost = ", ".join(
+            (
+                counted(plan.memories, "memory"),
+                counted(plan.sessions, "session"),
+                counted(plan.messages, "message"),
+                counted(plan.inbox_items, "open inbox item"),
+                counted(plan.notes, "note"),
+            )
+        )
+        lines = [
+            f"the present store has these, and the backup of {made} has not: {lost}",
+            "they are lost, and so is every change since then to what both have",
+        ]
+    if plan.backup.holds_forgotten is not False:
+        verb = "comes" if plan.backup.holds_forgotten else "may come"
+        lines.append(f"what was forgotten or deleted since the backup was made {verb} back")
+    kept = "is kept as a backup" if keep_present else "is not kept"
+    return [*lines, f"the present store {kept}"]
+
+
+def _confirm_wipe(*, yes: bool) -> None:
+    """Return if the person types the word. Without a terminal only ``--yes`` agrees."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        confirm("", yes=False)
+    if output.answer("Type wipe to delete all of this for good:") != "wipe":
+        output.error("nothing was done")
+        raise typer.Exit(2)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+class Format(StrEnum):
+    """What an export is written as."""
+
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+
+
+@command(without="app")
+def export(
+    call: Call,
+    file: Path,
+    app: str | None = Option(None, show_default="every app"),
+    format: Format = Format.JSONL,
+) -> None:
+    """Write what is kept of a person into a file, for another store or to read.
+
+    Memories with their history, notes, conversations, and what waits in the inbox; no keys and no
+    settings. A backup has the rest. Only your account may read the file; nothing is encrypted.
+
+    :param file: A file that is not there yet, - for standard output.
+    :param app: Only what is kept in this app.
+    :param format: jsonl, which import reads; markdown, a page for people.
+    """
+    is_piped = str(file) == PIPED
+    if is_piped and call.as_json:
+        raise BadParameter("with - standard output is the export itself; leave out --json")
+    call.app = app or DEFAULT_APP
+    to: AbstractContextManager[Path | TextIO] = text_out() if is_piped else nullcontext(file)
+    person = call.known
+    with ProgressLine() as line, to as target:
+        done = person.export_file(
+            target, format=format.value, all_apps=app is None, progress=line.update
+        )
+    said = f"{counted_records(done.records)} of {call.user} written to {done.file}"
+    if is_piped:
+        output.notice(said)
+    else:
+        call.result(to_json(done) | {"file": str(done.file)}, said)
+
+
+@command(without="app")
+def import_(call: Call, file: Path, dry_run: bool = False) -> None:
+    """Read an export back, as this user's own.
+
+    What is here already stays as it is, but a note that was changed elsewhere later than here is
+    taken from there. What was forgotten or deleted here stays away. All of it is imported or, where
+    the file is broken, nothing.
+
+    :param file: What memchat export wrote.
+    :param dry_run: Store nothing; say what would be done.
+    """
+    person = call.person
+    with ProgressLine() as line:
+        done = person.import_file(file, dry_run=dry_run, progress=line.update)
+    if call.as_json:
+        output.print_json(done)
+    else:
+        _tell_imported(done)
+
+
+def _tell_imported(done: Imported) -> None:
+    print(f"{counted_records(done.added)} {'would be imported' if done.dry_run else 'imported'}")
+    if done.known:
+        print(f"here already, and left as they are: {counted_records(done.known)}")
+    if done.forgotten:
+        print(f"forgotten here, and left out: {counted(done.forgotten, 'memory')}")
+    if done.deleted_notes:
+        print(f"deleted here, and left out: {counted(done.deleted_notes, 'note')}")
+    if done.changed_notes:
+        changed = counted(done.changed_notes, "note")
+        print(f"changed elsewhere later than here, and taken from there: {changed}")
+    if done.left_out:
+        records = counted(sum(done.left_out.values()), "record")
+        print(
+            f"no part of an export any more, and left out: {records} ({', '.join(done.left_out)})"
+        )
+    if done.unread:
+        print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
+    if done.unembedded:
+        waiting = counted(done.unembedded, "vector")
+        print(f"found by their words so far: {waiting} to be made; memchat backfill makes them now")
+    for one in done.refused[:REFUSED_MOST]:
+        output.notice(output.plain(f"line {one.line} was refused: {one.reason}"))
+    if len(done.refused) > REFUSED_MOST:
+        output.notice(f"{len(done.refused):,} lines were refused; --json lists all of them")
