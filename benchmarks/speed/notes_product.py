@@ -9,9 +9,8 @@ from benchmarks.speed.peers.serving import Data, serve
 from benchmarks.speed.product import DENSE, GivenVectors, Store
 from memchat.db import apps
 from memchat.notes import index, rows
-from memchat.notes.chunks import NewChunk
 from memchat.notes.index import Prepared
-from memchat.notes.rows import Filter
+from memchat.notes.rows import Filter, NewChunk
 from memchat.search import embeddings
 from memchat.search.passages import text_hash
 from memchat.search.shard import Selection

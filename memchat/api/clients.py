@@ -25,7 +25,7 @@ from memchat.db import Tx, apps, messages
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories, programs, proposals
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.types import (
     CLIENT_MODES,
     CLIENT_NAME_LIMIT,
@@ -202,7 +202,7 @@ class ClientAccess(Room):
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
         a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
         for what cannot be kept."""
-        from memchat.notes.index import has_words
+        from memchat.language.text import has_words
 
         external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
         if not has_words(transcript):
@@ -224,7 +224,7 @@ class ClientAccess(Room):
         secret."""
         found = [*hits]
         with self._database.read(self._scope) as tx:
-            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
+            texts = rows.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
 
     def chunk_ids(self, hits: Iterable[NoteHit]) -> Mapping[int, str]:
@@ -232,7 +232,7 @@ class ClientAccess(Room):
         the place of the passage in it from 0 on."""
         found = [*hits]
         with self._database.read(self._scope) as tx:
-            places = chunks.places(tx, [hit.chunk_id for hit in found])
+            places = rows.places(tx, [hit.chunk_id for hit in found])
         return {
             hit.chunk_id: f"{self.memo_id(hit.source_id)}-{places[hit.chunk_id]}"
             for hit in found

@@ -23,11 +23,10 @@ from memchat.api.base import MOST, FileChange, FileFailure, FilesAdded, Room, ch
 from memchat.assembly import Assembly
 from memchat.db import Tx, usage
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
-from memchat.notes import rows
-from memchat.notes.files import folder, folder_watch, formats
-from memchat.notes.files.document import Document, short_title
-from memchat.notes.files.folder_watch import Changes
-from memchat.notes.index import has_words
+from memchat.language.text import has_words
+from memchat.notes import files, folder, rows
+from memchat.notes.folder import Changes
+from memchat.notes.text_formats import Document, short_title
 from memchat.types import (
     ExternalId,
     NewNote,
@@ -146,7 +145,7 @@ class NoteFiles(Room):
         return replace(note, created_at=written_at, missing=False, text="")
 
     def _read(self, name: str, data: bytes) -> Document:
-        read = self._transcribed if formats.is_audio(name) else formats.read
+        read = self._transcribed if files.is_audio(name) else files.read
         found = read(name, data)
         written_at = found.written_at
         if written_at is not None and written_at.tzinfo is None:
@@ -157,7 +156,7 @@ class NoteFiles(Room):
         return replace(found, title=title, written_at=written_at)
 
     def _transcribed(self, name: str, data: bytes) -> Document:
-        formats.check_size(name, len(data))
+        files.check_size(name, len(data))
         transcriber = self._assembly.transcriber()
         if transcriber is None:
             raise ConfigError(NO_TRANSCRIBER)
@@ -233,7 +232,7 @@ class NoteWatch(NoteFiles):
         """What ``Notes.watch`` does."""
         path, ended = folder.absolute(place), stop or Event()
         known = map(Path, self._notes_below(path))
-        for changes in folder_watch.watch(path, known, ended):
+        for changes in folder.watch(path, known, ended):
             for change in self._follow(changes):
                 on_change(change)
                 if ended.is_set():
@@ -292,15 +291,15 @@ class NoteWriting:
 
         Where the embedding model cannot be used it is cut without: its job fits it to the model.
         """
-        from memchat.notes.index import prepare
+        from memchat.notes.index import Cutter
 
         new = checked(new)
         try:
-            return prepare(new, self.embedder())
+            return Cutter(self.embedder()).prepare(new)
         except MemChatError as error:
             if self._assembly.parts().worker.news.is_new(str(error)):
                 log.warning("notes are cut without the embedding model: %s", error)
-            return prepare(new, None)
+            return Cutter(None).prepare(new)
 
     def write(
         self,
@@ -344,7 +343,7 @@ class NoteWriting:
 
 def checked(new: NewNote) -> NewNote:
     """A note as it is stored. Raises InputError for one that cannot be kept."""
-    from memchat.notes.index import has_words
+    from memchat.language.text import has_words
 
     check_choice(new.profile, PROFILES, "profile")
     text = clean_text(new.text)

@@ -26,7 +26,7 @@ from memchat.api.note_files import NoteWriting, bound
 from memchat.assembly import Assembly
 from memchat.db import Tx, usage
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.notes.rows import Filter
 from memchat.search import passages, services
 from memchat.types import (
@@ -153,7 +153,7 @@ class Notes(Room):
         this returns, where the service answers; else a worker makes them, and it is found by its
         words until then. Raises InputError for what cannot be kept.
         """
-        from memchat.notes.index import has_words
+        from memchat.language.text import has_words
 
         if not has_words(text):
             return None
@@ -372,7 +372,7 @@ class Notes(Room):
     def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:
         """Count that these results of a search were read; unknown ids are left out."""
         with self._database.write(self._scope) as tx:
-            return Changed(chunks.count_reads(tx, [tx.own], chunk_ids))
+            return Changed(rows.count_reads(tx, [tx.own], chunk_ids))
 
     def reindex(self, *, on_progress: OnProgress | None = None) -> Changed:
         """Cut every note anew for the embedding service in use, and make the vectors that are
@@ -430,7 +430,7 @@ class Notes(Room):
             return
         try:
             with self._database.write_if_free() as tx:
-                chunks.count_matches(tx, [hit.chunk_id for hit in hits])
+                rows.count_matches(tx, [hit.chunk_id for hit in hits])
         except StoreError as error:
             log.debug("matches of notes were not counted: %s", error)
 
@@ -484,8 +484,8 @@ class NoteQuestions(Room):
         try:
             with self._database.write(self._scope) as tx:
                 own = tx.own
-                chunks.count_matches(tx, chunk_ids)
-                chunks.count_reads(tx, [own], chunk_ids)
+                rows.count_matches(tx, chunk_ids)
+                rows.count_reads(tx, [own], chunk_ids)
                 for one in spent:
                     usage.add(tx, own, None, one)
         except StoreError as error:

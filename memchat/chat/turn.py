@@ -24,7 +24,7 @@ from memchat.errors import InputError, MemChatError
 from memchat.facts import memories
 from memchat.forget import purge
 from memchat.forget.undo import ConversationUndo, delete_turns
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.providers import ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
 from memchat.search.prompt_block import echoed
@@ -459,8 +459,8 @@ class Turn:
         memories.add_uses(tx, matched=given.matched, read=read)
         passages = [hit.chunk_id for hit in given.notes if hit.chunk_id is not None]
         if passages:
-            chunks.count_matches(tx, passages)
-            chunks.count_reads(tx, [tx.own], passages)
+            rows.count_matches(tx, passages)
+            rows.count_reads(tx, [tx.own], passages)
 
 
 def _command(message: str) -> Command | None:

@@ -27,8 +27,8 @@ from memchat.language import text
 from memchat.language.lexicon import FUNCTION_WORDS
 from memchat.language.numbers import DATE_WORDS, NUMBER_WORDS
 from memchat.language.text import folded
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk
+from memchat.notes import rows
+from memchat.notes.rows import NewChunk
 from memchat.search import keywords, receipts
 from memchat.search import turns as search_turns
 from memchat.types import Elsewhere, Memory, NewNote, Place, PlaceKind
@@ -167,11 +167,11 @@ def blank_note_words(
     text = _blanked(note.text, identifying)
     if (title, text) == (note.title, note.text):
         return
-    parts = [_without(part, identifying) for part in chunks.parts(tx, note_id)]
+    parts = [_without(part, identifying) for part in rows.chunk_parts(tx, note_id)]
     new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
     # A filler may have more tokens than the words in its place: the sizes are looked at anew.
     rows.put(tx, app_id, new, tx.now, sized_for=None)
-    chunks.replace(tx, rows.of(replace(note, title=title, text=text), app_id), parts)
+    rows.replace_chunks(tx, rows.of(replace(note, title=title, text=text), app_id), parts)
     rows.remove_from_chats(tx, note_id)
     tx.forget_bytes(app_id)
 

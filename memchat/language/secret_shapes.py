@@ -408,7 +408,7 @@ IN_TEXT = _rules(
     ("key", "", r"\$(?:2[abxy]|[156]|argon2id?|y)\$[\w./$=,+-]{20,}", None),
     ("key", "token", r"(?<!\w)\w{2,20}://[^\s/:@]{0,99}:[^\s/@]{1,99}@\S+", None),
     ("key", "setting", r"(?i)(?<=[?&;])(?:api_?key|key|token|access_token|auth|secret|password|pwd"
-     r"|sig|x-amz-signature)=[^\s&]{8,}", None),
+     r"|sig|x-amz-signature|code(?==[^\s&]{20}))=[^\s&]{8,}", None),
     ("key", "setting", r"(?i)(?<![\w.?&])[a-z0-9_]{0,40}?(?:key|token|secret|password|passwd|pwd|pass"
      r"|credential)s?=(?=[^\s]{0,99}[^\s\d])[^\s&;]{5,}", None),
     ("key", "option", r"(?i)(?<!\w)(?:mysql|mysqldump|sshpass|docker login|curl|wget|psql|smbclient)"

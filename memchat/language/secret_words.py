@@ -195,7 +195,6 @@ _FIGURES = re.compile(
 )
 """A number in any grouping, letters with a digit among them, or the turns of a dial."""
 _ASKED = re.compile(r"[^.?!\n]{0,40}\? (?:[^\W\d]+ ){0,2}(\d{4,8})(?=\W*$|[.,!] )")
-_OWN_ANSWER = re.compile(r"\? (\S{4,60})")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{3,60})[\"']")
 _CLAUSE = re.compile(r"[.!?;\n](?=\s|$)|[。！？]")
 _THIN = re.compile(r"[\d.,:]+(?:%|st|nd|rd|th|am|pm|h|kg|km|g|€|\$)?|[€$£]\S+|\d{4}-\d\d-\d\d")
@@ -208,6 +207,12 @@ _NAMED_OTHERWISE = re.compile(
     rf"{_LETTER}+[-.]?\d{{1,4}}|\d+(?:[-.,]?{_LETTER}+)+|\S*://\S*|\S+@\S+\.{_LETTER}+|\S+\.[a-z]{{2,4}}"
 )
 """A model number, a count, an address or a file name."""
+_ACCESS = 70
+"""Characters before and after a name in which words for access are searched."""
+_GAP = re.compile(r"\s+")
+_LAST = re.compile(rf"({_LETTER}+)[ -]?$")
+_COUNT = re.compile(rf" ({_LETTER}+)")
+_PARTICLES = "のはが的我你他她、，。！？:： \n\"'"
 _SIGN = re.compile(r"\d|[!@#$%&*_+=^~?<>|\\]")
 
 
@@ -244,7 +249,7 @@ def _told(text: str, start: int, end: int, roles: tuple[tuple[str, str], ...]) -
     for kind, code in roles:
         name = _Name(text, start, end, _clause_end(text, end), code)
         places = [next(filter(None, _SEEKERS[kind](name)), None)]
-        if kind in ("password", "code"):
+        if kind in ("password", "code") or (kind == "number" and _is_about_access(name)):
             places.append(_in_front_of(name))
         if kind == "answer":
             places += _answers(name)
@@ -293,8 +298,6 @@ def _password(name: _Name) -> Iterator[Place | None]:
         found = _value(name, link.end())
         if found and (number == 0 or is_spaced(name.code) or _is_made_up(name.text[slice(*found)])):
             yield found
-    own = _OWN_ANSWER.match(name.text, name.end)  # "My password? Wonderwall95"
-    yield own.span(1) if own and _is_mixed(own[1].rstrip(".?)")) else None
     yield _unlinked(name)
     # "is, as far as I know, Kiwi7tree"; with a sign no "is" is needed.
     at = links[0].end() if links else name.end
@@ -324,6 +327,46 @@ def _code(name: _Name) -> Iterator[Place | None]:
     near = _NEAR if name.code == _UNLISTED else _BARE
     figures = _SHORT.search(text, at, min(name.stop, at + near)) if name.code != "en" else None
     yield figures.span() if figures else None
+
+
+def _number(name: _Name) -> Iterator[Place | None]:
+    """A code by a name that other numbers have, too. Where nothing near it is locked or proved, it
+    stands right behind the name, which has no other noun beside it, and it counts nothing."""
+    text, at = name.text, name.end
+    if _is_about_access(name):
+        yield from _code(name)
+        tokens = _TOKEN.finditer(text, at, min(name.stop, at + _BARE))
+        mixed = (t for t in tokens if re.search(_LETTER, t[0]) and re.search(r"\d\D*\d", t[0]))
+        yield from (t.span() for t in mixed if not _NAMED_OTHERWISE.fullmatch(t[0]))
+        figures = _SHORT.search(text, at, min(name.stop, at + _NEAR))
+        yield figures.span() if figures and not _counts(text, figures.end()) else None
+    elif _stands_alone(name) and (link := _link(name.code).match(text, at) or _GAP.match(text, at)):
+        figures = _FIGURES.match(text, link.end(), name.stop)
+        yield figures.span() if figures and not _counts(text, figures.end()) else None
+
+
+def _is_about_access(name: _Name) -> bool:
+    """Whether words for locks, accounts or proofs stand near the name."""
+    near = any_of("access", "coded", "lock", "open", "enter")
+    begin = max((end.end() for end in _CLAUSE.finditer(name.text, 0, name.start)), default=0)
+    return near.search(name.text, max(begin, name.start - _ACCESS), name.end + _ACCESS) is not None
+
+
+def _stands_alone(name: _Name) -> bool:
+    """Whether no noun is right before the name, which would say what else it is the code of."""
+    before = name.text[max(0, name.start - _BARE) : name.start]
+    if not is_spaced(name.code):
+        return not before or before[-1] in _PARTICLES
+    if name.code not in lexicon.codes():
+        return True  # There the noun is behind the name, or in one word with it.
+    word = _LAST.search(before)
+    return word is None or word[1] in lexicon.all_words("function_words")
+
+
+def _counts(text: str, at: int) -> bool:
+    """Whether a number ends here that counts the thing behind it."""
+    word = _COUNT.match(text, at)
+    return word is not None and word[1] not in lexicon.all_words("function_words")
 
 
 def _answer(name: _Name) -> Iterator[Place | None]:
@@ -356,6 +399,7 @@ def _changed(name: _Name) -> Iterator[Place | None]:
 _SEEKERS: dict[str, Callable[[_Name], Iterator[Place | None]]] = {
     "password": _password,
     "code": _code,
+    "number": _number,
     "answer": _answer,
     "log_in": _log_in,
     "changed": _changed,
@@ -540,9 +584,14 @@ def _is_said(word: str) -> bool:
 
 _NOT_A_CODE = re.compile(
     r"(?:post\w*|postal|zip|promo\w*|coupon|voucher|referral|booking|product|course|class|room|team|colou?r|area|country|dial\w*|qr|bar|source|dress|vs|discount|colou?r|open|clean"
-    r"|python|morse|line[s]? of|error|status|http)[- ]?codes?\b|"
+    r"|python|morse|line[s]? of|error|paint|fault|icd|tax|status|http)[- ]?codes?\b"
+    r"|(?:rolling|enamel|lapel|bowling|safety|hair|drawing|push|firing|sammle|sammelt)[- ]?pins?\b"
+    r"|(?:kleur|farb|färg|farve|farge|väri|fehler|fout|fel|fejl|virhe|strich|streep|viiva|streck|strek|streg|kurs|cursus|artikel|produkt|quell|käll|post)[a-zäö]{0,3}-?(?:[ck]ode?|koodi)\w*"
+    r"|(?:c[oó]digo|codice|kod|kód|kode|code|cod(?:ul)?|mã|код|رمز|کد) (?:de |del |della |do |da |di |des |la )?(?:color\w*|cor|couleurs?|culo\w+|kolor\w*|barv\w*|warna|màu|цвет\w*|цвят\w*|кольор\w*|اللون|رنگ"
+    r"|barr?as?|barres?|bare|kreskow\w*|batang|vạch|err[oe]\w*|cours|curs\w*|corso|błęd\w*|chyby|lỗi|ошибк\w*|города|źródłow\w*|zdrojov\w*|sumber|penal\w*|civil\w*|strada|conducta|fiscal\w*)"
+    r"|(?:renk|alan|hata|barkod|ders|ürün) kod\w*|(?:エラー|カラー|色|ソース|商品|科目|郵便|製品)(?:コード|番号)|(?:颜色|课程|错误|商品|产品|邮政|學號|学生)(?:代码|编号|编码)|รหัส(?:วิชา|ไปรษณีย์|สี|สินค้า)|sconto|descuento|desconto|rabat\w*|korting\w*|remise|έκπτωσ\w+|zniżk\w+|скидк\w+|slev\w+|indirim\w*|alennus\w*|kedvezmény\w*|割引|折扣|할인|ส่วนลด|خصم|הנחה|एसटीडी कोड|"
     r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|kode pos(?!\w)|cod poș\w*|поштов\w+|ταχυδρομικ\w+|mã bưu|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
-    r"|ingredient|recipe)|codes? (?:in|with|at)\b|"
+    r"|ingredient|recipe|to)\b|tan-(?!nummer)[a-z]|codes? (?:in|with|at)\b|"
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
     r"|until|by|at|before)\s*$|(?:注文|部屋|予約|会員|受験|学籍)番号"
 )
@@ -554,7 +603,7 @@ _COUNTED = re.compile(
     r"|tekens|символ|строк|год|satir|yil|अक्षर|文字|行|年|番で|자리|줄|位|个字)"
 )
 _VERSION_OR_YEAR = re.compile(
-    r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|en|depuis|desde|de|del|dal|nel|em|sinds) (?:19|20)\d\d\.?$"
+    r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|von|vom|en|depuis|desde|de|del|dal|nel|em|sinds|från|sedan|fra|siden|od|roku|din|с|з|от|від|από|từ|năm|sejak|tahun) (?:19|20)\d\d\.?$"
 )
 """The release of a program or the year of an event, if it is not said to be the code."""
 _REBATE = re.compile(
@@ -599,18 +648,12 @@ IN_FOLDED = tuple(
             "",
             r"(?<!\w)(?:pass(?:word|code|phrase)|pass(?= ?[:=]| is )|passwd|pwd|pw|mdp|[a-z]{2,12}-?passwort|kennwort|passwort|(?:pin|tan|puk|cvv|cvc"
             r"|otp)(?:[- ]?(?:code|number|nummer))?"
-            r"|(?:\w{1,20}[- ])?codes?|\w{1,20}code|mot de passe|contraseña|clave|código|codice|senha"
-            r"|wachtwoord|şifre\w*|parola\w*|(?:account|routing) number|kontonummer|kod\w{0,2}|пароль|пин-?код|код"
-            r"|combination|secret|api[ _-]?key|token|security (?:answer|code)|geheimzahl|सीक्रेट|पासवर्ड"
-            r"|पिन|كلمة (?:السر|المرور)|الرمز)(?!\w)"
+            r"|mot de passe|contraseña|clave|senha|wachtwoord|şifre\w*|parola\w*|(?:account|routing) number"
+            r"|kontonummer|пароль|пин-?код|api[ _-]?key|security answer|geheimzahl|सीक्रेट|पासवर्ड|पिन"
+            r"|كلمة (?:السر|المرور))(?!\w)"
             r"(?P<between>[^.!?\n]{0,24}?)"
             r"(?:(?<=[\s:=])|(?<=\bis )|(?<=[\s:=]['\"]))(?P<secret>(?=[^\s'\",;]*\d)[^\s'\",;]{3,}(?: \d{3,}(?!\w))?"
             r"|(?<=[\s:=]['\"])[^\s'\"]{4,})",
-        ),
-        (
-            "figure",
-            r"(?<![\w.,:/-])(?P<secret>(?=[^\s'\",;]{0,60}\d)[^\s'\",;.]{4,80}),?(?: that)? ?(?:as|is|'s|was) (?:my |the |a |our |your |every |each |all )?(?:\w+ ){0,2}?"
-            r"(?:pass(?:word|code|phrase)s?|pin|code|private key|secret key|api key)(?!\w)",
         ),
         (
             "figure",

@@ -279,3 +279,11 @@ def places(query: str, text: str) -> list[tuple[int, int]]:
 @lru_cache(maxsize=4096)
 def _folded_letter(letter: str) -> str:
     return folded(letter)
+
+
+def has_words(text: str) -> bool:
+    """Whether a text has anything that can be searched for: a letter, a digit or an emoji."""
+    return any(
+        (kind := unicodedata.category(char))[0] in "LN" or (kind == "So" and char != "\ufffd")
+        for char in text
+    )

@@ -6,7 +6,7 @@ that is to be used cannot read a chunk whole, its note is cut again.
 from __future__ import annotations
 
 import logging
-import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,8 @@ from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import MemChatError
 from memchat.language.secrets import Secret, find_in_document
-from memchat.notes import chunks, rows
+from memchat.language.text import has_words
+from memchat.notes import rows
 from memchat.notes.chunking import (
     DOCUMENT,
     MEMO,
@@ -27,7 +28,7 @@ from memchat.notes.chunking import (
     token_counter,
 )
 from memchat.notes.chunking import chunks as cut
-from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.notes.rows import NewChunk, NoteOf
 from memchat.providers import Embedder
 from memchat.search import passages, services
 from memchat.search.batches import embed_documents
@@ -37,6 +38,16 @@ if TYPE_CHECKING:
     from memchat.providers import Vectors
 
 PROFILES: Mapping[str, Profile] = {"memo": MEMO, "document": DOCUMENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A note with its chunks, ready to be written."""
+
+    note: NewNote
+    parts: Sequence[NewChunk]
+    sized_for: str | None
+    """The embedding model that reads each of them whole."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,10 @@ class Cutter:
             if has_words(said := text[part.start : part.end]) and part.tokens > self._special
         ]
 
+    def prepare(self, note: NewNote) -> Prepared:
+        """Cut a note. It may take a while for a long text."""
+        return Prepared(note, self.parts(note.text, note.profile), self.model)
+
     def reads_whole(self, text: str) -> bool:
         """Whether the model reads all of a text at once."""
         return self.embedder is None or self._count(text) <= self.embedder.service.max_tokens
@@ -82,22 +97,6 @@ class Cutter:
         return self._count("")
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A note with its chunks, ready to be written."""
-
-    note: NewNote
-    parts: Sequence[NewChunk]
-    sized_for: str | None
-    """The embedding model that reads each of them whole."""
-
-
-def prepare(note: NewNote, embedder: Embedder | None) -> Prepared:
-    """Cut a note for an embedding model. It may take a while for a long text."""
-    cutter = Cutter(embedder)
-    return Prepared(note, cutter.parts(note.text, note.profile), cutter.model)
-
-
 def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     """Store a note, or replace the one of the same type and external id; its id, and whether
     other words were there before. Where nothing changes its chunks stay as they are."""
@@ -105,27 +104,20 @@ def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     note_id, reworded = rows.put(tx, app_id, new, tx.now, sized_for=prepared.sized_for)
     note = NoteOf(note_id, app_id, new.type, new.title, new.text, new.pair_id, new.parent_id)
     linked = new.pair_id is not None or new.parent_id is not None
-    if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
-        chunks.replace(tx, note, prepared.parts)
+    if reworded or linked or rows.chunk_parts(tx, note_id) != prepared.parts:
+        rows.replace_chunks(tx, note, prepared.parts)
     return note_id, reworded
-
-
-def has_words(text: str) -> bool:
-    """Whether a text has anything that can be searched for: a letter, a digit or an emoji."""
-    return any(
-        (kind := unicodedata.category(char))[0] in "LN" or (kind == "So" and char != "\ufffd")
-        for char in text
-    )
 
 
 def _masked(said: str, start: int, found: Sequence[Secret]) -> str | None:
     """A part of a text without its secrets, which were found in the whole text: one that is cut in
     two is recognised in neither part. None where it has none."""
     out, at, end = [], 0, start + len(said)
-    for secret in found:
-        if secret.start < end and secret.end > start:
-            out.append(f"{said[at : max(0, secret.start - start)]}[{secret.kind}]")
-            at = min(secret.end, end) - start
+    first = bisect_right(found, start, key=lambda secret: secret.end)
+    after = bisect_left(found, end, key=lambda secret: secret.start)
+    for secret in found[first:after]:
+        out.append(f"{said[at : max(0, secret.start - start)]}[{secret.kind}]")
+        at = min(secret.end, end) - start
     return "".join(out) + said[at:] if out else None
 
 
@@ -155,13 +147,13 @@ def recut(
         return None
     note, app_id = found
     parts = cutter.parts(note.text, note.profile)
-    changed = damaged or parts != chunks.parts(tx, note_id)
+    changed = damaged or parts != rows.chunk_parts(tx, note_id)
     if changed:
-        chunks.replace(tx, rows.of(note, app_id), parts)
+        rows.replace_chunks(tx, rows.of(note, app_id), parts)
     if changed or cutter.model is not None:
         rows.size_for(tx, [note_id], cutter.model)
     if (in_use := services.in_use(tx)) is not None:
-        ids = chunks.passage_ids(tx, note_id)
+        ids = rows.passage_ids(tx, note_id)
         passages.queue_lacking(tx, in_use, ids)
     return app_id if changed else None
 
@@ -170,7 +162,7 @@ def fit(tx: Tx, note_id: int, cutter: Cutter, now: datetime) -> None:
     """Cut a note anew, in the caller's transaction, if the model cannot read a chunk whole."""
     if rows.sized_for(tx, note_id) == cutter.model:
         return
-    if not all(map(cutter.reads_whole, chunks.texts(tx, note_id))):
+    if not all(map(cutter.reads_whole, rows.chunk_texts(tx, note_id))):
         recut(tx, note_id, cutter, now)
 
 
@@ -219,7 +211,7 @@ class NoteFitting:
         return not rows.not_sized_for(tx, self._cutter.model, 1)
 
     def _fits(self, tx: Tx, note_id: int) -> bool:
-        return all(map(self._cutter.reads_whole, chunks.texts(tx, note_id)))
+        return all(map(self._cutter.reads_whole, rows.chunk_texts(tx, note_id)))
 
     def _cut(self, note: Note, app_id: int) -> _Cut:
         parts = self._cutter.parts(note.text, note.profile)
@@ -240,7 +232,7 @@ class NoteFitting:
 
     def _write(self, tx: Tx, cut: _Cut) -> None:
         in_use = services.in_use(tx)
-        chunks.replace(tx, rows.of(cut.note, cut.app_id), cut.parts)
+        rows.replace_chunks(tx, rows.of(cut.note, cut.app_id), cut.parts)
         if in_use is not None:
             passages.keep_vectors(tx, in_use, cut.vectors)
 

@@ -12,14 +12,13 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings
 from memchat.db.database import Database
 from memchat.language.secrets import mask
 from memchat.language.text import content_words, holds_word
-from memchat.notes import chunks, rows
+from memchat.notes import rows
 from memchat.notes.chunking import sentence_boundaries, word_boundaries
 from memchat.notes.rows import Filter
 from memchat.prompts import Prompts
@@ -64,20 +63,9 @@ def _ranked(
     search: ScoredSearch, limit: int, min_score: float | None, with_text: bool
 ) -> list[NoteHit]:
     found = search.found("chunk", max(limit, CANDIDATES))
-    scores: dict[int, dict[str, Any]] = {
-        i: {
-            "score": round(parts.score, 6),
-            "cosine": parts.cosine,
-            "bm25": parts.bm25,
-            "confident": parts.confident,
-        }
-        for i, parts in sorted(
-            found.items(), key=lambda one: (not one[1].confident, -one[1].score, one[0])
-        )
-        if min_score is None or parts.score >= min_score
-    }
-    first = dict(list(scores.items())[:limit])
-    return rows.hits(search.tx, first, with_text=with_text)
+    best = sorted(found, key=lambda i: (not found[i].confident, -found[i].score, i))
+    good = [i for i in best if min_score is None or found[i].score >= min_score]
+    return rows.hits(search.tx, {i: found[i] for i in good[:limit]}, with_text=with_text)
 
 
 MOST_PASSAGES = 999
@@ -191,7 +179,7 @@ class Finder:
     ) -> list[NoteHit]:
         """These, and behind them all others that the filter lets through, the latest first."""
         known = {hit.chunk_id for hit in found}
-        parts = {"score": 0.0, "cosine": None, "bm25": None, "confident": confident}
+        parts = ScoreParts(0.0, None, None, confident=confident)
         with self.recall.open_search(self.scope, self.question, 0.0, keep=False) as opened:
             own = opened.tx.own
             ids = rows.chunk_ids(opened.tx, [own], wanted) if own else []
@@ -340,7 +328,7 @@ class NotesBlock:
     def _without_secrets(self, hits: Sequence[NoteHit]) -> list[NoteHit]:
         """Hits with the texts of their chunks as a model may read them."""
         with self.database.read() as tx:
-            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in hits])
+            texts = rows.masked_texts(tx, [hit.chunk_id for hit in hits])
         return [replace(h, text=texts[h.chunk_id]) for h in hits if h.chunk_id in texts]
 
     def _fitting(self, chosen: Sequence[NoteHit], question: str, most: int) -> tuple[Hit, ...]:

@@ -1,32 +1,53 @@
 """Imports an export file: all of its records in one transaction, or none.
 
-The file is read twice: first to cut its notes into chunks while others may write, then to write.
+The file is read twice: first to cut its notes into chunks while others may write, then to write, in
+the order of ``kinds.KINDS``. Whatever a record says, it is written into the scopes of the one
+person who imports. What the store has already stays as it is there, apart from messages that it
+lacks and notes that were changed later in the export. What was forgotten there stays forgotten.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from time import monotonic
-from typing import BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from memchat.assembly import Assembly
+from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import InputError, MemChatError
+from memchat.facts import changes, memories, programs, proposals
+from memchat.facts.changes import Cause
+from memchat.facts.in_force import said_order, values_of_key
+from memchat.facts.memories import sha1_of
+from memchat.forget import purge, tombstones
+from memchat.forget.purge import FILLER
 from memchat.notes import rows
-from memchat.notes.index import Cutter
-from memchat.search import turns
+from memchat.notes.index import Cutter, Prepared
+from memchat.notes.rows import NoteOf
+from memchat.search import passages, turns
+from memchat.search.passages import Passage
 from memchat.transfer import kinds
-from memchat.transfer.import_run import CutText, ImportRun
-from memchat.transfer.kinds import FORMAT, KINDS, LEFT_TO_BACKUPS, VERSION, Record, Values
-from memchat.types import Imported, OnProgress, Progress, Scope
+from memchat.transfer.kinds import KINDS, LEFT_TO_BACKUPS, Kind, Record, Values
+from memchat.types import (
+    EVERY_APP,
+    Imported,
+    Memory,
+    Message,
+    NewNote,
+    OnProgress,
+    Progress,
+    RefusedRecord,
+    Scope,
+    Session,
+)
 
 T = TypeVar("T")
-LONGEST_LINE = 100_000_000
-"""Bytes. A note may be as long as several books."""
 _EVERY, _NOTES_EVERY = 500, 100
 """Records, and notes, between two reports of the progress."""
 
@@ -35,19 +56,499 @@ class _DryRun(Exception):
     """Ends the transaction without its changes."""
 
 
+_ITEM = ("created_at", "reason", "memory_type", "key", "value", "quote")
+
+
+class _LeftOut(Exception):
+    """The record belongs to one that is refused, forgotten or known, and goes the same way."""
+
+
+class _Ids:
+    """Which id each record of the file has here, None for one that is left out.
+
+    A table that never had a row takes the ids of the file. Otherwise new ids are given, since an id
+    that was used once, also by a deleted row, never comes to mean something else.
+    """
+
+    def __init__(self, tx: Tx) -> None:
+        used = (
+            "SELECT 1 FROM {0} UNION ALL SELECT 1 FROM sqlite_sequence WHERE name = '{0}' LIMIT 1"
+        )
+        tables = {kind.name: kind.table.name for kind in KINDS.values()}
+        self.kept = {kind for kind, one in tables.items() if not tx.rows(used.format(one))}
+        """The kinds whose tables take the ids of the file."""
+        self._here: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
+
+    def put(self, kind: str, in_file: int, here: int | None) -> None:
+        """Note the id of a record in this store, or None for one that is left out."""
+        self._here[kind][in_file] = here
+
+    def has(self, kind: str, in_file: int) -> bool:
+        """Whether the file had a record of this id, left out or not."""
+        return in_file in self._here[kind]
+
+    def here(self, kind: str, in_file: int | None) -> int | None:
+        """The id in this store; None for a record that is not there."""
+        return None if in_file is None else self._here[kind].get(in_file)
+
+    def need(self, kind: str, in_file: int) -> int:
+        """The id in this store of a record that another cannot do without."""
+        here = self.here(kind, in_file)
+        if here is None and self.has(kind, in_file):
+            raise _LeftOut
+        if here is None:
+            raise InputError(f"its {kind} {in_file} has no record before it")
+        return here
+
+
+class ImportRun:
+    """One import into the scopes of one person. The scope of ``tx`` is that of no one app; ``cut``
+    cuts notes."""
+
+    def __init__(self, tx: Tx, user: str, cut: Callable[[NewNote], Prepared]) -> None:
+        self.tx, self.user, self.cut = tx, user, cut
+        # This refuses a new name that cannot be seen.
+        self._homes = apps.ids_of_user(self.tx, user)
+        self._shared = apps.shared_id(self.tx, user)
+        self._ids = _Ids(self.tx)
+        self._apps: dict[str, int] = {}
+        self._open: tuple[Values, dict[int, Values]] | None = None
+        """The conversation that is read, and its messages so far by their ids in the file."""
+        self._starts: dict[int, dict[datetime, list[int]]] = {}
+        self._reworded: dict[int, dict[str, int]] = {}
+        self._new: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        """The new rows by kind, each with its scope row, 0 where it has none of its own."""
+        self._talks: dict[int, int] = {}
+        self._notes: dict[int, int] = {}
+        """New and changed conversations and notes, each with its scope row."""
+        self._forgotten: set[int] = set()
+        """New memories that were forgotten here. They are written until their words are blanked in
+        the new conversations, and are then purged."""
+        self._replaced: dict[int, int] = {}
+        """New memories with the id in the file of what replaced them."""
+        self._added: Counter[str] = Counter()
+        self._known: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+        self._stay_away: Counter[str] = Counter()
+        self._changed_notes = 0
+        self._refused: list[RefusedRecord] = []
+
+    def take(self, line: int, record: Record) -> None:
+        """Write one record of a known kind, or note why it cannot be written. ``line`` is where it
+        stands in the file."""
+        name, in_file = record["record"], record.get("id")
+        decided = record.get("status", "pending") != "pending" or record.get("unchecked")
+        if name in LEFT_TO_BACKUPS or (name == "inbox_item" and decided):
+            self._left_out[name] += 1
+            return
+        try:
+            kind, values = kinds.checked(record)
+            if kind is not kinds.MESSAGE:
+                self._close_session()
+            self._write(kind, values)
+        except (_LeftOut, MemChatError) as error:
+            if isinstance(error, MemChatError):
+                self._refused.append(RefusedRecord(line, str(error)))
+            if type(in_file) is int and not self._ids.has(name, in_file):
+                self._ids.put(name, in_file, None)
+
+    def _write(self, kind: Kind, values: Values) -> None:
+        if "id" in values and self._ids.has(kind.name, values["id"]):
+            raise InputError(f"an earlier {kind.name} has the same id")
+        if "app" in values:
+            if values["app"] not in self._apps:
+                raise InputError("its app has no record before it")
+            values["app_id"] = self._apps[values["app"]]
+        getattr(self, f"_{kind.name}")(values)  # each kind has a method of its name below
+
+    def _add(self, kind: Kind, values: Values, **more: Any) -> int:
+        """Write a row with its references as they are here."""
+        columns = dict(more)
+        for field in kind.fields:
+            name = "app_id" if field.name == "app" else field.name
+            value = values[name]
+            if field.refers is not None:
+                value = self._ids.here(field.refers, value)
+            elif field.type in (dict, object) and value is not None:
+                value = json.dumps(value, ensure_ascii=field.type is object, sort_keys=True)
+            if not field.derived and (name != "id" or kind.name in self._ids.kept):
+                columns[name] = value
+        try:
+            row_id = self.tx.insert(kind.table.name, **columns)
+        except sqlite3.IntegrityError:
+            raise InputError(f"an earlier {kind.name} is the same, or has the same id") from None
+        if "id" in values:
+            self._ids.put(kind.name, values["id"], row_id)
+        self._new[kind.name][row_id] = values.get("app_id", 0)
+        self._added[kind.name] += 1
+        return row_id
+
+    def _is_known(self, kind: Kind, values: Values, here: int) -> None:
+        self._ids.put(kind.name, values["id"], here)
+        self._known[kind.name] += 1
+
+    def _stays_away(self, kind: Kind, values: Values) -> None:
+        self._ids.put(kind.name, values["id"], None)
+        self._stay_away[kind.name] += 1
+
+    def _app(self, values: Values) -> None:
+        name = values["name"]
+        scope = None if name == EVERY_APP else Scope(self.user, name)
+        found = self._shared if scope is None else apps.find(self.tx, scope).own
+        if name in self._apps or found:
+            self._apps.setdefault(name, found)
+            self._known["app"] += 1
+        else:
+            here = EVERY_APP if scope is None else scope.app
+            self._apps[name] = self._add(kinds.APP, values | {"name": here}, user=self.user)
+
+    def _client(self, values: Values) -> None:
+        client_id = programs.find(self.tx, values["app_id"], values["name"])
+        if client_id is None:
+            self._add(kinds.CLIENT, values)
+        else:
+            self._is_known(kinds.CLIENT, values, client_id)
+
+    def _session(self, values: Values) -> None:
+        if values["client_id"] is not None:
+            client_id = self._ids.need("client", values["client_id"])
+            if programs.app_id_of(self.tx, client_id) != values["app_id"]:
+                raise InputError("it is in another app than its program")
+        self._open = values, {}  # it is written when its messages are all read
+
+    def _message(self, values: Values) -> None:
+        session, turns = self._open or ({}, {})
+        if values["session_id"] != session.get("id"):
+            if self._ids.has("session", values["session_id"]):
+                self._ids.need("session", values["session_id"])
+            raise InputError("it does not stand behind the record of its session")
+        said = values["role"] == "assistant" and not values["memory"]
+        if session["client_id"] is not None and not (said and values["copied_from"] is None):
+            # Their conversations are not shown among the chats, so nothing is learned from them.
+            raise InputError("it is not what a program said, in a program's conversation")
+        if values["id"] in turns:
+            raise InputError("an earlier message has the same id")
+        turns[values["id"]] = values
+
+    def _close_session(self) -> None:
+        """Write the conversation whose messages are all read now."""
+        if self._open is None:
+            return
+        (values, by_id), self._open = self._open, None
+        turns, app_id = [*by_id.values()], values["app_id"]
+        client_id = self._ids.here("client", values["client_id"])
+        found = self._same_session(values, turns, client_id)
+        if found is None:
+            if client_id is not None:
+                ended_at = values["ended_at"] or values["last_activity_at"]
+                values |= {"summary": None, "copied_from": None, "ended_at": ended_at}
+            session_id = self._add(kinds.SESSION, values)
+            if values["summary"]:
+                passages.put(self.tx, Passage("summary", session_id, app_id, values["summary"]))
+            before, is_read = 0, True
+        else:
+            session, same = found
+            session_id, before = session.id, session.extracted_to
+            is_read = before >= max(same.values(), default=0)
+            self._is_known(kinds.SESSION, values, session_id)
+            for turn in turns:
+                self._ids.put("message", turn["id"], same.get(turn["id"]))
+            self._known["message"] += len(same)
+            last = messages.ids_of(self.tx, session_id)[-1:]
+            if client_id is not None:
+                turns = [turn for turn in turns if turn["id"] not in same]
+            elif session.ended_at is None or not {*last} & {*same.values()}:
+                turns = []  # it is open here, or went on here too
+            else:
+                # What is older than its last use here was here once, and was deleted.
+                turns = [turn for turn in turns if turn["created_at"] > session.last_activity_at]
+            if not turns:
+                return
+            if client_id is None:
+                sessions.touch(self.tx, session_id, turns[-1]["created_at"])
+        for turn in turns:
+            message_id = self._add(kinds.MESSAGE, turn)
+            if is_read and turn["id"] <= (values["extracted_to"] or 0):
+                before = message_id
+        if client_id is not None:
+            programs.set_session(self.tx, client_id, session_id)
+        sessions.set_read_to(self.tx, session_id, before if client_id is None else 0)
+        learnable = messages.ids_of(self.tx, session_id, learnable=True)
+        messages.index(self.tx, session_id, learnable)
+        self._talks[session_id] = app_id
+
+    def _same_session(
+        self, values: Values, turns: Sequence[Values], client_id: int | None
+    ) -> tuple[Session, Mapping[int, int]] | None:
+        """The same conversation as it was here before the import, and for the ids of these messages
+        in the file those here.
+
+        A program has one conversation. Others are recognised by when they began and by any of their
+        messages, since the rest may have been deleted; each is found once.
+        """
+        app_id = values["app_id"]
+        if app_id not in self._starts:
+            self._starts[app_id] = defaultdict(list)
+            for session_id, started_at in sessions.starts(self.tx, app_id):
+                self._starts[app_id][started_at].append(session_id)
+        there = self._starts[app_id][values["started_at"]]
+        if client_id is not None:
+            known = programs.session_of(self.tx, client_id)
+            there = [] if known is None else [known]
+        for session_id in there:
+            said = messages.of_session(self.tx, session_id)
+            same = _pairs(turns, said)
+            found = sessions.by_id(self.tx, session_id)
+            if found and (same or client_id is not None or not (turns or said)):
+                there.remove(session_id)
+                return found[0], same
+        return None
+
+    def _memory(self, values: Values) -> None:
+        sha1 = sha1_of(values["memory_type"], values["key"], values["value"])
+        found = self._known_fact(values["app_id"], sha1, values["created_at"])
+        if found is not None and not found[1]:
+            return self._is_known(kinds.MEMORY, values, found[0])
+        forgotten = self._is_forgotten(values, values["said_at"])
+        if forgotten or found is not None:
+            self._stays_away(kinds.MEMORY, values)
+            if found is not None or not (self._new["message"] or self._new["session"]):
+                return
+        memory_id = self._add(kinds.MEMORY, values | {"replaced_by": None}, sha1=sha1)
+        memories.write_tags(self.tx, memory_id, values["tags"].split())
+        if values["replaced_by"] is not None:
+            self._replaced[memory_id] = values["replaced_by"]
+        if forgotten:
+            self._added["memory"] -= 1
+            self._forgotten.add(memory_id)
+
+    def _known_fact(
+        self, app_id: int, sha1: str, created_at: datetime | None = None
+    ) -> tuple[int, bool] | None:
+        """The id of the memory that says this, that said it before it was edited, or that was made
+        at this time and moved to another app since; and whether it is deleted and waits for its
+        purge. None where there is none."""
+        found = memories.id_of(self.tx, app_id, sha1)
+        if found is not None or app_id in self._new["app"]:
+            return found
+        if app_id not in self._reworded:
+            self._reworded[app_id] = {
+                sha1_of(old["memory_type"], old["key"], old["value"]): memory_id
+                for memory_id, old in changes.former_wordings(self.tx, app_id)
+            }
+        here = self._reworded[app_id].get(sha1)
+        if here is None and created_at is not None:
+            here = memories.made_at(self.tx, self._homes, sha1, created_at)
+        return None if here is None or here in self._new["memory"] else (here, False)
+
+    def _is_forgotten(self, values: Values, said_at: datetime) -> bool:
+        """Whether this fact was forgotten after it was said. Others that share words with a
+        forgotten one are not."""
+        # What holds in every app may have been moved into one before it was forgotten.
+        shared = [self._shared]
+        app_ids = self._homes if values["app_id"] in shared else [values["app_id"], *shared]
+        if not any(tombstones.any_in(self.tx, one) for one in app_ids):
+            return False
+        mark = tombstones.value_mark(values["key"], values["value"])
+        return any(said_at <= at for at in tombstones.find(self.tx, app_ids, [mark]).values())
+
+    def _evidence(self, values: Values) -> None:
+        memory_id = self._ids.need("memory", values["memory_id"])
+        message_id = self._ids.need("message", values["message_id"])
+        if memory_id in self._new["memory"] or message_id in self._new["message"]:
+            self._add(kinds.EVIDENCE, values)
+
+    def _event(self, values: Values) -> None:
+        if self._ids.need("memory", values["memory_id"]) not in self._new["memory"]:
+            return
+        for state in filter(None, (values["old"], values["new"])):
+            if "replaced_by" in state:
+                state["replaced_by"] = self._ids.here("memory", state["replaced_by"])
+        self._add(kinds.EVENT, values)
+
+    def _inbox_item(self, values: Values) -> None:
+        for name in ("memory_id", "related_id", "target_id"):
+            if values[name] is not None:
+                self._ids.need("memory", values[name])
+        if values["app_id"] not in self._new["app"] and self._is_answered(values["app_id"], values):
+            self._known["inbox_item"] += 1
+        else:
+            start, words = values["start"], values["quote"] or ""
+            end = None if start is None else start + len(words)
+            message_id = self._ids.here("message", values["message_id"]) or 0
+            turn = messages.by_ids(self.tx, [message_id]).get(message_id)
+            session_id = turn and turn.session_id
+            self._add(kinds.INBOX_ITEM, values, end=end, session_id=session_id)
+
+    def _is_answered(self, app_id: int, item: Values) -> bool:
+        """Whether the same question was asked here before, or its answer is known."""
+        message_id = self._ids.here("message", item["message_id"])
+        if message_id is not None and message_id not in self._new["message"]:
+            return True
+        if proposals.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
+            return True
+        if item["key"] is None or item["value"] is None:
+            return False
+        sha1 = sha1_of(item["memory_type"] or "", item["key"], item["value"])
+        known = item["relation"] != "ends" and self._known_fact(app_id, sha1) is not None
+        return known or self._is_forgotten(item, item["created_at"])
+
+    def _note(self, values: Values) -> None:
+        app_id, changed_at = values["app_id"], values["updated_at"]
+        key = values["type"], values["external_id"]
+        known = rows.by_external_id(self.tx, app_id, *key)
+        last = rows.deleted_at(self.tx, app_id, *key) if known is None else known.updated_at
+        later = changed_at is not None and (last is None or changed_at > last)
+        if known is None and last is not None and not later:
+            return self._stays_away(kinds.NOTE, values)
+        same = known and (values["title"], values["content"]) == (known.title, known.text)
+        if known is not None and (same or not later):
+            return self._is_known(kinds.NOTE, values, known.id)
+        new = NewNote(values["content"], values["title"], *key, profile=values["profile"])
+        cut = self.cut(new)
+        if not cut.parts:
+            raise InputError("its content has no words")
+        if known is None:
+            note_id = self._add(kinds.NOTE, values, sized_for=cut.sized_for)
+        else:
+            note_id, _ = rows.put(self.tx, app_id, new, changed_at, sized_for=cut.sized_for)
+            rows.mark_missing(self.tx, [note_id], values["missing"])
+            self.tx.forget_bytes(app_id)
+            self._changed_notes += 1
+        text = (values["title"], values["content"], values["pair_id"], values["parent_id"])
+        note = NoteOf(note_id, app_id, values["type"], *text)
+        rows.replace_chunks(self.tx, note, cut.parts)
+        if known is None:
+            rows.set_counts(self.tx, note_id, values["counts"] or {})
+        self._notes[note_id] = app_id
+
+    def finish(self) -> Imported:
+        """Complete what was written: links, search texts, queued work. Gives what was done."""
+        self._close_session()
+        for memory_id, in_file in self._replaced.items():
+            replaced_by = self._ids.here("memory", in_file)
+            changes.set_columns(self.tx, memory_id, replaced_by=replaced_by)
+        if self._talks or self._new["memory"]:
+            apps.ensure_shared(self.tx, self.user)
+        if self._forgotten:
+            self._forget()
+        searched = self._write_search_texts()
+        self._retire_rivals()
+        described, unread = self._talks_to_queue()
+        for session_id, app_id in unread.items():
+            jobs.enqueue(self.tx, "extract", app_id, session_id, self.tx.now)
+        vectors = searched + described + len(self._notes)
+        done = Imported(
+            dict(+self._added),
+            dict(+self._known),
+            self._stay_away["memory"],
+            tuple(sorted(self._refused, key=lambda one: one.line)),
+            len(unread),
+            vectors if passages.wants_vectors(self.tx) else 0,
+            changed_notes=self._changed_notes,
+            deleted_notes=self._stay_away["note"],
+            left_out=dict(self._left_out),
+        )
+        return done
+
+    def _forget(self) -> None:
+        """Purge the memories that were forgotten here, and blank their words in what came with
+        them: also in replies to which they may have been shown, as no receipts come with those."""
+        gone = [memory for memory in self._present() if memory.id in self._forgotten]
+        known_at = min(memory.created_at for memory in gone)
+        shown_in = {
+            session_id
+            for session_id in self._talks
+            for turn in messages.of_session(self.tx, session_id)
+            if turn.role == "assistant" and turn.created_at >= known_at
+        }
+        purge.forget(self.tx, gone, shown_in=shown_in)
+
+    def _write_search_texts(self) -> int:
+        """Write the texts of the new memories; how many are searched."""
+        searched = 0
+        for memory in self._present():
+            app_id = self._new["memory"][memory.id]
+            words = purge.present_search_text(self.tx, memory, app_id)
+            found = memory.active or memory.inactive_reason == "superseded"
+            passages.put_text(self.tx, "fact", memory.id, app_id, words, searched=found)
+            searched += found
+        return searched
+
+    def _retire_rivals(self) -> None:
+        """Of a key that holds one value, the one that was said last holds, also where the store had
+        another before."""
+        new = self._new["memory"]
+        slots = {(new[memory.id], memory.key) for memory in self._present() if memory.active}
+        for app_id, key in sorted(slots):
+            tx = self.tx.within(app_id)
+            holding = sorted(values_of_key(tx, app_id, key), key=said_order)
+            if all(memory.id in new for memory in holding):
+                continue  # so it was where they come from
+            cause = Cause(self.tx.now, "user", "imported")
+            for memory in holding[:-1]:
+                changes.deactivate(self.tx, memory, "superseded", cause, replaced_by=holding[-1].id)
+
+    def _talks_to_queue(self) -> tuple[int, dict[int, int]]:
+        """How many of the new conversations were read, or have a summary, and those that were not
+        read yet, each with its scope row."""
+        described, unread = 0, {}
+        for session_id, app_id in self._talks.items():
+            session, _ = sessions.by_id(self.tx, session_id) or (None, None)
+            if session is None:
+                continue
+            if session.extracted_to or session.summary:
+                described += 1
+            on = apps.memory_switch(self.tx, Scope(self.user, session.app)).on
+            if session.ended_at and on and sessions.has_unread_messages(self.tx, session_id):
+                unread[session_id] = app_id
+        return described, unread
+
+    def _present(self) -> list[Memory]:
+        """The new memories as their rows are now."""
+        by_app: defaultdict[int, list[int]] = defaultdict(list)
+        for memory_id, app_id in self._new["memory"].items():
+            by_app[app_id].append(memory_id)
+        found = [memories.by_ids(self.tx, [app_id], by_app[app_id]) for app_id in sorted(by_app)]
+        return [memory for there in found for memory in there.values()]
+
+
+def _pairs(turns: Sequence[Values], said: Sequence[Message]) -> dict[int, int]:
+    """Which messages are the same: their ids in the file, and those here. Words may have been
+    blanked in one of the two."""
+    left: defaultdict[tuple[str, datetime], list[Message]] = defaultdict(list)
+    for message in said:
+        left[message.role, message.created_at].append(message)
+    pairs: dict[int, int] = {}
+    for turn in turns:
+        there = left[turn["role"], turn["created_at"]]
+        same = next((one for one in there if _is_same(turn["content"], one.content)), None)
+        if same is not None:
+            there.remove(same)
+            pairs[turn["id"]] = same.id
+    return pairs
+
+
+def _is_same(here: str, there: str) -> bool:
+    return here == there or (
+        len(here) == len(there)
+        and all(a == b or FILLER in (a, b) for a, b in zip(here, there, strict=True))
+    )
+
+
 def import_file(
     assembly: Assembly, scope: Scope, file: Path, *, dry_run: bool, progress: OnProgress | None
 ) -> Imported:
     """Import an export file as this person's. Others who write wait for the second reading."""
     cuts = _NoteCuts(assembly, scope)
-    with _opened(file) as (contains, records):
+    with kinds.opened(file) as (contains, records):
         if expected := contains.get("note", 0):
             new = cuts.new_notes(records)
             for values in _reported(new, progress, expected, "notes", _NOTES_EVERY):
-                cuts.cut(values["content"], values["profile"])
+                cuts.cut(NewNote(values["content"], profile=values["profile"]))
     done: Imported | None = None
     try:
-        with _opened(file) as (contains, records), assembly.database.write() as tx:
+        with kinds.opened(file) as (contains, records), assembly.database.write() as tx:
             run = ImportRun(tx, scope.user, cuts.cut)
             expected = sum(contains.values())
             for line, record in _reported(records, progress, expected, "records", _EVERY):
@@ -78,7 +579,7 @@ class _NoteCuts:
     def __init__(self, assembly: Assembly, scope: Scope) -> None:
         self._assembly, self._scope = assembly, scope
         self._cutter: Cutter | None = None
-        self._cuts: dict[tuple[str, str], CutText] = {}
+        self._cuts: dict[tuple[str, str], Prepared] = {}
 
     def new_notes(self, records: Iterator[tuple[int, Record]]) -> Iterator[Values]:
         """The notes among these that the store does not have with this text. Their chunks fit the
@@ -88,12 +589,12 @@ class _NoteCuts:
                 self._cutter = self._cutter or Cutter(self._assembly.usable_embedder())
                 yield values
 
-    def cut(self, text: str, profile: str) -> CutText:
-        """The chunks of a text, cut now if they were not before, and for no model if none were."""
-        key = (hashlib.sha256(text.encode()).hexdigest(), profile)
+    def cut(self, note: NewNote) -> Prepared:
+        """A note with its chunks, cut now unless it was before, and for no model if none were."""
+        key = (passages.text_hash(note.text), note.profile)
         if key not in self._cuts:
             cutter = self._cutter or Cutter(None)
-            self._cuts[key] = CutText(cutter.parts(text, profile), cutter.model)
+            self._cuts[key] = cutter.prepare(note)
         return self._cuts[key]
 
     def _new(self, record: Record) -> Values | None:
@@ -115,84 +616,3 @@ def _reported(
         yield item
         if progress is not None and done % every == 0:
             progress(Progress(done, max(expected, done), monotonic() - began, unit=unit))
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[tuple[Mapping[str, int], Iterator[tuple[int, Record]]]]:
-    """Open an export file: how many records of each kind its first line speaks of, and the records,
-    each with its line.
-
-    Raises InputError for a file that cannot be read, is no export, or is of a newer format; the
-    records raise it for a line that is none, and at the end where the file was cut off.
-    """
-    try:
-        with open(file, "rb") as stream:
-            lines = _lines(file, stream)
-            counts = _header(file, lines).get("contains")
-            found = counts.items() if isinstance(counts, dict) else ()
-            contains = {kind: count for kind, count in found if type(count) is int}
-            yield contains, _records(file, lines)
-    except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror})") from error
-
-
-def _header(file: Path, lines: Iterator[tuple[int, bytes]]) -> Record:
-    none = f"{file} is no export of memchat; memchat export makes one"
-    try:
-        first = _parsed(next(lines)[1])
-    except (StopIteration, InputError):
-        raise InputError(none) from None
-    version = first.get("version")
-    is_ours = (first.get("record"), first.get("format")) == ("header", FORMAT)
-    if not is_ours or type(version) is not int or version < 1:
-        raise InputError(none)
-    if version > VERSION:
-        raise InputError(
-            f"{file} is of version {version} of the format, and this memchat reads up to "
-            f"{VERSION}; upgrade memchat, then import it"
-        )
-    return first
-
-
-def _records(file: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Record]]:
-    number = 1
-    for number, line in lines:
-        try:
-            record = _parsed(line)
-            name = record.get("record")
-            if name == "end":
-                return
-            if not isinstance(name, str) or name not in (*KINDS, *LEFT_TO_BACKUPS):
-                raise InputError("it is no record that memchat knows")
-        except InputError as error:
-            raise InputError(f"line {number} of {file}: {error}; nothing was imported") from None
-        yield number, record
-    raise InputError(
-        f"{file} was cut off after line {number}: its last line is missing; nothing was imported. "
-        "Copy the file again, or export again"
-    )
-
-
-def _lines(file: Path, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while line := stream.readline(LONGEST_LINE + 1):
-        number += 1
-        if len(line) > LONGEST_LINE:
-            raise InputError(
-                f"line {number} of {file} is longer than {LONGEST_LINE // 1_000_000} MB, as no "
-                "record is; nothing was imported"
-            )
-        if line.strip():
-            yield number, line
-
-
-def _parsed(line: bytes) -> Record:
-    try:
-        record = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise InputError("it is not UTF-8 text") from None
-    except (ValueError, RecursionError):
-        raise InputError("it is not JSON") from None
-    if not isinstance(record, dict):
-        raise InputError("it is no JSON object")
-    return record

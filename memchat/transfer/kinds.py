@@ -1,4 +1,5 @@
-"""The format of an export: the kinds of records and their fields, each declared once.
+"""The format of an export: the kinds of records and their fields, each declared once, and how a
+file of them is read.
 
 A declaration says what is read from the store, what a record of a file must be like, and what an
 import writes. Left out is what a store makes anew (vectors, keyword rows, search texts, chunks of
@@ -11,10 +12,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, BinaryIO
 
 from sqlalchemy import Date, Integer, Select, Table, bindparam, func, select
 
@@ -47,6 +50,8 @@ Values = dict[str, Any]
 """The checked fields of a record, as the store takes them."""
 LARGEST_ID = 2**53
 """Ids up to this are exact in every reader of JSON."""
+LONGEST_LINE = 100_000_000
+"""Bytes. A note may be as long as several books."""
 _YEARS = range(1000, 9000)
 _ROWS = 1_000
 _TYPES: Mapping[str, type] = {
@@ -435,3 +440,84 @@ def _check_text(name: str, value: str) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise InputError(f"its {name} holds half a character") from None
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[tuple[Mapping[str, int], Iterator[tuple[int, Record]]]]:
+    """Open an export file: how many records of each kind its first line speaks of, and the records,
+    each with its line.
+
+    Raises InputError for a file that cannot be read, is no export, or is of a newer format; the
+    records raise it for a line that is none, and at the end where the file was cut off.
+    """
+    try:
+        with open(file, "rb") as stream:
+            lines = _lines(file, stream)
+            counts = _header(file, lines).get("contains")
+            found = counts.items() if isinstance(counts, dict) else ()
+            contains = {kind: count for kind, count in found if type(count) is int}
+            yield contains, _records(file, lines)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror})") from error
+
+
+def _header(file: Path, lines: Iterator[tuple[int, bytes]]) -> Record:
+    none = f"{file} is no export of memchat; memchat export makes one"
+    try:
+        first = _parsed(next(lines)[1])
+    except (StopIteration, InputError):
+        raise InputError(none) from None
+    version = first.get("version")
+    is_ours = (first.get("record"), first.get("format")) == ("header", FORMAT)
+    if not is_ours or type(version) is not int or version < 1:
+        raise InputError(none)
+    if version > VERSION:
+        raise InputError(
+            f"{file} is of version {version} of the format, and this memchat reads up to "
+            f"{VERSION}; upgrade memchat, then import it"
+        )
+    return first
+
+
+def _records(file: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Record]]:
+    number = 1
+    for number, line in lines:
+        try:
+            record = _parsed(line)
+            name = record.get("record")
+            if name == "end":
+                return
+            if not isinstance(name, str) or name not in (*KINDS, *LEFT_TO_BACKUPS):
+                raise InputError("it is no record that memchat knows")
+        except InputError as error:
+            raise InputError(f"line {number} of {file}: {error}; nothing was imported") from None
+        yield number, record
+    raise InputError(
+        f"{file} was cut off after line {number}: its last line is missing; nothing was imported. "
+        "Copy the file again, or export again"
+    )
+
+
+def _lines(file: Path, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise InputError(
+                f"line {number} of {file} is longer than {LONGEST_LINE // 1_000_000} MB, as no "
+                "record is; nothing was imported"
+            )
+        if line.strip():
+            yield number, line
+
+
+def _parsed(line: bytes) -> Record:
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise InputError("it is not UTF-8 text") from None
+    except (ValueError, RecursionError):
+        raise InputError("it is not JSON") from None
+    if not isinstance(record, dict):
+        raise InputError("it is no JSON object")
+    return record

@@ -178,13 +178,13 @@ def test_another_service_is_never_asked_for_the_vectors_of_the_one_before(open_s
 
 
 def test_a_full_disk_costs_the_counts_and_not_the_answer(mc, monkeypatch) -> None:
-    from memchat.notes import chunks
+    from memchat.notes import rows
 
     def full(*_args) -> None:
         raise StoreFull("the disk is full")
 
     note = notes.add(mc, "the tide")
-    monkeypatch.setattr(chunks, "count_matches", full)
+    monkeypatch.setattr(rows, "count_matches", full)
     assert [h.note_id for h in mc.user("ana").notes.search("tide").hits] == [note.id]
 
 

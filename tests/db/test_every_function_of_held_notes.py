@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memchat.db import Tx, apps, jobs, messages
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.notes import rows
+from memchat.notes.rows import NewChunk, NoteOf
 from memchat.search import receipts
+from memchat.search.ranking import ScoreParts
 from memchat.types import Hit, NewNote, Note
 from tests.support.rows import ANA, BO, talk
 from tests.support.store import NOON
 
-SCORE = {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
+SCORE = ScoreParts(1.0, None, None)
 PURGE_AT = NOON + timedelta(seconds=10)
 
 
@@ -20,8 +21,8 @@ def put(tx: Tx, own: int) -> Note:
     new = NewNote("The boat is blue.", "Boat", external_id=1, created_at=NOON)
     note_id, _ = rows.put(tx, own, new, NOON, sized_for="some/model 256")
     part = NewChunk(0, 17, 5, "The boat is [colour].")
-    chunks.replace(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part])
-    chunks.count_matches(tx, [1])
+    rows.replace_chunks(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part])
+    rows.count_matches(tx, [1])
     note = rows.get(tx, [own], note_id)
     assert note is not None
     return note
@@ -31,13 +32,13 @@ def test_a_note_whose_deletion_is_held_comes_back_as_it_was_or_is_purged(tx) -> 
     own = apps.ensure(tx, ANA).own
     other = apps.ensure(tx, BO).own
     note = put(tx, own)
-    parts, hits = chunks.parts(tx, note.id), rows.hits(tx, {1: SCORE}, with_text=True)
+    parts, hits = rows.chunk_parts(tx, note.id), rows.hits(tx, {1: SCORE}, with_text=True)
     rows.hold(tx, own, note, purge_at=PURGE_AT)
-    assert rows.get(tx, [own], note.id) is None and chunks.parts(tx, note.id) == []
+    assert rows.get(tx, [own], note.id) is None and rows.chunk_parts(tx, note.id) == []
     assert rows.deleted_at(tx, own, "memo", 1) == NOON
     assert rows.restore(tx, other, note.id) is None
     assert rows.restore(tx, own, note.id) == note
-    assert chunks.parts(tx, note.id) == parts
+    assert rows.chunk_parts(tx, note.id) == parts
     assert rows.hits(tx, {1: SCORE}, with_text=True) == hits
     assert rows.deleted_at(tx, own, "memo", 1) is None
     assert rows.restore(tx, own, note.id) is None, "nothing is held any more"

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from memchat.db import apps
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk, NoteOf
+from memchat.notes import rows
+from memchat.notes.rows import NewChunk, NoteOf
 from memchat.search import passages, repair
+from memchat.search.ranking import ScoreParts
 from memchat.types import NewNote, Scope
 from tests.support.notes import chunk_ids
 from tests.support.rows import ANA
@@ -26,7 +27,7 @@ def own(tx) -> int:
 def put(tx, own: int, external_id: int | str, text: str = "forty") -> int:
     new = NewNote(text, external_id=external_id, created_at=NOON)
     note_id, _ = rows.put(tx, own, new, NOON, sized_for=None)
-    chunks.replace(tx, NoteOf(note_id, own, "memo", None, text), [NewChunk(0, len(text), 1)])
+    rows.replace_chunks(tx, NoteOf(note_id, own, "memo", None, text), [NewChunk(0, len(text), 1)])
     return note_id
 
 
@@ -61,13 +62,10 @@ def test_a_note_is_changed_and_its_file_is_missing_or_not(tx, own) -> None:
 
 def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
     note_id = put(tx, own, 7)
-    chunks.set_counts(tx, note_id, {passages.text_hash("forty"): (3, 2), "unknown": (9, 9)})
+    rows.set_counts(tx, note_id, {passages.text_hash("forty"): (3, 2), "unknown": (9, 9)})
     (hit,) = rows.hits(
         tx,
-        {
-            chunk_id: {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
-            for chunk_id in chunk_ids(tx, note_id)
-        },
+        dict.fromkeys(chunk_ids(tx, note_id), ScoreParts(1.0, None, None)),
         with_text=False,
     )
     assert (hit.match_count, hit.read_count) == (3, 2)

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from memchat.db import Tx, apps
 from memchat.db.database import Database
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk, NoteOf
-from memchat.notes.rows import Filter
+from memchat.notes import rows
+from memchat.notes.rows import Filter, NewChunk, NoteOf
 from memchat.search import embeddings, passages, question_dates, services
+from memchat.search.ranking import ScoreParts
 from memchat.types import NewNote, NoteCounts, NoteUse, Service
 from tests.support.notes import chunk_ids
 from tests.support.rows import ANA, BO
@@ -24,7 +24,7 @@ def keep(tx: Tx, app_id: int, external_id: int | str = 1, text: str = TEXT) -> i
     note_id, reworded = rows.put(tx, app_id, new, NOON, sized_for="some/model 256")
     assert not reworded
     parts = [part for part in PARTS if part.offset < len(text)]
-    chunks.replace(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts)
+    rows.replace_chunks(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts)
     return note_id
 
 
@@ -75,8 +75,8 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
     with store.write() as tx:
         own = apps.ensure(tx, ANA).own
         note_id = keep(tx, own)
-        assert chunks.parts(tx, note_id) == PARTS
-        assert chunks.texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
+        assert rows.chunk_parts(tx, note_id) == PARTS
+        assert rows.chunk_texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
         boat, key = chunk_ids(tx, note_id)
         assert rows.of(rows.listed(tx, [own], limit=1)[0], own).id == note_id
         assert rows.chunk_ids(tx, [own], Filter()) == [boat, key]
@@ -86,7 +86,7 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
             assert rows.chunk_ids(tx, [own], one) == []
         day = NOON, NOON + timedelta(days=1)
         assert question_dates.said(tx, "chunk", [own], day, 5, []) == [key, boat]
-        parts = {"score": 1.0, "cosine": None, "bm25": 1.0, "confident": True}
+        parts = ScoreParts(1.0, None, 1.0)
         (hit,) = rows.hits(tx, {key: parts}, with_text=True)
         assert hit.text == "The key is under the mat." and hit.hash == passages.text_hash(
             "The key is [place]."
@@ -107,7 +107,7 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
         lacking = [key for key, _ in found]
         assert rows.count_with_chunks(tx, ids) == 1
         assert passages.unqueued(tx, service, own, "chunk") == ids
-        passages.queue_lacking(tx, service, chunks.passage_ids(tx, note_id))
+        passages.queue_lacking(tx, service, rows.passage_ids(tx, note_id))
         assert rows.queued(tx, own) == (1, 0) and rows.indexed(tx, [note_id]) == {}
         assert passages.count_chunks_lacking(tx, service, own) == 2
         vector = np.array([1, 0], np.float32)
@@ -126,10 +126,10 @@ def test_matches_and_reads_are_counted_in_their_scope(store: Database) -> None:
         other = apps.ensure(tx, BO).own
         note_id = keep(tx, own)
         boat, key = chunk_ids(tx, note_id)
-        chunks.count_matches(tx, [boat, key, 99])
+        rows.count_matches(tx, [boat, key, 99])
         assert rows.unread(tx, own, 5) == [NoteUse(note_id, "memo", "Notes", 2, 0)]
-        assert chunks.count_reads(tx, [other], [boat]) == 0
-        assert chunks.count_reads(tx, [own], [boat, 99]) == 1
+        assert rows.count_reads(tx, [other], [boat]) == 0
+        assert rows.count_reads(tx, [own], [boat, 99]) == 1
         assert rows.unread(tx, own, 5) == []
         assert rows.by_type(tx, own) == {"memo": NoteCounts(1, 2, 2, 1)}
         assert rows.queued(tx, own) == (0, 0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memchat.db import apps, messages
-from memchat.notes import chunks, rows
-from memchat.notes.chunks import NewChunk
+from memchat.notes import rows
+from memchat.notes.rows import NewChunk
 from memchat.search import keywords, receipts
 from memchat.search.receipts import SentPrompt
 from memchat.types import Hit, NewNote
@@ -38,8 +38,8 @@ def test_notes_that_may_mention_a_fact_are_read_by_their_chunks(tx) -> None:
     note = rows.get(tx, [own], note_id)
     assert note is not None
     parts = [NewChunk(0, 5, 1, "[key]"), NewChunk(6, 4, 1)]
-    chunk_id, other = chunks.replace(tx, rows.of(note, own), parts)
-    assert chunks.masked_texts(tx, [chunk_id, other]) == {chunk_id: "[key]", other: "tea."}
-    assert chunks.places(tx, [chunk_id, other]) == {chunk_id: 0, other: 1}
+    chunk_id, other = rows.replace_chunks(tx, rows.of(note, own), parts)
+    assert rows.masked_texts(tx, [chunk_id, other]) == {chunk_id: "[key]", other: "tea."}
+    assert rows.places(tx, [chunk_id, other]) == {chunk_id: 0, other: 1}
     (row,) = keywords.note_texts(tx, [chunk_id, 99])
     assert tuple(row)[:3] == (note_id, "Untitled", "Green tea.")

@@ -58,7 +58,9 @@ class History:
         with private.database(self.mc).write() as tx:
             own = apps.ensure(tx, ANA).own
             session_id = sessions.start(tx, own, "", said_at, said_at)
-            sessions.end(tx, session_id, said_at)
+            tx.now = said_at
+            sessions.end(tx, session_id)
+            tx.now = self.mc.now
             message_id = messages.add(tx, session_id, "user", "So it is.", said_at)
         self.conversations.append(session_id)
         target = self.one(active=True)

@@ -16,9 +16,9 @@ from tests.support.slow import slow_but
 ROWS = lines.corpus(lines.DEVELOPED_ON)
 SECRET = [row for row in ROWS if row["kind"] != "harmless"]
 HARMLESS = [row["text"] for row in ROWS if row["kind"] == "harmless"]
-MOST_ENTRIES = 920 + 1250
+MOST_ENTRIES = 920 + 1250 + 160
 LISTED = {
-    "password", "code", "answer", "is", "state", "log_in",
+    "password", "code", "number", "access", "answer", "is", "state", "log_in",
     "coded", "lock", "screen", "open", "enter", "with", "turn", "count",
 }  # fmt: skip
 LISTED_IN_SOME = {"digits", "ending", "part_of", "of", "changed", "use", "take", "after"}
@@ -191,6 +191,26 @@ def test_a_user_name_is_a_secret_only_with_the_password_behind_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("the code is 4471", "4471"),
+        ("code 4471", "4471"),
+        ("the code for the garage has been 4471 for years", "4471"),
+        ("my bank gave me the code 4471 today", "4471"),
+        ("Der Code ist 4471", "4471"),
+        ("der Code von der Haustür war mal 4471", "4471"),
+        ("el código es 4471", "4471"),
+        ("код 4471", "4471"),
+        ("コードは4471", "4471"),
+    ],
+)
+def test_a_number_with_the_name_of_a_code_is_one_by_a_link_or_by_what_it_opens(
+    text, secret
+) -> None:
+    assert secret not in mask(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Il codice è del 1942.",
@@ -199,6 +219,12 @@ def test_a_user_name_is_a_secret_only_with_the_password_behind_it() -> None:
         "コードは1200行です。",
         "注文番号は48213です。",
         "Use code SUMMER25 for 10% off.",
+        "The code of the course I teach is HIST2210.",
+        "I fixed the code after 350 failed builds.",
+        "My paper on token embeddings got 128 citations.",
+        "De kleurcode van onze voordeur is RAL6009.",
+        "Min kod i Python är på 1500 rader.",
+        "我的课程代码是CS2040。",
     ],
 )
 def test_years_counts_orders_and_rebates_behind_a_word_for_code_are_no_secrets(text) -> None:

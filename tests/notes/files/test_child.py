@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from memchat.errors import InputError
-from memchat.notes.files import child, formats
+from memchat.notes import files
 from tests.support import documents
 
 pytest.importorskip("pypdfium2", reason="the extra memchat[files] is not installed")
@@ -19,14 +19,14 @@ pytest.importorskip("docx", reason="the extra memchat[files] is not installed")
 
 def refused(name: str, data: bytes) -> str:
     with pytest.raises(InputError) as error:
-        formats.read(name, data)
+        files.read(name, data)
     return str(error.value)
 
 
 def test_the_pages_of_a_pdf_are_one_text() -> None:
     pages = ["Budget plan\nIt is infor-\nmation that goes", "on over the page.", "The next."]
 
-    found = formats.read("plan.pdf", documents.pdf(pages, title="Apollo"))
+    found = files.read("plan.pdf", documents.pdf(pages, title="Apollo"))
 
     assert found.title == "Apollo"
     assert found.text == (
@@ -49,7 +49,7 @@ def test_a_word_document_keeps_its_headings_lists_and_tables() -> None:
         b"<w:del><w:r><w:delText>Left out.</w:delText></w:r></w:del></w:p>",
     )
 
-    found = formats.read("plan.docx", changed)
+    found = files.read("plan.docx", changed)
 
     assert found.title == "Apollo"
     assert found.text == (
@@ -91,7 +91,7 @@ def test_a_word_document_keeps_its_headings_lists_and_tables() -> None:
 def test_each_word_of_a_word_document_is_read_once(xml: str, words: str) -> None:
     document = documents.with_body(documents.word(), xml.encode())
 
-    assert formats.read("a.docx", document).text == words
+    assert files.read("a.docx", document).text == words
 
 
 def test_text_behind_an_entity_is_kept() -> None:
@@ -103,7 +103,7 @@ def test_text_behind_an_entity_is_kept() -> None:
         lambda xml: xml.replace(b"?>", b'?><!DOCTYPE d [<!ENTITY x "it">]>', 1),
     )
 
-    assert formats.read("a.docx", document).text == "Before &x; after."
+    assert files.read("a.docx", document).text == "Before &x; after."
 
 
 def test_a_word_document_without_properties_has_no_title() -> None:
@@ -113,7 +113,7 @@ def test_a_word_document_without_properties_has_no_title() -> None:
         lambda xml: re.sub(rb"<Relationship [^>]*core-properties[^>]*>", b"", xml),
     )
 
-    assert formats.read("a.docx", document).title is None
+    assert files.read("a.docx", document).title is None
 
 
 def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
@@ -130,7 +130,7 @@ def test_a_bomb_costs_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = documents.with_body(documents.word(), b"<w:p/>" * 9_000_000)
 
     assert "too large" in refused("bomb.docx", bomb)
-    monkeypatch.setattr(child, "SECONDS", 0.01)
+    monkeypatch.setattr(files, "SECONDS", 0.01)
     assert "takes longer" in refused("slow.pdf", documents.pdf(["Words."]))
     assert "takes longer" in refused("slow.html", b"<!--" * 100_000)
 
@@ -139,39 +139,39 @@ def test_one_process_reads_file_after_file_until_one_ends_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun: list[None] = []
-    begin = child._begun
+    begin = files._begun
 
     def counted() -> subprocess.Popen[bytes]:
         begun.append(None)
         return begin()
 
-    monkeypatch.setattr(child, "_begun", counted)
-    child.end()
+    monkeypatch.setattr(files, "_begun", counted)
+    files.end()
     long = "A sentence of a long text.\n" * 20_000
 
-    assert formats.read("a.html", b"<p>One").text == "One"
-    assert formats.read("a.md", f"---\ndate: 2024-05-01\n---\n{long}".encode()).written_at == (
+    assert files.read("a.html", b"<p>One").text == "One"
+    assert files.read("a.md", f"---\ndate: 2024-05-01\n---\n{long}".encode()).written_at == (
         datetime(2024, 5, 1)
     )
     assert "damaged" in refused("a.docx", b"PK rubbish")
-    assert formats.read("a.txt", long.encode()).text == long
-    assert formats.read("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi.").text == "Hi."
+    assert files.read("a.txt", long.encode()).text == long
+    assert files.read("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi.").text == "Hi."
     assert "save it as" in refused("a.org", bytes(300_000))
 
     assert len(begun) == 3  # what ends the one that waits is tried once more in a new one
 
 
 def test_a_process_that_was_ended_meanwhile_is_begun_anew() -> None:
-    formats.read("a.html", b"<p>One")
-    assert child._idle is not None
-    child._idle.kill()
+    files.read("a.html", b"<p>One")
+    assert files._idle is not None
+    files._idle.kill()
 
-    assert formats.read("a.html", b"<p>Two").text == "Two"
+    assert files.read("a.html", b"<p>Two").text == "Two"
 
 
 def test_a_process_for_which_no_file_comes_ends() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", f"import {child.__name__} as c; c.IDLE_SECONDS = 0; c.main()"],
+        [sys.executable, "-c", f"import {files.__name__} as c; c.IDLE_SECONDS = 0; c.main()"],
         stdin=subprocess.PIPE,
         check=False,
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from memchat.errors import ConfigError, InputError
-from memchat.notes.files import child, formats
+from memchat.notes import files
 
 PAGE = """<!DOCTYPE html><html><head><meta charset="iso-8859-2"><title>Plans &amp; costs</title>
 <style>p { color: red }</style><script>document.write("<p>never</p>");</script></head>
@@ -57,7 +57,7 @@ JOHN: We start if 3 < 4.
 
 
 def text(name: str, given: str, encoding: str = "utf-8") -> str:
-    return formats.read(name, given.encode(encoding)).text
+    return files.read(name, given.encode(encoding)).text
 
 
 @pytest.mark.parametrize(
@@ -83,20 +83,20 @@ def test_a_text_is_read_in_whatever_encoding_it_was_written(encoding: str, words
 )
 def test_what_is_no_text_is_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="no text that can be read"):
-        formats.read("a.txt", data)
+        files.read("a.txt", data)
 
 
 def test_an_unknown_ending_is_tried_as_text() -> None:
     assert text("README", "Words.") == text("notes.org", "Words.") == "Words."
     for data in (b"{\\rtf1\\ansi Words.}", b"PK\3\4" + bytes(40)):
         with pytest.raises(InputError, match="save it as PDF, DOCX, HTML or plain text"):
-            formats.read("letter.odt", data)
+            files.read("letter.odt", data)
 
 
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "MOST_BYTES", 3 * formats.MB)
+    monkeypatch.setattr(files, "MOST_BYTES", 3 * files.MB)
     with pytest.raises(InputError, match="it has 4 MB; at most 3 MB are read"):
-        formats.read("a.txt", b"a" * 4 * formats.MB)
+        files.read("a.txt", b"a" * 4 * files.MB)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_markdown_stays_as_written_and_gives_its_title(
     given: str, title: str | None, kept: str
 ) -> None:
-    found = formats.read("a.md", given.encode())
+    found = files.read("a.md", given.encode())
 
     assert (found.title, found.text) == (title, kept)
 
@@ -126,16 +126,16 @@ def test_markdown_stays_as_written_and_gives_its_title(
     ],
 )
 def test_markdown_gives_its_date_where_it_can_be_told(date: str, at: datetime | None) -> None:
-    assert formats.read("a.md", f"---\nDate: {date}\n---\nWords.".encode()).written_at == at
+    assert files.read("a.md", f"---\nDate: {date}\n---\nWords.".encode()).written_at == at
 
 
 @pytest.mark.parametrize("line", ["#  ", "# a #", "~~~", "---\ndate:     "])
 def test_no_markdown_takes_long(line: str) -> None:
-    formats.read("a.md", (line * 100_000 + "x").encode())  # the limit of the test is its time
+    files.read("a.md", (line * 100_000 + "x").encode())  # the limit of the test is its time
 
 
 def test_a_web_page_is_read_as_it_is_seen() -> None:
-    found = formats.read("a.html", PAGE.encode("iso-8859-2"))
+    found = files.read("a.html", PAGE.encode("iso-8859-2"))
 
     assert found.title == "Plans & costs"
     assert found.text == (
@@ -157,18 +157,18 @@ def test_a_web_page_is_read_as_it_is_seen() -> None:
 def test_an_element_that_does_not_end_hides_nothing_that_a_browser_shows(
     page: str, read: str
 ) -> None:
-    found = formats.read("a.html", f"<h1>Top</h1>{page}".encode()).text
+    found = files.read("a.html", f"<h1>Top</h1>{page}".encode()).text
     assert found == f"# Top\n\n{read}".strip()
 
 
 def test_an_empty_heading_or_item_makes_nothing_of_what_follows() -> None:
     page = "<h2> </h2><p>One<h2><div>Two</div></h2><ul><li></li></ul><p>Three"
-    found = formats.read("a.html", page.encode())
+    found = files.read("a.html", page.encode())
     assert (found.text, found.title) == ("One\n\n## Two\n\nThree", "Two")
 
 
 def test_subtitles_are_joined_to_sentences_and_keep_who_speaks() -> None:
-    found = formats.read("talk.vtt", VTT.encode())
+    found = files.read("talk.vtt", VTT.encode())
 
     assert found.profile == "memo"
     assert found.text == (
@@ -183,6 +183,6 @@ def test_subtitles_say_a_line_that_rolls_on_once() -> None:
 def test_a_format_whose_package_is_missing_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(child.PACKAGES, ".pdf", "no_such_package")
+    monkeypatch.setattr(files, "PACKAGES", ("no_such_package",))
     with pytest.raises(ConfigError, match=r"run pip install 'memchat\[files\]'"):
-        formats.read("a.pdf", b"%PDF-1.7")
+        files.read("a.pdf", b"%PDF-1.7")

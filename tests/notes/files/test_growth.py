@@ -8,11 +8,24 @@ from time import process_time
 
 import pytest
 
+from memchat import MemChat
 from memchat.errors import InputError
+from memchat.notes import files
 from memchat.notes.chunking import DOCUMENT, MEMO, Profile, chunks, most_tokens
-from memchat.notes.files import child
 
 SIZE = 12_000
+MEGABYTE = 1_000_000
+PROSE = (
+    "On Monday we met Carla in the harbour to speak about the boat, which needs a new mast by May. "
+    "She thinks that 4,500 euros will do; I am not so sure, since wood has become dear.\n\n"
+)
+TABLES = [
+    "12;5571;83;20417;9;",
+    'a,code,4471,"x",12.5,2024-01-02\n',
+    '{"pin": 12},',
+    "http://a.b/c ",
+    "ก",
+]
 FORMATS = {
     "text": (".txt", ""),
     "Markdown": (".md", ""),
@@ -46,7 +59,7 @@ def test_a_file_of_one_thing_again_and_again_is_read_in_time_in_proportion(forma
 
     def read(text: str) -> None:
         with suppress(InputError):  # what is no cue
-            child.read_here(ending, (before + text + "</div>").encode())
+            files.read_here(ending, (before + text + "</div>").encode())
 
     assert [unit for unit in REPEATED if not grows_in_proportion(read, unit)] == []
 
@@ -59,12 +72,34 @@ def test_a_note_of_one_thing_again_and_again_is_cut_in_time_in_proportion(profil
     assert [unit for unit in REPEATED if not grows_in_proportion(cut, unit)] == []
 
 
+@pytest.mark.slow
+def test_a_note_of_a_megabyte_of_anything_is_kept_with_the_work_of_a_few_of_prose(
+    mc: MemChat,
+) -> None:
+    # As processor time beside that of prose: seconds would tell of the machine.
+    def spent(unit: str) -> float:
+        text = (
+            (unit * (MEGABYTE // len(unit.encode()) + 1))
+            .encode()[:MEGABYTE]
+            .decode("utf-8", "ignore")
+        )
+        began = process_time()
+        mc.user("ana").notes.add(text, wait=False)
+        return process_time() - began
+
+    spent("To begin with, what is loaded at the first note. ")
+    prose = spent(PROSE)
+    slow = {unit: spent(unit) / prose for unit in (*REPEATED, *TABLES)}
+    # What holds 80,000 secrets takes longer than what holds none, and was 11 times the work.
+    assert {unit: n for unit, n in slow.items() if n > (8 if "pin" in unit else 3)} == {}
+
+
 def test_a_cue_whose_hours_or_references_are_no_numbers_is_read() -> None:
     digits = "9" * 5_000
     subtitles = f"WEBVTT\n\n{digits}:00:01.000 --> 00:02.000\nNo.\n\n00:01.000 --> 00:02.000\n"
 
-    found = child.read_here(".vtt", f"{subtitles}Yes &#{digits}; sir.".encode())
-    page = child.read_here(".html", f"<p>Yes &#{digits}; sir.<![x[Sure]]>".encode())
+    found = files.read_here(".vtt", f"{subtitles}Yes &#{digits}; sir.".encode())
+    page = files.read_here(".html", f"<p>Yes &#{digits}; sir.<![x[Sure]]>".encode())
 
     assert found.text == "Yes \ufffd sir."
     assert page.text.startswith("Yes \ufffd sir.")

@@ -1,10 +1,11 @@
-"""Reading files in a process of its own: ``python -m memchat.notes.files.child``.
+"""Reading files that can be notes, by the ending of their names.
 
-The libraries for PDF, Word documents and HTML read what strangers made, and long texts are read
-there too. A file that keeps them busy for ever, unpacks to more than fits into memory, or crashes
-them, ends this process and nothing else. It is used again for the next file, and ends by itself
-when none has come for a while. A file comes on the standard input, a line with its ending and size
-before it; the document, or the reason why it cannot be read, leaves as a line of JSON.
+What strangers' programs make, and long texts, are read in a process of its own, ``python -m
+memchat.notes.files``: a file that keeps a library busy for ever, unpacks to more than fits into
+memory, or crashes it, ends this process and nothing else. It is used again for the next file, and
+ends by itself when none has come for a while. A file comes on its standard input, a line with its
+ending and size before it; the document, or the reason why it cannot be read, leaves as a line of
+JSON.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ import resource
 import select
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
+from pathlib import PurePath
 from threading import Event, Lock, Timer
 
 from memchat.config.providers import without_secrets
 from memchat.errors import ConfigError, InputError
-from memchat.notes.files.document import Document
+from memchat.language.text import has_words
+from memchat.notes import text_formats
+from memchat.notes.text_formats import Document, short_title
+from memchat.types import clean_text
 
 INSTALL = "run pip install 'memchat[files]'"
 SECONDS = 60
@@ -34,30 +39,86 @@ MOST_CHARACTERS = 10_000_000
 TOO_LONG = f"it takes longer than {SECONDS} s to read"
 TOO_LARGE = f"it needs more than {MOST_MEMORY >> 30} GB of memory to read"
 DAMAGED = "it is damaged, too large to read, or of another format than its name says"
-PACKAGES = {".pdf": "pypdfium2", ".docx": "docx"}
-READERS = {
-    ".pdf": "pdf",
-    ".docx": "word_document",
-    ".html": "web_page",
-    ".htm": "web_page",
-    ".txt": "plain_text",
-    ".text": "plain_text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".srt": "subtitles",
-    ".vtt": "subtitles",
+PACKAGES = ("pypdfium2", "docx")
+_OFFICE = (".pdf", ".docx")
+
+MB = 1_000_000
+MOST_BYTES = 10 * MB
+"""Of a file that is text: more than any book."""
+
+AUDIO = frozenset((".flac", ".m4a", ".mp3", ".ogg", ".wav", ".webm"))
+_MOST_BYTES_OF = {
+    ".pdf": 100 * MB,  # with pictures
+    ".docx": 100 * MB,
+    **dict.fromkeys(AUDIO, 25 * MB),  # what OpenAI transcribes
 }
-"""By the ending of a file's name the module that reads it."""
+
+_APART = frozenset((*_OFFICE, ".html", ".htm"))
+"""What strangers' programs make: read in another process however short."""
+_READ_HERE = 256_000
+"""Bytes of a text up to which it is not worth another process."""
+SAVE_AS = "PDF, DOCX, HTML or plain text"
+_RTF = b"{\\rtf"
 _lock = Lock()
 _idle: subprocess.Popen[bytes] | None = None
 """The process that waits for the next file."""
 
 
-def read(ending: str, data: bytes) -> Document:
+def is_known(name: str) -> bool:
+    """Whether files with such a name are read when their folder is."""
+    return is_audio(name) or _is_document(_ending(name))
+
+
+def is_audio(name: str) -> bool:
+    """Whether a file of this name is speech, which a model has to write down."""
+    return _ending(name) in AUDIO
+
+
+def most_bytes(name: str) -> int:
+    """The size up to which a file with such a name is read."""
+    return _MOST_BYTES_OF.get(_ending(name), MOST_BYTES)
+
+
+def read(name: str, data: bytes) -> Document:
+    """What is in a file of this name that is no audio; one with an unknown ending is tried as text.
+
+    Raises InputError, which says why, where it cannot be read or holds no words.
+    """
+    check_size(name, len(data))
+    ending = _ending(name)
+    apart = ending in _APART or len(data) > _READ_HERE
+    try:
+        if data.startswith(_RTF) and not _is_document(ending):
+            raise InputError("it is RTF")
+        found = (_read_apart if apart else read_here)(ending, data)
+    except InputError as error:
+        if _is_document(ending):
+            raise
+        raise InputError(f"{error}; save it as {SAVE_AS}") from error
+    if not has_words(found.text):
+        raise InputError("it holds no words")
+    return replace(found, text=clean_text(found.text), title=short_title(found.title))
+
+
+def check_size(name: str, size: int) -> None:
+    """Raise InputError for a file that is too large."""
+    most = most_bytes(name)
+    if size > most:
+        raise InputError(f"it has {size / MB:,.0f} MB; at most {most / MB:,.0f} MB are read")
+
+
+def _ending(name: str) -> str:
+    return PurePath(name).suffix.lower()
+
+
+def _is_document(ending: str) -> bool:
+    return ending in _OFFICE or ending in text_formats.READERS
+
+
+def _read_apart(ending: str, data: bytes) -> Document:
     """Read a file in another process. Raises InputError, with the reason, where that fails or takes
     too long; ConfigError where the package for it is not installed."""
-    package = PACKAGES.get(ending)
-    if package is not None and importlib.util.find_spec(package) is None:
+    if ending in _OFFICE and not all(map(importlib.util.find_spec, PACKAGES)):
         raise ConfigError(f"{ending} files need another package; {INSTALL}")
     with _lock:
         answer = json.loads(_answer(ending, data))
@@ -69,9 +130,11 @@ def read(ending: str, data: bytes) -> Document:
 
 def read_here(ending: str, data: bytes) -> Document:
     """Read a file in this process; one of an unknown ending is taken for text."""
-    module = importlib.import_module(f"memchat.notes.files.{READERS.get(ending, 'plain_text')}")
-    found: Document = module.read(data)
-    return found
+    if ending in _OFFICE:
+        from memchat.notes import office_formats
+
+        return office_formats.READERS[ending](data)
+    return text_formats.READERS.get(ending, text_formats.plain_text)(data)
 
 
 def _answer(ending: str, data: bytes) -> bytes:
@@ -90,7 +153,7 @@ def _answer(ending: str, data: bytes) -> bytes:
 
 def _begun() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__],
+        [sys.executable, "-P", "-m", "memchat.notes.files"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,23 +1,64 @@
-"""Word documents (DOCX), read by python-docx."""
+"""Reading PDF, by PDFium, and Word documents, by python-docx."""
 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 import docx
+import pypdfium2  # type: ignore[import-untyped]
 from docx.document import Document as WordDocument
 from docx.opc.constants import RELATIONSHIP_TYPE as RT
 from docx.oxml.ns import qn
 from docx.oxml.xmlchemy import BaseOxmlElement
 from docx.text.paragraph import Paragraph
+from pypdfium2 import raw
 
 from memchat.errors import InputError
-from memchat.notes.files.document import Document
+from memchat.notes.text_formats import Document
 
-ENCRYPTED = "it is encrypted, or of Word before 2007; save it as DOCX without a password"
+PDF_ENCRYPTED = "it is encrypted; save it without its password"
+SCANNED = "it holds pictures of pages and no text; run it through text recognition (OCR) first"
+_HYPHEN = re.compile(r"(?<=[^\W\d_])[\x02\ufffe\u00ad]\n?|(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
+"""A word that was divided at the end of a line; PDFium marks most with a control character."""
+_SENTENCE_END = re.compile(r"[.!?…:。！？।]\W*\Z")
+_LAST = 20
+"""Characters in which that is looked for: all of the pages before would be searched for each."""
+
+
+def pdf(data: bytes) -> Document:
+    """The text of a PDF's pages. Raises InputError for one that is encrypted or has no text;
+    PdfiumError for one that is damaged."""
+    try:
+        opened = pypdfium2.PdfDocument(data)
+        pages = [page.get_textpage().get_text_bounded() for page in opened]
+        title = opened.get_metadata_value("Title")
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD:
+            raise InputError(PDF_ENCRYPTED) from error
+        raise
+    text = _joined(pages)
+    if not text:
+        raise InputError(SCANNED)
+    return Document(text, title)
+
+
+def _joined(pages: list[str]) -> str:
+    """The pages as one text. A sentence that goes on over a page is not torn apart."""
+    text = ""
+    for page in pages:
+        lines = (line.rstrip() for line in page.replace("\r\n", "\n").splitlines())
+        words = _HYPHEN.sub("", "\n".join(lines)).strip()
+        if words:
+            between = "\n\n" if _SENTENCE_END.search(text, max(0, len(text) - _LAST)) else "\n"
+            text += f"{between if text else ''}{words}"
+    return text
+
+
+WORD_ENCRYPTED = "it is encrypted, or of Word before 2007; save it as DOCX without a password"
 BOMB = "it unpacks to far more than a document holds"
 MOST_UNPACKED = 300_000_000
 """Bytes, pictures included."""
@@ -32,12 +73,12 @@ _LEFT_OUT = {qn("w:pPr"), qn("w:del"), qn("w:moveFrom"), f"{_COMPATIBILITY}Fallb
 """Properties, what was deleted or is moved elsewhere, and the second form of a text box."""
 
 
-def read(data: bytes) -> Document:
+def word(data: bytes) -> Document:
     """The paragraphs and tables of a Word document, its headings and lists as in Markdown. Raises
     InputError for one that is encrypted or unpacks to too much; what the libraries raise for one
     that is damaged passes."""
     if data.startswith(_OLD_WORD):
-        raise InputError(ENCRYPTED)
+        raise InputError(WORD_ENCRYPTED)
     with zipfile.ZipFile(io.BytesIO(data)) as package:
         if sum(part.file_size for part in package.infolist()) > MOST_UNPACKED:
             raise InputError(BOMB)
@@ -120,3 +161,6 @@ def _pieces(element: BaseOxmlElement) -> Iterator[str]:
 def _first_heading(text: str) -> str | None:
     first = next((line for line in text.splitlines() if line.startswith("#")), "")
     return first.lstrip("# ") or None
+
+
+READERS = {".pdf": pdf, ".docx": word}

@@ -1,8 +1,6 @@
-"""Watching a folder: which of its files came, changed, moved or went.
-
-What the system reports only says when to look; what there is to do is told by comparing the folder
-with what it was before. So nothing is missed that the system reports badly: whole folders that are
-moved, files that are written beside and then renamed, links.
+"""The files of a folder: finding them, reading their bytes, and watching which came, changed, moved
+or went. What the system reports only says when to look; what there is to do is told by comparing
+the folder with what it was, so nothing is missed that the system reports badly.
 """
 
 from __future__ import annotations
@@ -10,15 +8,88 @@ from __future__ import annotations
 import importlib.util
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from time import monotonic
 
 from memchat.errors import ConfigError, InputError
-from memchat.notes.files import folder
-from memchat.notes.files.child import INSTALL
+from memchat.notes import files
+from memchat.types.conversations import EARLIEST, LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """The bytes of a file and when it was last changed."""
+
+    data: bytes
+    modified_at: datetime
+
+
+def absolute(path: Path | str) -> Path:
+    """The path from the root, without ``..``; links in it stay."""
+    return Path(os.path.abspath(os.path.expanduser(path)))
+
+
+def files_in(folder: Path, on_error: Callable[[Path, str], None]) -> Iterator[Path]:
+    """The files below a folder that can be notes, in the order of their names. Hidden files and
+    folders and links are left out; ``on_error`` is told which folder cannot be read, and why."""
+
+    def unreadable(error: OSError) -> None:
+        on_error(Path(error.filename), f"the folder cannot be read ({error.strerror})")
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if not is_skipped(name))
+        for name in sorted(names):
+            path = Path(place, name)
+            if not is_skipped(name) and files.is_known(name) and not path.is_symlink():
+                yield path
+
+
+def is_skipped(name: str) -> bool:
+    """Whether a file or folder of this name is left out: it is hidden, or a lock of a word
+    processor."""
+    return name.startswith((".", "~$"))
+
+
+def modified_at(path: Path) -> datetime:
+    """When a file was last changed. Raises InputError where it is not there or no file."""
+    try:
+        about = path.stat()
+    except OSError as error:
+        raise _unreadable(error) from error
+    except ValueError as error:
+        raise InputError("no file can have such a name") from error
+    return _time(about)
+
+
+def content(path: Path) -> FileContent:
+    """A file, whole. Raises InputError where it is no file, too large or cannot be read."""
+    try:
+        # Opening a pipe would wait for somebody to write into it.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+            about = os.fstat(stream.fileno())
+            modified = _time(about)
+            files.check_size(path.name, about.st_size)
+            return FileContent(stream.read(files.most_bytes(path.name) + 1), modified)
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _time(about: os.stat_result) -> datetime:
+    if not stat.S_ISREG(about.st_mode):
+        raise InputError("it is no file")
+    at = min(max(about.st_mtime, EARLIEST.timestamp()), LATEST.timestamp())
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _unreadable(error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError("it is not there")
+    return InputError(f"it cannot be read ({error.strerror})")
+
 
 REST = 1.0
 """Seconds between two looks. A file is taken as it is when it was the same at both."""
@@ -86,7 +157,7 @@ def watch(place: Path, known: Iterable[Path], stop: Event) -> Iterator[Changes]:
     be watched.
     """
     if importlib.util.find_spec("watchfiles") is None:
-        raise ConfigError(f"watching a folder needs another package; {INSTALL}")
+        raise ConfigError(f"watching a folder needs another package; {files.INSTALL}")
     if not place.is_dir():
         raise InputError(f"there is no folder {place}")
     watched = FolderWatch(place, known)
@@ -120,7 +191,7 @@ def _reports(place: Path, stop: Event) -> Iterator[bool]:
 
 def _states(place: Path) -> dict[Path, _State]:
     states = {}
-    for path in folder.files_in(place, lambda *_: None):
+    for path in files_in(place, lambda *_: None):
         try:
             about = os.lstat(path)
         except OSError:
