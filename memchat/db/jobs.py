@@ -356,9 +356,7 @@ def _held(tx: Tx, user: str | None) -> Counter[str]:
     held: Counter[str] = Counter()
     for queue in _QUEUES:
         c = queue.table.c
-        query = select(c.lease_owner, func.count()).where(
-            queue.unfinished, c.lease_owner.is_not(None)
-        )
+        query = select(c.lease_owner, func.count()).where(c.lease_owner.is_not(None))
         if user is not None:
             query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == user)
         held.update({row[0]: row[1] for row in tx.execute(query.group_by(c.lease_owner))})
@@ -368,7 +366,7 @@ def _held(tx: Tx, user: str | None) -> Counter[str]:
 def release_owner(tx: Tx, owner: str) -> None:
     """Free what a worker held that ended; the attempt counts."""
     for queue in _QUEUES:
-        theirs = update(queue.table).where(queue.unfinished, queue.table.c.lease_owner == owner)
+        theirs = update(queue.table).where(queue.table.c.lease_owner == owner)
         tx.execute(theirs.values(**NOT_LEASED))
 
 

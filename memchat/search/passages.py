@@ -170,7 +170,9 @@ def hide(tx: Tx, fact_id: int) -> None:
     """Have search find a fact no longer. It keeps its text and vector."""
     i = passage_id("fact", fact_id)
     rows = tx.rows(
-        "UPDATE passages SET searched = 0, status = NULL WHERE id = ? RETURNING app_id, id", i
+        "UPDATE passages SET searched = 0, status = NULL, lease_owner = NULL WHERE id = ?"
+        " RETURNING app_id, id",
+        i,
     )
     keywords.remove(tx, [i])
     _record(tx, rows)

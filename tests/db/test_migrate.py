@@ -36,7 +36,7 @@ from tests.support.later_version import AFTER_NEXT, HEAD, NEXT, SECOND, THIRD
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "1a931b7d7de024f2"}
+LANDED = {"0100_baseline.py": "a3137103d4fb1cae"}
 LATER = """
 import sys
 from pathlib import Path

@@ -90,6 +90,7 @@ passages = Table(
     Index("ix_passages_app_id", "app_id"),
     Index("ix_passages_hash", "hash", sqlite_where=text("hash IS NOT NULL")),
     Index("ix_passages_queue", "status", "run_at", sqlite_where=text("status != 0")),
+    Index("ix_passages_lease", "lease_owner", sqlite_where=text("lease_owner IS NOT NULL")),
 )
 """Whatever search can find: facts, the turns and summaries of conversations, chunks of notes. The
 id is made of the owner's id and of the kind, so that neither needs an index. ``text`` is what is
@@ -152,6 +153,7 @@ jobs = Table(
     UniqueConstraint("kind", "source_type", "source_id"),
     CheckConstraint("typeof(status) = 'integer' AND status >= -1", name="status"),
     Index("ix_jobs_due", "kind", "run_at", sqlite_where=text("status = -1")),
+    Index("ix_jobs_lease", "lease_owner", sqlite_where=text("lease_owner IS NOT NULL")),
     Index("ix_jobs_app_id", "app_id"),
 )
 usage = Table(
