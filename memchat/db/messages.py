@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, insert, or_, select,
 
 from memchat.db import Tx
 from memchat.db.records import from_row
-from memchat.db.schema import messages, searched_messages, sessions, unread_messages
+from memchat.db.schema import messages, searched_messages, sessions
 from memchat.db.schema import passages as passage_rows
 from memchat.language.text import folded
 from memchat.search import passages
@@ -169,12 +169,6 @@ def ids_of(tx: Tx, session_id: int, *, learnable: bool = False) -> list[int]:
     query = select(_m.id).where(_m.session_id == session_id)
     if learnable:
         query = query.where(_m.memory == 1)
-    return list(tx.execute(query).scalars())
-
-
-def unread_texts(tx: Tx) -> list[str]:
-    """The user messages of all conversations that still wait for an extraction."""
-    query = select(_m.content).join(sessions, sessions.c.id == _m.session_id).where(unread_messages)
     return list(tx.execute(query).scalars())
 
 

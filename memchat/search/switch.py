@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from memchat import processes
 from memchat.config import Settings
 from memchat.config.providers import embedding_name
-from memchat.db import Tx, apps, messages, records
+from memchat.db import Tx, apps, records
 from memchat.db.database import Database
 from memchat.errors import (
     ConfigError,
@@ -34,12 +34,10 @@ from memchat.providers import factory
 from memchat.search import embeddings, passages, services, vector_index
 from memchat.search.batches import (
     BatchSplitter,
-    EmbeddingAnswer,
     Finished,
     Pipeline,
     embed_documents,
 )
-from memchat.search.embed import shortened
 from memchat.search.passages import OWNERS, UnembeddedText
 from memchat.types import OnProgress, Progress, ServiceInfo, Usage
 
@@ -124,7 +122,6 @@ class Migration:
                 before = self._done.embedded
                 self._fitting.run()
                 self._pass(tell)
-                self._questions()
                 passes += 1
                 self._switch(last_pass=passes >= PASSES)
                 idle = idle + 1 if self._done.embedded == before else 0
@@ -158,7 +155,8 @@ class Migration:
                 return []
             with self._database.write() as tx:
                 self._still_wanted(tx)
-                written = self._write(tx, [answer for _, answer in finished])
+                made = {k: v for _, answer in finished for k, v in answer.vectors.items()}
+                written, _ = passages.keep_vectors(tx, self._service_id, made, self._clock())
                 found = passages.next_lacking(tx, self._service_id, last, max(0, wanted) * BATCH)
             last = found[-1][0] if found else last
             gaps = [gap for _, gap in found]
@@ -177,11 +175,6 @@ class Migration:
         texts = {gap.hash: gap.text for gap in gaps if gap.hash not in self._refused}
         return MigrationBatch(gaps, texts)
 
-    def _write(self, tx: Tx, answers: Sequence[EmbeddingAnswer]) -> int:
-        """Write the vectors; gives how many."""
-        made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
-        return passages.keep_vectors(tx, self._service_id, made, self._clock())[0]
-
     def _note(self, finished: Finished[MigrationBatch], written: int) -> None:
         self._done.embedded += written
         for batch, answer in finished:
@@ -190,11 +183,9 @@ class Migration:
             if answer.down is None:
                 for gap in batch.gaps:
                     if gap.hash in answer.faults:
-                        self._refuse(gap, str(answer.faults[gap.hash]))
-
-    def _refuse(self, gap: UnembeddedText, reason: str) -> None:
-        self._refused.add(gap.hash)
-        self._done.refused[f"{OWNERS[gap.kind]} {gap.id}"] = reason
+                        self._refused.add(gap.hash)
+                        why = str(answer.faults[gap.hash])
+                        self._done.refused[f"{OWNERS[gap.kind]} {gap.id}"] = why
 
     def _wait_to_retry(self, error: MemChatError, times: int) -> bool:
         """Wait where the service may answer later; whether that was so."""
@@ -206,25 +197,6 @@ class Migration:
         log.warning("trying again in a while: %s", error)
         self._sleep(wait)
         return True
-
-    def _questions(self) -> None:
-        """The query vectors of messages not read yet: their reading finds known facts by them."""
-        with self._database.read() as tx:
-            in_use = services.in_use(tx)
-            texts = {embeddings.query_hash(w): w for w in map(shortened, messages.unread_texts(tx))}
-            have = embeddings.get(tx, in_use, list(texts)) if in_use is not None else {}
-            have = {h: v for h, v in have.items() if h in texts}
-            lacking = have.keys() - embeddings.get(tx, self._service_id, list(have)).keys()
-        for hashed in sorted(lacking):
-            try:
-                vector, usage = self._embedder.embed_query(texts[hashed])
-            except (ProviderError, InputError) as error:
-                log.warning("a question has no vector: %s", error)  # words will do
-                continue
-            self._spent(usage)
-            with self._database.write() as tx:
-                self._still_wanted(tx)
-                embeddings.put(tx, self._service_id, [(hashed, vector)], self._clock())
 
     def _switch(self, *, last_pass: bool) -> None:
         """Change the service where no vector is missing. After the last pass the few rows that are

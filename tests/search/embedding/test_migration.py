@@ -274,7 +274,7 @@ def text_of(mc: MemChat, memory_id: int) -> str:
         return str(tx.connection.exec_driver_sql(query, (memory_id,)).scalar_one())
 
 
-def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
+def test_conversations_with_their_summaries_and_notes_are_taken_along(
     open_store: Opener, extract_model: ScriptedModel
 ) -> None:
     mc = open_store()
@@ -286,8 +286,6 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
         assert chat.send("I live in Porto. The boiler hums at night.").read()
     mc.jobs.run(user="ana")
     assert ana.notes.add("The tide is high at noon.") is not None
-    open_one = ana.chat()
-    assert open_one.send("My new kayak is red.").read()
     with private.database(mc).read() as tx:
         old = services.in_use(tx) or 0
         assert embeddings.exist_for(tx, old)
@@ -296,8 +294,6 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     with private.database(mc).read() as tx:
         new = services.in_use(tx) or 0
         assert new != old and passages.count_lacking(tx, new) == 0
-        asked = embeddings.query_hash("My new kayak is red.")
-        assert set(embeddings.get(tx, new, [asked])) == {asked}
         kinds = {gap.kind for _, gap in passages.next_lacking(tx, 10_000, 0, 100)}
     assert kinds == set(passages.KINDS)  # there was one of each to take along
     moments = [h for h in ana.search("boiler hums night").hits if h.kind == "message"]
