@@ -90,6 +90,7 @@ _PASSAGES = _Queue(
     # An odd number, as those of jobs are even.
     _target * 8 + case((_part == 0, 1), (_part == 3, 7), else_=3),
     null(),
+    {"run_at": None, "created_at": None},
 )
 _QUEUES = (_JOBS, _PASSAGES)
 _TARGETS = {"forget": "memory", "delete": "note"}
@@ -543,10 +544,11 @@ def _work(
             apps.c.user,
             apps.c.name.label("app"),
             state.label("state"),
-            *(
-                func.max(c[name]).label(name)
-                for name in ("attempts", "run_at", "error_message", "created_at", "processed_at")
-            ),
+            func.max(c.attempts).label("attempts"),
+            func.max(func.coalesce(c.run_at, c.processed_at)).label("run_at"),
+            func.max(c.error_message).label("error_message"),
+            func.max(func.coalesce(c.created_at, c.processed_at)).label("created_at"),
+            func.max(c.processed_at).label("processed_at"),
         )
         .join(apps, apps.c.id == c.app_id)
         .where(c.status.is_not(None))

@@ -59,7 +59,8 @@ _REMOVE_UNUSED = f"""
 _PUT = """
     INSERT INTO passages (id, app_id, text, hash, reply, searched, status, run_at, created_at,
         processed_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, CASE ?7 WHEN 0 THEN ?8 END)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE ?7 WHEN -1 THEN ?8 END, CASE ?7 WHEN -1 THEN ?8 END,
+        CASE ?7 WHEN 0 THEN ?8 END)
     ON CONFLICT (id) DO UPDATE SET app_id = excluded.app_id, text = excluded.text,
         hash = excluded.hash, reply = excluded.reply, searched = excluded.searched
 """
@@ -78,7 +79,7 @@ _QUEUE = f"""
 """
 _DONE = f"""
     UPDATE passages SET status = 0, processed_at = ?, error_message = NULL,
-        lease_owner = NULL, lease_until = NULL
+        run_at = NULL, created_at = NULL, lease_owner = NULL, lease_until = NULL
     WHERE hash {_IN} AND searched AND status IS NOT 0 RETURNING id
 """
 
