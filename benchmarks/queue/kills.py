@@ -215,7 +215,7 @@ class Kills:
                 "SELECT p.status, p.error_message, p.text, e.hash IS NOT NULL,"
                 # One change when the fact was written, and one when it got its vector.
                 " (SELECT count(*) - 1 FROM changes c WHERE c.passage_id = p.id),"
-                " CASE p.status WHEN 0 THEN p.processed_at END"
+                " CASE p.status WHEN 0 THEN e.created_at END"
                 " FROM passages p LEFT JOIN embeddings e ON e.hash = p.hash"
             ).all()
         if len(rows) != jobs:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -38,6 +38,7 @@ from memchat.config.settings import RETRY_MINUTES
 from memchat.db import Tx, records
 from memchat.db.records import from_row
 from memchat.db.schema import apps, chunks, jobs, messages, passages, utc_text
+from memchat.db.schema import embeddings as vectors
 from memchat.types import Job, JobStatus
 
 LEASE_SECONDS = 600.0
@@ -62,7 +63,8 @@ class _Queue:
     job_id: ColumnElement[Any]
     """The number by which people know the work on a target."""
     text: ColumnElement[Any]
-    when_done: Mapping[str, None] = field(default_factory=dict)
+    done_at: ColumnElement[Any]
+    when_done: Mapping[str, None]
     """What a row is blanked of when it is done."""
 
     @property
@@ -78,11 +80,12 @@ class _Queue:
         return or_(until.is_(None), until < now)
 
 
-_JOBS = _Queue(jobs, _j.kind, _j.source_id, _j.id, _j.text, {"text": None})
+_JOBS = _Queue(jobs, _j.kind, _j.source_id, _j.id, _j.text, _j.processed_at, {"text": None})
 _part, _owner = _p.id.op("&")(literal_column("3")), _p.id.op(">>")(literal_column("2"))
 _session = select(messages.c.session_id).where(messages.c.id == _owner).scalar_subquery()
 _note = select(chunks.c.source_id).where(chunks.c.id == _owner).scalar_subquery()
 _target = case((_part == 1, _session), (_part == 3, _note), else_=_owner)
+_made_at = select(func.max(vectors.c.created_at)).where(vectors.c.hash == _p.hash).scalar_subquery()
 _PASSAGES = _Queue(
     passages,
     case((_part == 0, "embed"), (_part == 3, "note"), else_="index"),
@@ -90,7 +93,9 @@ _PASSAGES = _Queue(
     # An odd number, as those of jobs are even.
     _target * 8 + case((_part == 0, 1), (_part == 3, 7), else_=3),
     null(),
-    {"run_at": None, "created_at": None},
+    func.coalesce(_p.processed_at, _made_at, apps.c.created_at),
+    # There are very many that are done, so they keep no time; the vector has it.
+    {"run_at": None, "created_at": None, "processed_at": None},
 )
 _QUEUES = (_JOBS, _PASSAGES)
 _TARGETS = {"forget": "memory", "delete": "note"}
@@ -545,10 +550,10 @@ def _work(
             apps.c.name.label("app"),
             state.label("state"),
             func.max(c.attempts).label("attempts"),
-            func.max(func.coalesce(c.run_at, c.processed_at)).label("run_at"),
+            func.max(func.coalesce(c.run_at, queue.done_at)).label("run_at"),
             func.max(c.error_message).label("error_message"),
-            func.max(func.coalesce(c.created_at, c.processed_at)).label("created_at"),
-            func.max(c.processed_at).label("processed_at"),
+            func.max(func.coalesce(c.created_at, queue.done_at)).label("created_at"),
+            func.max(case((c.status >= 0, queue.done_at))).label("processed_at"),
         )
         .join(apps, apps.c.id == c.app_id)
         .where(c.status.is_not(None))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, and_, case, cast, null, select
+from sqlalchemy import ColumnElement, Integer, Select, and_, case, cast, func, null, select
 
 from memchat.db import Tx, records
 from memchat.db.records import from_row
@@ -56,16 +56,14 @@ _REMOVE_UNUSED = f"""
     DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?)) AND {_UNUSED}
 """
 _PUT = """
-    INSERT INTO passages (id, app_id, text, hash, reply, searched, status, run_at, created_at,
-        processed_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE ?7 WHEN -1 THEN ?8 END, CASE ?7 WHEN -1 THEN ?8 END,
-        CASE ?7 WHEN 0 THEN ?8 END)
+    INSERT INTO passages (id, app_id, text, hash, reply, searched, status, run_at, created_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
     ON CONFLICT (id) DO UPDATE SET app_id = excluded.app_id, text = excluded.text,
         hash = excluded.hash, reply = excluded.reply, searched = excluded.searched
 """
 _ANEW = """,
         status = excluded.status, run_at = excluded.run_at, created_at = excluded.created_at,
-        processed_at = excluded.processed_at, attempts = 0, error_message = NULL,
+        processed_at = NULL, attempts = 0, error_message = NULL,
         lease_owner = NULL, lease_until = NULL
 """
 _QUEUE = f"""
@@ -77,7 +75,7 @@ _QUEUE = f"""
         AND (status IS NOT -1 OR lease_until IS NULL OR lease_until < ?2)
 """
 _DONE = f"""
-    UPDATE passages SET status = 0, processed_at = ?, error_message = NULL,
+    UPDATE passages SET status = 0, error_message = NULL,
         run_at = NULL, created_at = NULL, lease_owner = NULL, lease_until = NULL
     WHERE hash {_IN} AND searched AND status IS NOT 0 RETURNING id
 """
@@ -131,7 +129,7 @@ def put(tx: Tx, passage: Passage) -> None:
     columns = (passage.text, hashed, int(passage.reply), int(passage.searched))
     status = _status_of(tx, hashed) if hashed and passage.searched else None
     waits = stood == status == -1 and before == hashed  # it may be in hand
-    at = None if status is None else utc_text(tx.now)
+    at = utc_text(tx.now) if status == -1 else None
     tx.rows(_PUT if waits else _PUT + _ANEW, i, app_id, *columns, status, at)
     if found:
         keywords.remove(tx, [i])
@@ -227,7 +225,7 @@ def keep_vectors(tx: Tx, service_id: int, made: Mapping[str, Any]) -> tuple[int,
     embeddings.put(tx, service_id, [(key, made[key]) for key in sorted(wanted)])
     done = 0
     if wanted and services.in_use(tx) == service_id:
-        done = len(tx.rows(_DONE, utc_text(tx.now), asked))
+        done = len(tx.rows(_DONE, asked))
         log = f"INSERT INTO changes (app_id, passage_id) SELECT app_id, id {found}"
         tx.rows(log, asked)
     return len(wanted), done
@@ -381,7 +379,7 @@ _VIEW: Select[Any] = select(
     case((_e.hash.is_not(None), _services.provider + "/" + _services.model)).label("model"),
     case((_e.hash.is_(None), _p.error_message)).label("error"),
     _p.attempts,
-    _p.processed_at,
+    func.coalesce(_p.processed_at, _e.created_at).label("processed_at"),
 ).select_from(
     memories.outerjoin(passages, _p.id == _m.id * 4)
     .outerjoin(vectors, and_(_e.hash == _p.hash, _e.service_id == _service))

@@ -99,9 +99,8 @@ that was not read yet. ``reply`` marks the assistant's turns, and ``searched`` i
 of use, which keeps its vector.
 
 The other columns are the queue of embedding: ``status`` is -1 while the passage waits for its
-vector, 0 once it has it, above that the code of the error for which it was given up, and NULL
-where no vector was asked for. ``created_at`` is when it was queued; with ``run_at`` it is NULL once
-that is done, as most rows are."""
+vector, 0 once it has it, above that the code of the error for which it was given up, and NULL where
+no vector was asked for. Once it is done no time is kept: the vector has it."""
 changes = Table(
     "changes",
     metadata,
