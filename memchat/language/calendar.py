@@ -44,7 +44,7 @@ def _listed(kind: str, first: int = 0) -> dict[str, int]:
     """The names of days or months in all languages, numbered from ``first`` on."""
     return {
         unaccented(word): number
-        for names in lexicon.table("calendar").values()
+        for names in lexicon.calendar().values()
         for number, words in enumerate(names[kind], first)
         for word in words
     }
@@ -56,7 +56,7 @@ WEEKDAYS = _listed("short_weekdays") | _listed("weekdays")
 MONTHS = _listed("short_months", 1) | _listed("months", 1)
 UNITS = {
     unaccented(word): unit
-    for names in lexicon.table("calendar").values()
+    for names in lexicon.calendar().values()
     for unit in "dwmy"
     for word in names[unit]
 }

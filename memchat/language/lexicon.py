@@ -73,11 +73,7 @@ def all_words(kind: str) -> frozenset[str]:
 def alternatives(code: str, kind: str) -> str:
     """The entries of one kind as alternatives of a regular expression. Without entries the
     expression never matches."""
-    return "|".join(_plain(code, kind)) or r"(?!)"
-
-
-def _plain(code: str, kind: str) -> list[str]:
-    return [word for group in groups(code, kind) for word in group]
+    return "|".join(word for group in groups(code, kind) for word in group) or r"(?!)"
 
 
 def is_spaced(code: str) -> bool:

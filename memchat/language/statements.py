@@ -206,7 +206,7 @@ class Statement:
 
 def _listed(*kinds: str) -> dict[str, int]:
     """The English and German names of days or months, the first of which is 0."""
-    tables = (lexicon.table("calendar")[code][kind] for code in ("en", "de") for kind in kinds)
+    tables = (lexicon.calendar()[code][kind] for code in ("en", "de") for kind in kinds)
     return {word: n for table in tables for n, words in enumerate(table) for word in words}
 
 

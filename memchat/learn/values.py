@@ -135,7 +135,7 @@ def says_it_ended(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words say that a value ended: by a word of ending, or by a negation that the value
     does not have. Not where they add something, or name another number or name."""
     folded = fold(said).text
-    if says_it_is_added(said) or names_another(said, value):
+    if lexicon.find_markers("added", folded, ()) or names_another(said, value):
         return False
     return bool(lexicon.find_markers("over", folded, languages)) or _denied(said, value, languages)
 
@@ -151,11 +151,6 @@ def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words negate every word of a value that is not negated itself."""
     denies = lexicon.find_markers("negation", fold(said).text, languages) and not is_negated(value)
     return bool(denies) and all(holds_word(said, word) for word in content_words(value))
-
-
-def says_it_is_added(said: str) -> bool:
-    """Whether words say that something is added to what there is."""
-    return bool(lexicon.find_markers("added", fold(said).text, ()))
 
 
 def _has_case(value: str) -> bool:
@@ -378,7 +373,9 @@ def check_value(case: Case) -> None:
         case.reviews.append(f"you did not say {', '.join(missing)} there")
     heard = (case.own_message_words(), f"{case.cited_words()} \n{known}")
     unsaid = sorted(
-        name for name in _value_names(value) if not any(holds_word(text, name) for text in heard)
+        name
+        for name in names(value, from_start=len(value.split()) == 1)  # a first word is no name else
+        if not any(holds_word(text, name) for text in heard)
     )
     if unsaid:
         case.reviews.append(f"you did not say the name {', '.join(unsaid)} there")
@@ -398,8 +395,3 @@ def is_supported_rewording(value: str, now: str, messages: Sequence[str], known:
         and not any(reveals(now, words) or fold(words).text in fold(now).text for words in secrets)
         and not reads_as_instruction(now)
     )
-
-
-def _value_names(value: str) -> set[str]:
-    """The names in a value. Its first word counts by its capital only where it is the only word."""
-    return names(value, from_start=len(value.split()) == 1)
