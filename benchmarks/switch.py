@@ -35,7 +35,7 @@ from memchat.db import apps, schema
 from memchat.db.database import Database
 from memchat.facts.memories import sha1_of
 from memchat.providers.embedders import HashEmbedder
-from memchat.search import passages, services
+from memchat.search import embeddings, passages
 from memchat.types import Hit, Scope
 
 OLD, NEW = "before-384", "after-384"
@@ -103,8 +103,8 @@ def fill(home: Path, rows: int) -> None:
     database, embedder = Database(home), HashEmbedder(OLD)
     with database.write() as tx:
         app_id = apps.ensure(tx, Scope(USER)).own
-        service_id = services.register(tx, embedder.service)
-        services.use(tx, service_id)
+        service_id = embeddings.register_service(tx, embedder.service)
+        embeddings.use_service(tx, service_id)
     for first in range(1, rows + 1, WRITTEN_AT_ONCE):
         numbers = range(first, min(first + WRITTEN_AT_ONCE, rows + 1))
         texts = [text_of(number) for number in numbers]
@@ -229,7 +229,7 @@ def _kill_some(store: Path, kills: int, rows: int, chance: random.Random) -> int
 def _made(database: Database) -> int:
     """Vectors of the new service."""
     with database.read() as tx:
-        ids = [i for i, service in services.all_services(tx).items() if service.model == NEW]
+        ids = [i for i, service in embeddings.all_services(tx).items() if service.model == NEW]
         query = "SELECT count(*) FROM embeddings WHERE service_id = ?"
         return tx.connection.exec_driver_sql(query, (ids[0],)).scalar_one() if ids else 0
 

@@ -19,7 +19,7 @@ from memchat.db import Tx, records
 from memchat.db.database import Database
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
-from memchat.search import embeddings, services
+from memchat.search import embeddings
 from memchat.types import Service
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 class _Space:
     """The embedding space of the service that was in use when it was built."""
 
-    state: services.State
+    state: embeddings.ServiceState
     space: EmbeddingSpace | None
     reason: str | None
     """Why there is none."""
@@ -82,7 +82,7 @@ class Assembly:
         built = self._space
         if built is not None and built.space is not None and built.space.index.unsaved:
             with self.database.write() as tx:
-                if services.state(tx) == built.state:
+                if embeddings.service_state(tx) == built.state:
                     built.space.index.save(tx)
         self.database.close()
 
@@ -183,7 +183,7 @@ class Assembly:
         again after another process has changed the service."""
         with self._lock:
             with self.database.read() as tx:
-                state = services.state(tx)
+                state = embeddings.service_state(tx)
             if self._space is None or self._space.state != state:
                 self._space = self._build_space(opening=not self._accepts_stored_service)
                 self._accepts_stored_service = True
@@ -203,7 +203,7 @@ class Assembly:
         """The same in a caller's transaction, or None where it is not built yet: building may call
         a provider, and no transaction may wait for one."""
         built = self._space
-        if built is None or built.state != services.state(tx):
+        if built is None or built.state != embeddings.service_state(tx):
             return None
         return built.space, built.reason
 
@@ -230,10 +230,10 @@ class Assembly:
         from memchat.search.vector_index import VectorIndex
 
         with self.database.read() as tx:
-            state = services.state(tx)
-            stored = services.get(tx, state[0])
+            state = embeddings.service_state(tx)
+            stored = embeddings.get_service(tx, state[0])
             filled = state[0] is not None and embeddings.exist_for(tx, state[0])
-            coming = services.get(tx, services.coming(tx))
+            coming = embeddings.get_service(tx, embeddings.coming(tx))
             store_id = records.get(tx, "store_id")
         if stored is not None and filled:
             embedder, reason = self._embedder_of(stored, coming, opening=opening)
@@ -248,12 +248,12 @@ class Assembly:
         self.database.index = index
         return _Space(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
 
-    def _register_first(self, service: Service, state: services.State) -> None:
+    def _register_first(self, service: Service, state: embeddings.ServiceState) -> None:
         """Make it the store's service, unless another process has set one in the meantime."""
         with self.database.write() as tx:
             records.store_id(tx)
-            if services.state(tx) == state:
-                services.use(tx, services.register(tx, service))
+            if embeddings.service_state(tx) == state:
+                embeddings.use_service(tx, embeddings.register_service(tx, service))
 
     def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
         """The embedder for a store without vectors: the one given, the one named, or that of the
@@ -300,7 +300,7 @@ class Assembly:
         from memchat.providers import factory
 
         with self.database.read() as tx:
-            stored = services.get(tx, services.in_use(tx))
+            stored = embeddings.get_service(tx, embeddings.in_use(tx))
         return factory.for_store(self.settings, stored.name if stored is not None else None)
 
 

@@ -27,7 +27,7 @@ from memchat.providers.factory import ModelChoice
 from memchat.providers.litellm_calls import how_to_set_key, litellm, redact
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.local import FETCH
-from memchat.search import embeddings, passages, repair, services
+from memchat.search import embeddings, passages, repair
 from memchat.search.embed import EmbeddingSpace
 from memchat.search.keywords import Kind
 from memchat.types import ChatMessage, OnProgress, Progress, counted
@@ -153,8 +153,8 @@ def _embedding(
 ) -> Check:
     """The embedding model in use: a default never replaces the service of a store."""
     with database.read() as tx:
-        service_id = services.in_use(tx)
-        service = services.get(tx, service_id)
+        service_id = embeddings.in_use(tx)
+        service = embeddings.get_service(tx, service_id)
         has_vectors = service_id is not None and embeddings.exist_for(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
@@ -283,8 +283,8 @@ def _summed(scopes: Sequence[_Scope], what: str) -> tuple[str, bool]:
 
 def _change(database: Database) -> Iterator[Check]:
     with database.read() as tx:
-        coming = services.coming(tx)
-        service = services.get(tx, coming)
+        coming = embeddings.coming(tx)
+        service = embeddings.get_service(tx, coming)
         lacking = passages.count_lacking(tx, coming) if coming is not None else 0
     if service is not None:
         detail = f"the change to {service.name} is begun; {lacking} texts have no vector of it yet"

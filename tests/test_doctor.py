@@ -16,7 +16,7 @@ from memchat.config import Settings
 from memchat.config.providers import MINILM
 from memchat.db import records, schema
 from memchat.doctor import LARGEST, Check
-from memchat.search import embeddings, passages, services
+from memchat.search import embeddings, passages
 from memchat.types import Service, UsageTotal
 from tests.support import private
 from tests.support.store import Opener
@@ -49,7 +49,7 @@ def filled(tmp_path: Path) -> Path:
     with MemChat(home) as mc:
         memory = mc.user("ana").memories.add("profile", "city", "Lisbon")
         with private.database(mc).write() as tx:
-            service_id = services.register(tx, OPENAI)
+            service_id = embeddings.register_service(tx, OPENAI)
             records.put(tx, "service_id", str(service_id))
             vector = np.full(OPENAI.dimensions, OPENAI.dimensions**-0.5, np.float32)
             (key,) = passages.hashes(tx, "fact", [memory.id]).values()

@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.queue import store
 from memchat.providers import Embedder
 from memchat.providers.embedders import HashEmbedder
-from memchat.search.batches import CALLS
+from memchat.search.embed import CALLS
 from memchat.types import Service, Usage
 
 BATCH = 100

@@ -28,7 +28,7 @@ from memchat.db import Tx, usage
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.notes import rows
 from memchat.notes.rows import Filter
-from memchat.search import passages, services
+from memchat.search import embeddings, passages
 from memchat.types import (
     ExternalId,
     NewNote,
@@ -391,7 +391,7 @@ class Notes(Room):
         check_count(top, "top")
         embeds = self._assembly.embeds()
         with self._database.read(self._scope) as tx:
-            own, in_use = tx.own, services.in_use(tx) or 0
+            own, in_use = tx.own, embeddings.in_use(tx) or 0
             return NotesReport(
                 rows.by_type(tx, own),
                 tuple(rows.unread(tx, own, top)),

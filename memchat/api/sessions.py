@@ -142,7 +142,7 @@ class Sessions(Room):
         Raises StoreError where a chat of this or another running process still uses it.
         """
         from memchat.chat.conversation import refuse_held
-        from memchat.jobs.session_end import close_session
+        from memchat.jobs.worker import close_session
 
         with self._database.write(self._scope) as tx:
             found = self._found_session(tx, session_id)

@@ -447,7 +447,7 @@ class AddedConversation:
         Raises InputError for a time or a name that cannot be, StoreError where the conversation is
         open in a chat.
         """
-        from memchat.jobs.session_end import close_session
+        from memchat.jobs.worker import close_session
 
         now = self.assembly.clock()
         at = _checked(self.at, now)

@@ -21,8 +21,7 @@ from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.errors import StoreError
 from memchat.forget import purge
-from memchat.jobs.session_end import close_session
-from memchat.jobs.worker import Worker
+from memchat.jobs.worker import Worker, close_session
 from memchat.notes.search import NotesBlock
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel, ChatStream

@@ -12,7 +12,7 @@ from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.turn import Redo, Turn, message_text
 from memchat.db import sessions
 from memchat.errors import InputError, MemChatError, NotFound
-from memchat.jobs.session_end import close_session
+from memchat.jobs.worker import close_session
 from memchat.types import Learned, MemorySwitch, Message, Question, Scope, checked_timeout
 
 INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."

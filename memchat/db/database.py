@@ -242,7 +242,7 @@ class Database:
 
     def _scrub(self) -> bool:
         from memchat.db import records
-        from memchat.search import keywords, services, vector_index
+        from memchat.search import embeddings, keywords, vector_index
 
         with self.write() as tx:
             left = tx.rows("SELECT id, app_id FROM scrubs")
@@ -252,7 +252,7 @@ class Database:
             if self.index is not None:
                 self.index.forget(app_ids)
             store_id = records.get(tx, "store_id") or ""
-            vector_index.delete_files(self.home, store_id, services.ids(tx), app_ids)
+            vector_index.delete_files(self.home, store_id, embeddings.service_ids(tx), app_ids)
             keywords.scrub(tx)
         if not self.truncate_wal():
             return False
@@ -291,10 +291,10 @@ class Database:
     def _note_ended_holders(self) -> None:
         """Whoever holds a lease in the store has ended, as nobody else has it open."""
         from memchat.db import jobs, sessions
-        from memchat.search import services
+        from memchat.search import embeddings
 
         with self.read() as tx:
-            held = services.lease(tx)
+            held = embeddings.lease(tx)
             owners = [*sessions.lease_owners(tx), *jobs.lease_owners(tx)]
         processes.add_ended([*owners, held[0]] if held is not None else owners)
 

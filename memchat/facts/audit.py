@@ -24,7 +24,7 @@ from memchat.forget import purge
 from memchat.language import numbers, secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
 from memchat.notes import rows
-from memchat.search import keywords, passages, receipts, services
+from memchat.search import embeddings, keywords, passages, receipts
 from memchat.search.embed import EmbeddingSpace
 from memchat.search.keywords import passage_id
 from memchat.types import Audit, Evidence, Finding, Memory, Wanted, counted
@@ -252,7 +252,7 @@ def _rebuild(tx: Tx) -> None:
             passages.hide(tx, memory_id)
         for memory_id in wanted:
             passages.show(tx, memory_id, app_id)
-        if (in_use := services.in_use(tx)) is not None:
+        if (in_use := embeddings.in_use(tx)) is not None:
             parts = passages.unqueued(tx, in_use, app_id, "chunk")
             passages.queue_lacking(tx, in_use, [passage_id("chunk", i) for i in parts])
     tx.forget_bytes(*tx.ids)

@@ -26,16 +26,16 @@ from memchat.notes import rows
 from memchat.notes.index import Cutter, fit
 from memchat.providers.embedders import plugin_errors
 from memchat.providers.litellm_calls import PauseRequested
-from memchat.search import passages, services
-from memchat.search.batches import (
+from memchat.search import embeddings, passages
+from memchat.search.embed import (
     BatchSplitter,
     EmbeddingAnswer,
+    EmbeddingSpace,
     Finished,
     Made,
     Pipeline,
     requested_pause,
 )
-from memchat.search.embed import EmbeddingSpace
 from memchat.types import Job, OnProgress, Progress, Usage
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class EmbeddingRun:
         with self.database.write() as tx:
             if finished:
                 outcome = self._write(tx, whole, answer)
-            changed = services.in_use(tx) != self.space.service_id
+            changed = embeddings.in_use(tx) != self.space.service_id
             self._renew_leases(tx)
             if wanted > 0 and not changed:  # else the next run embeds for the new service
                 claims = claim(tx, wanted * self.batch, self.batch)
@@ -244,7 +244,7 @@ class EmbeddingRun:
         """Store the vectors, and what became of each passage."""
         now, result = self.clock(), EmbeddingResult()
         self._record_usage(tx, batch, answer, now)
-        if services.in_use(tx) != self.space.service_id:
+        if embeddings.in_use(tx) != self.space.service_id:
             jobs.release(tx, batch.claims)  # the next run embeds them for the other one
             return result
         held = jobs.still_held(tx, batch.claims)

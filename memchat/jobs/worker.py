@@ -18,7 +18,7 @@ from functools import partial
 
 from memchat import processes
 from memchat.config import Settings
-from memchat.db import Tx, jobs, sessions
+from memchat.db import Tx, apps, jobs, sessions
 from memchat.db.database import Database
 from memchat.db.jobs import EMBEDDING_KINDS, Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
@@ -36,12 +36,11 @@ from memchat.jobs.embedding import (
     FailureNews,
     fail_job,
 )
-from memchat.jobs.session_end import close_session, is_abandoned
 from memchat.learn.learner import Learner
 from memchat.learn.model_calls import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search.embed import EmbeddingSpace
-from memchat.types import Job, Learned, OnProgress
+from memchat.types import Job, Learned, OnProgress, Scope, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,3 +457,23 @@ def log_result(done: JobsDone) -> None:
     """Log how many jobs ran, if any did."""
     if done.done or done.failed:
         log.info("%d jobs done, %d failed", done.done, len({job.id for job in done.failed}))
+
+
+def close_session(tx: Tx, session: Session) -> None:
+    """End a session and, in the same transaction, queue the extraction of its unread messages."""
+    sessions.end(tx, session.id)
+    scope = Scope(session.user, session.app)
+    own = apps.find(tx, scope).own
+    if not own or not apps.memory_switch(tx, scope).on:
+        return
+    if sessions.has_unread_messages(tx, session.id):
+        jobs.enqueue(tx, "extract", own, session.id, tx.now)
+    elif proposals.awaiting_second_look(tx, session.id):
+        jobs.enqueue(tx, "verify", own, session.id, tx.now)
+
+
+def is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:
+    """Whether the process that holds a session's lease has ended, or lost the lease."""
+    if processes.is_renewed(owner):
+        return False
+    return until is None or until < now or processes.has_ended(owner)

@@ -30,8 +30,8 @@ from memchat.notes.chunking import (
 from memchat.notes.chunking import chunks as cut
 from memchat.notes.rows import NewChunk, NoteOf
 from memchat.providers import Embedder
-from memchat.search import passages, services
-from memchat.search.batches import embed_documents
+from memchat.search import embeddings, passages
+from memchat.search.embed import embed_documents
 from memchat.types import NewNote, Note
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def recut(
         rows.replace_chunks(tx, rows.of(note, app_id), parts)
     if changed or cutter.model is not None:
         rows.size_for(tx, [note_id], cutter.model)
-    if (in_use := services.in_use(tx)) is not None:
+    if (in_use := embeddings.in_use(tx)) is not None:
         ids = rows.passage_ids(tx, note_id)
         passages.queue_lacking(tx, in_use, ids)
     return app_id if changed else None
@@ -231,7 +231,7 @@ class NoteFitting:
             return {}
 
     def _write(self, tx: Tx, cut: _Cut) -> None:
-        in_use = services.in_use(tx)
+        in_use = embeddings.in_use(tx)
         rows.replace_chunks(tx, rows.of(cut.note, cut.app_id), cut.parts)
         if in_use is not None:
             passages.keep_vectors(tx, in_use, cut.vectors)

@@ -19,7 +19,7 @@ from memchat.notes import ask
 from memchat.notes.ask import ANSWER_TOKENS, NOTHING_FOUND, Asking, NotesAnswer, Pieces, sources
 from memchat.notes.search import Relevant, speaks
 from memchat.search import render
-from memchat.search.batches import DaemonThreads
+from memchat.search.embed import DaemonThreads
 from memchat.tokens import estimate_tokens
 from memchat.types import Note, NoteHit, NoteSource, OnProgress, Progress, ReadingPlan, counted
 

@@ -1,6 +1,9 @@
-"""The store's embedding service with the index over its vectors, and the vectors of questions.
+"""Asks the store's embedding service: for the vectors of questions, and of many texts in batches.
 
-Where the service fails or takes too long, only words are searched, and the question says why.
+A failing batch is split until the texts at fault stand alone. A service on the network is sent
+several batches at once, as soon as it has answered once; while it works, what has come back is
+written and the next batches are taken. Where it fails for a question, or takes too long, only words
+are searched, and the question says why.
 """
 
 from __future__ import annotations
@@ -8,25 +11,398 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
+from concurrent.futures import wait as wait_for
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import islice
+from queue import SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
+from memchat.providers import QueryBatchEmbedder
 from memchat.search import embeddings
-from memchat.search.batches import checked_vectors, embed_documents, embed_queries, provider_errors
 from memchat.search.passages import text_hash
 from memchat.types import Usage, clean_text
 
 if TYPE_CHECKING:
     from memchat.providers import Embedder, Vectors
     from memchat.search.vector_index import VectorIndex
+    from memchat.types import Service
+
+
+FAILURES_BEFORE_PROBE = 32
+"""After so many failing calls in a row a plain word is sent: is it the texts, or the service?"""
+PROBE = {"": "hello"}
+ABOUT_THE_TEXTS = (400, 413, 422)
+"""Statuses by which a service refuses the texts, and not the caller or the rate."""
+QUERIES = 100
+"""Questions in one call at most."""
+USUAL_PAUSE = 20.0
+"""Seconds to wait where a service at its limit does not say how long."""
+
+Made = tuple[dict[str, "Vectors"], Usage]
+
+
+@dataclass(slots=True)
+class EmbeddingAnswer:
+    """What the service made of a batch: vectors and failures by the hash of their text."""
+
+    vectors: dict[str, Vectors] = field(default_factory=dict)
+    faults: dict[str, MemChatError] = field(default_factory=dict)
+    spent: list[Usage] = field(default_factory=list)
+    down: MemChatError | None = None
+    """Why the service itself failed, where it did."""
+
+    @property
+    def keys(self) -> set[str]:
+        """The hashes of all that was asked."""
+        return self.vectors.keys() | self.faults.keys()
+
+    def add(self, later: EmbeddingAnswer) -> None:
+        """Add the answer for the rest of the batch, which was sent again."""
+        self.vectors |= later.vectors
+        self.faults = later.faults
+        self.spent += later.spent
+        self.down = later.down
+
+
+def embed_documents(embedder: Embedder, texts: Mapping[str, str]) -> Made:
+    """Vectors of texts by their hash, fresh from the service.
+
+    Raises ProviderError for any that cannot be stored, whatever the embedder lets pass.
+    """
+    with provider_errors(embedder):
+        vectors, usage = embedder.embed_documents(list(texts.values()))
+    return dict(zip(texts, checked_vectors(embedder, vectors, len(texts)), strict=True)), usage
+
+
+def embed_queries(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnswer:
+    """Vectors of questions by their hash, fresh from the service, together where it can do that.
+
+    A question at fault costs no other its vector.
+    """
+    together = isinstance(embedder, QueryBatchEmbedder)
+
+    def ask(some: Mapping[str, str]) -> Made:
+        with provider_errors(embedder):
+            if isinstance(embedder, QueryBatchEmbedder):
+                vectors, usage = embedder.embed_queries(list(some.values()))
+            else:
+                (text,) = some.values()
+                vector, usage = embedder.embed_query(text)
+                vectors = vector[None]
+        return dict(zip(some, checked_vectors(embedder, vectors, len(some)), strict=True)), usage
+
+    return BatchSplitter(ask, QUERIES if together else 1).ask(texts)
+
+
+def provider_errors(embedder: Embedder) -> AbstractContextManager[None]:
+    """Around a call of an embedder: any error of another package becomes a ProviderError that names
+    its class alone. It may be due to one text, so the batch is split as for a refusal."""
+    from memchat.providers.embedders import plugin_errors
+
+    name = embedder.service.name
+    return plugin_errors(
+        lambda kind: ProviderError(
+            f"{name} failed ({kind}); look at what makes its vectors, or name another model with "
+            "MEMCHAT_EMBED_MODEL"
+        )
+    )
+
+
+def checked_vectors(
+    embedder: Embedder, vectors: Vectors | Sequence[Vectors], count: int
+) -> Vectors:
+    """The vectors with unit length, so many. Raises ProviderError where they are not usable."""
+    from memchat.providers.embedders import unit_vectors
+
+    service = embedder.service
+    return unit_vectors(vectors, model=service.name, count=count, dimensions=service.dimensions)
+
+
+class BatchSplitter:
+    """One run of calls to a service, which may be made in several threads."""
+
+    def __init__(self, embed: Callable[[Mapping[str, str]], Made], batch: int) -> None:
+        """``embed`` makes one call, of at most ``batch`` texts."""
+        self._embed = embed
+        self._batch = batch
+        self._failures = 0
+
+    def ask(self, texts: Mapping[str, str]) -> EmbeddingAnswer:
+        """The vectors of these texts, by hash.
+
+        A call that fails for what it was sent is halved, until the texts at fault stand alone.
+        Where the service fails, no more calls are made, and all that is left fails with it.
+        """
+        answer = EmbeddingAnswer()
+        todo = [dict(some) for some in _cut(texts, self._batch)][::-1]
+        while todo:
+            some = todo.pop()
+            try:
+                vectors, spent = self._embed(some)
+            except MemChatError as error:
+                if not _about_the_texts(error) or self._refuses_everything():
+                    answer.down = error
+                    for left in [some, *todo]:
+                        answer.faults |= dict.fromkeys(left, error)
+                    break
+                if len(some) == 1:
+                    answer.faults |= dict.fromkeys(some, error)
+                else:
+                    todo += [dict(half) for half in _cut(some, (len(some) + 1) // 2)][::-1]
+            else:
+                self._failures = 0
+                answer.vectors |= vectors
+                answer.spent.append(spent)
+        return answer
+
+    def _refuses_everything(self) -> bool:
+        """Whether this failing call is one of many in a row, and the probe fails as well."""
+        self._failures += 1
+        if self._failures < FAILURES_BEFORE_PROBE:
+            return False
+        self._failures = 0
+        try:
+            self._embed(PROBE)
+        except MemChatError:
+            return True
+        return False
+
+
+def requested_pause(error: MemChatError) -> float | None:
+    """Seconds that the service asks to wait, where it is at its rate limit; else None."""
+    if isinstance(error, ProviderError) and error.status == 429 and error.retryable:
+        return USUAL_PAUSE if error.retry_after is None else error.retry_after
+    return None
+
+
+def _about_the_texts(error: MemChatError) -> bool:
+    """Whether a text is at fault, or may be: then the others of its batch are sent without it."""
+    if isinstance(error, ProviderError):
+        unusable = error.status is None and not error.retryable
+        return unusable or error.status in ABOUT_THE_TEXTS
+    return isinstance(error, InputError)
+
+
+def _cut(texts: Mapping[str, str], size: int) -> Iterator[Mapping[str, str]]:
+    items = iter(texts.items())
+    while some := dict(islice(items, size)):
+        yield some
+
+
+T = TypeVar("T")
+
+
+class DaemonThreads:
+    """So many threads at most, started when needed. As they are daemons, a program that ends does
+    not wait for them.
+    """
+
+    def __init__(self, name: str, threads: int = 1, *, always_wait: bool = True) -> None:
+        """Leaving the block waits for all work; without ``always_wait`` not after an error."""
+        self._name = name
+        self._most = threads
+        self._always_wait = always_wait
+        self._todo: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._begun: list[Future[Any]] = []
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for _ in self._threads:
+            self._todo.put(None)
+        if error is None or self._always_wait:
+            for thread in self._threads:
+                thread.join()
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Do this work in a thread; the future holds its result or its error."""
+        self._begun = [future for future in self._begun if not future.done()]
+        if len(self._begun) >= len(self._threads) < self._most:
+            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        future: Future[T] = Future()
+        self._begun.append(future)
+        self._todo.put((work, future))
+        return future
+
+    def _work(self) -> None:
+        while (item := self._todo.get()) is not None:
+            work, future = item
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                future.set_exception(error)
+
+
+CALLS = 4
+"""Concurrent calls to a service on the network; a model on this machine gets one at a time."""
+AHEAD = 8
+"""The most batches taken ahead, for a service with several calls at once."""
+
+
+class TextBatch(Protocol):
+    """Texts that are sent together."""
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """By hash."""
+        ...
+
+    @property
+    def more(self) -> bool:
+        """Whether there may be more batches after those taken with it."""
+        ...
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else is sent or taken meanwhile: it may crash its worker."""
+        ...
+
+
+B = TypeVar("B", bound=TextBatch)
+Finished = list[tuple[B, EmbeddingAnswer]]
+
+
+class _Call(Generic[B]):
+    """A batch that was sent to the service."""
+
+    def __init__(
+        self, batch: B, texts: Mapping[str, str], send: Callable[..., Future[EmbeddingAnswer]]
+    ):
+        self.batch = batch
+        self.texts = texts
+        self.answer = EmbeddingAnswer()
+        self._send = send
+        self.future = send(texts)
+
+    def result(self) -> EmbeddingAnswer:
+        """All that the service answered; waits for it."""
+        self.answer.add(self.future.result())
+        return self.answer
+
+    def resend(self) -> None:
+        """Send again what the service failed to answer, if anything."""
+        later = self.future.result()
+        if later.down is not None:
+            self.answer.add(later)
+            rest = {key: self.texts[key] for key in self.texts if key not in self.answer.vectors}
+            self.future = self._send(rest)
+
+
+class Pipeline(Generic[B]):
+    """One run, from the first batch until ``write_and_take`` gives no more."""
+
+    def __init__(
+        self,
+        service: Service,
+        splitter: BatchSplitter,
+        write_and_take: Callable[[Finished[B], int], list[B]],
+        wait_to_retry: Callable[[MemChatError, int], bool],
+    ) -> None:
+        """``write_and_take`` writes what is finished and takes so many batches at most.
+        ``wait_to_retry`` waits where a service that failed may answer later, and gives whether to
+        send again; its second argument is the number of retries before in a row.
+        """
+        self._most = 1 if service.local else CALLS
+        self._splitter = splitter
+        self._write_and_take = write_and_take
+        self._wait_to_retry = wait_to_retry
+        self._stock: deque[B] = deque()
+        self._calls: deque[_Call[B]] = deque()
+        self._finished: Finished[B] = []
+        self._sent: set[str] = set()
+        """The hashes of texts that were sent and are not written yet: none is sent twice."""
+        self._ahead = 1
+        self._answered = False
+        self._more = True
+        self._retries = 0
+        self._down: MemChatError | None = None
+
+    def run(self) -> MemChatError | None:
+        """Embed everything; gives the error that ended the run early, if one did."""
+        with DaemonThreads("memchat-embed", self._most, always_wait=False) as self._service:
+            while True:
+                self._send()
+                if not self._stock and 0 < len(self._calls) < self._concurrency():
+                    self._ahead = min(2 * self._ahead, AHEAD)  # the service waits for the store
+                if self._write():
+                    continue
+                if not self._calls:
+                    return self._down
+                wait_for([self._calls[0].future])
+                while self._calls and self._calls[0].future.done():
+                    self._finish_call()
+
+    def _send(self) -> None:
+        while self._stock and len(self._calls) < self._concurrency():
+            batch = self._stock.popleft()
+            new = {k: text for k, text in batch.texts.items() if k not in self._sent}
+            self._sent |= new.keys()
+            self._calls.append(_Call(batch, new, self._call))
+
+    def _call(self, texts: Mapping[str, str]) -> Future[EmbeddingAnswer]:
+        return self._service.begin(partial(self._splitter.ask, texts))
+
+    def _concurrency(self) -> int:
+        """How many calls there may be at once now."""
+        alone = self._one_alone() or (bool(self._stock) and self._stock[0].alone)
+        return self._most if self._answered and not alone else 1
+
+    def _one_alone(self) -> bool:
+        return any(call.batch.alone for call in self._calls)
+
+    def _write(self) -> bool:
+        """Write what has come back, and take the next batches; whether there were any."""
+        idle = not self._stock and not self._calls
+        wanted = self._ahead - len(self._stock) if self._more else int(idle)
+        if self._down is not None or self._one_alone():
+            wanted = 0
+        if not self._finished and wanted <= 0:
+            return False
+        finished, self._finished = self._finished, []
+        taken = self._write_and_take(finished, max(0, wanted))
+        self._sent.difference_update(*(answer.keys for _, answer in finished))
+        if wanted > 0:
+            self._more = bool(taken) and taken[-1].more
+        self._stock += taken
+        return bool(taken)
+
+    def _finish_call(self) -> None:
+        call = self._calls[0]
+        later = call.future.result()
+        if later.down is not None and self._wait_to_retry(later.down, self._retries):
+            self._retries += 1
+            for one in self._calls:  # those sent meanwhile failed in the same pause
+                one.resend()
+            return
+        self._calls.popleft()
+        answer = call.result()
+        self._finished.append((call.batch, answer))
+        if answer.down is None:
+            self._retries = 0
+            self._answered = True
+        else:
+            self._down = self._down or answer.down
+            self._stock.clear()
+
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from memchat.db.records import from_row
 from memchat.db.schema import embeddings as vectors
 from memchat.db.schema import memories, meta, passages, utc_text
 from memchat.db.schema import services as service_rows
-from memchat.search import embeddings, keywords, services
+from memchat.search import embeddings, keywords
 from memchat.search.keywords import KINDS, Kind, passage_id
 from memchat.types import EmbeddingState, EmbeddingStatus
 
@@ -145,7 +145,7 @@ def put(tx: Tx, passage: Passage) -> None:
 
 def _status_of(tx: Tx, hashed: str) -> int | None:
     """How a passage with this text stands that was just written."""
-    in_use = services.in_use(tx)
+    in_use = embeddings.in_use(tx)
     if in_use is not None and embeddings.exists(tx, in_use, hashed):
         return 0
     return -1 if wants_vectors(tx) else None
@@ -153,7 +153,7 @@ def _status_of(tx: Tx, hashed: str) -> int | None:
 
 def wants_vectors(tx: Tx) -> bool:
     """Whether what is written is queued: a service is in use, or will be."""
-    return services.in_use(tx) is not None or tx.embeds()
+    return embeddings.in_use(tx) is not None or tx.embeds()
 
 
 def put_text(
@@ -224,7 +224,7 @@ def keep_vectors(tx: Tx, service_id: int, made: Mapping[str, Any]) -> tuple[int,
     wanted = {row[0] for row in tx.rows(f"SELECT DISTINCT hash {found}", asked)}
     embeddings.put(tx, service_id, [(key, made[key]) for key in sorted(wanted)])
     done = 0
-    if wanted and services.in_use(tx) == service_id:
+    if wanted and embeddings.in_use(tx) == service_id:
         done = len(tx.rows(_DONE, asked))
         log = f"INSERT INTO changes (app_id, passage_id) SELECT app_id, id {found}"
         tx.rows(log, asked)

@@ -18,7 +18,7 @@ from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import MemChatError, StoreError
 from memchat.facts import changes
-from memchat.search import embeddings, keywords, passages, services
+from memchat.search import embeddings, keywords, passages
 from memchat.search.embed import EmbeddingSpace, Question
 from memchat.search.keywords import Kind, Matches
 from memchat.search.passages import UnembeddedText
@@ -149,7 +149,7 @@ class MissingVectors:
         return dict(made)
 
     def _write(self, tx: Tx, space: EmbeddingSpace, made: MadeVectors) -> None:
-        if services.in_use(tx) != space.service_id:
+        if embeddings.in_use(tx) != space.service_id:
             return
         # What was forgotten or reworded meanwhile gets no vector of the old words.
         passages.keep_vectors(tx, space.service_id, made.vectors)

@@ -14,7 +14,7 @@ from memchat.db import Tx, apps, messages, records
 from memchat.db.database import Database
 from memchat.notes.index import Cutter, recut
 from memchat.providers import Embedder
-from memchat.search import embeddings, keywords, passages, services, turns, vector_index
+from memchat.search import embeddings, keywords, passages, turns, vector_index
 from memchat.search.embed import shortened
 from memchat.search.keywords import KINDS, Kind
 from memchat.search.vector_index import VectorIndex
@@ -214,7 +214,7 @@ class Repair:
 
     def _missing(self) -> str | None:
         with self._database.write() as tx:
-            in_use = services.in_use(tx)
+            in_use = embeddings.in_use(tx)
             queued = passages.count_lacking(tx, in_use) if in_use is not None else 0
             if in_use is None or not queued:
                 return None
@@ -225,7 +225,7 @@ class Repair:
         """Files in the folder of the index that belong to no scope or service."""
         with self._database.read() as tx:
             store_id = records.get(tx, "store_id") or ""
-            known, ids = services.all_services(tx), apps.all_ids(tx)
+            known, ids = embeddings.all_services(tx), apps.all_ids(tx)
             strays = vector_index.stray_files(self._database.home, store_id, known, set(ids))
         for path in strays:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -234,8 +234,8 @@ class Repair:
     def _index(self) -> str | None:
         """Saved shards that hold other vectors than the rows."""
         with self._database.read() as tx:
-            store_id, in_use = records.get(tx, "store_id"), services.in_use(tx)
-            service = services.get(tx, in_use)
+            store_id, in_use = records.get(tx, "store_id"), embeddings.in_use(tx)
+            service = embeddings.get_service(tx, in_use)
             if store_id is None or in_use is None or service is None:
                 return None
             fresh = VectorIndex(self._database.home, store_id, in_use, service)

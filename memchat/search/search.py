@@ -23,7 +23,7 @@ from memchat.facts.memories import FORGOTTEN, ValuesInForce
 from memchat.forget.purge import is_blanked
 from memchat.language import numbers, text
 from memchat.language.text import content_words, normal_value
-from memchat.search import embeddings, keywords, ranking, render, services
+from memchat.search import embeddings, keywords, ranking, render
 from memchat.search.embed import QUESTION_LIMIT, EmbeddingSpace, Question, shortened
 from memchat.search.facts import FactSearch, FoundFact, distinct
 from memchat.search.question_dates import QuestionDates
@@ -355,7 +355,7 @@ def _cached(tx: Tx, text: str, found: SpaceOrReason) -> Question:
 def _current(tx: Tx, question: Question) -> Question:
     """The question, without its vector where that is of a service removed since it was made."""
     space = question.space
-    if space is None or services.exists(tx, space.service_id):
+    if space is None or embeddings.service_exists(tx, space.service_id):
         return question
     why = "searched by words only: the embedding service was changed just now; ask again"
     return Question(question.text, degraded=why)

@@ -31,8 +31,8 @@ from memchat.errors import (
 )
 from memchat.notes.index import NoteFitting
 from memchat.providers import factory
-from memchat.search import embeddings, passages, services, vector_index
-from memchat.search.batches import (
+from memchat.search import embeddings, passages, vector_index
+from memchat.search.embed import (
     BatchSplitter,
     Finished,
     Pipeline,
@@ -105,8 +105,10 @@ class Migration:
         self._owner = processes.new_owner()
         self._refused: set[str] = set()
         with database.read() as tx:
-            in_use = services.in_use(tx)
-            before = services.get(tx, in_use) if in_use not in (None, service_id) else None
+            in_use = embeddings.in_use(tx)
+            before = (
+                embeddings.get_service(tx, in_use) if in_use not in (None, service_id) else None
+            )
         self._done = MigrationResult(embedder.service.name, before.name if before else None)
 
     def run(self, tell: OnProgress) -> MigrationResult:
@@ -127,18 +129,18 @@ class Migration:
                 idle = idle + 1 if self._done.embedded == before else 0
         finally:
             with self._database.write() as tx:
-                services.release_lease(tx, self._owner)
+                embeddings.release_lease(tx, self._owner)
         return self._done
 
     def _begin(self) -> None:
         with self._database.write() as tx:
-            held = services.lease(tx)
+            held = embeddings.lease(tx)
             if held is not None and held[1] > self._clock() and not processes.has_ended(held[0]):
                 raise StoreError(
                     "another memchat is making these vectors now; see memchat services list"
                 )
-            services.set_coming(tx, self._service_id)
-            services.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
+            embeddings.set_coming(tx, self._service_id)
+            embeddings.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
 
     def _pass(self, tell: OnProgress) -> None:
         """One pass over everything that lacks a vector."""
@@ -209,15 +211,15 @@ class Migration:
             if not self._fitting.done(tx):
                 return
             passages.queue_lacking(tx, self._service_id)
-            services.use(tx, self._service_id)
+            embeddings.use_service(tx, self._service_id)
             self._done.switched = True
 
     def _still_wanted(self, tx: Tx) -> None:
-        if services.coming(tx) != self._service_id:
+        if embeddings.coming(tx) != self._service_id:
             raise StoreError(
                 "another memchat called this change off; see memchat services list, then migrate"
             )
-        services.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
+        embeddings.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
 
     def _spent(self, usage: Usage) -> None:
         self._done.tokens += usage.prompt_tokens
@@ -248,8 +250,8 @@ class EmbeddingServices:
     def infos(self) -> list[ServiceInfo]:
         """Every service of the store, in the order they came."""
         with self._database.read() as tx:
-            return services.infos(
-                tx, {i: passages.count_lacking(tx, i) for i in services.all_services(tx)}
+            return embeddings.service_infos(
+                tx, {i: passages.count_lacking(tx, i) for i in embeddings.all_services(tx)}
             )
 
     def use(self, name: str, *, force: bool) -> int:
@@ -269,7 +271,7 @@ class EmbeddingServices:
                 )
             if lacking:
                 passages.queue_lacking(tx, service_id)
-            services.use(tx, service_id)
+            embeddings.use_service(tx, service_id)
         return lacking
 
     def migrate(
@@ -287,8 +289,8 @@ class EmbeddingServices:
         """
         embedder = self._embedder(name, dimensions, max_tokens)
         with self._database.write() as tx:
-            service_id = services.register(tx, embedder.service)
-            if services.in_use(tx) == service_id:
+            service_id = embeddings.register_service(tx, embedder.service)
+            if embeddings.in_use(tx) == service_id:
                 return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
         common = (self._database, self._settings, self._clock)
@@ -304,8 +306,8 @@ class EmbeddingServices:
     def _unless_begun(self, service_id: int) -> None:
         """Forget a service that made no vector before it failed: a missing key begins no change."""
         with self._database.write() as tx:
-            if services.lease(tx) is None and not embeddings.exist_for(tx, service_id):
-                services.remove(tx, service_id)
+            if embeddings.lease(tx) is None and not embeddings.exist_for(tx, service_id):
+                embeddings.remove_service(tx, service_id)
 
     def remove(self, name: str, *, force: bool) -> int:
         """Delete a service with its vectors; how many. What they were made of stays.
@@ -316,7 +318,7 @@ class EmbeddingServices:
         last: str | None = ""
         with self._database.write() as tx:
             service_id = self._find(tx, name)
-            state = next(i.state for i in services.infos(tx, {}) if i.id == service_id)
+            state = next(i.state for i in embeddings.service_infos(tx, {}) if i.id == service_id)
             if state == "in use" and not force:
                 raise InputError(
                     f"{name} is in use; change to another with memchat services migrate, or add "
@@ -325,19 +327,19 @@ class EmbeddingServices:
             if state == "coming" and not force:
                 raise InputError(f"the store is changing to {name}; add --force to call that off")
             if state == "coming":
-                services.clear_coming(tx)
+                embeddings.clear_coming(tx)
         while last is not None:
             with self._database.write() as tx:
-                last, count = services.remove_vectors(tx, service_id, last, REMOVED_AT_ONCE)
+                last, count = embeddings.remove_vectors(tx, service_id, last, REMOVED_AT_ONCE)
             removed += count
         with self._database.write() as tx:
-            services.remove(tx, service_id)
+            embeddings.remove_service(tx, service_id)
             self._unlink(tx, service_id)
         return removed
 
     def _find(self, tx: Tx, name: str) -> int:
         """The service of this name or number."""
-        known = services.all_services(tx)
+        known = embeddings.all_services(tx)
         if name.isdecimal() and int(name) in known:
             return int(name)
         found = [i for i, service in known.items() if service.name == embedding_name(name)]
@@ -354,9 +356,9 @@ class EmbeddingServices:
         """What makes the vectors of the named service; without a name of the one that is coming,
         else of the one that the settings name."""
         with self._database.read() as tx:
-            stored = services.get(tx, services.coming(tx)) if name is None else None
+            stored = embeddings.get_service(tx, embeddings.coming(tx)) if name is None else None
             if name is not None and name.isdecimal():
-                stored = services.get(tx, self._find(tx, name))
+                stored = embeddings.get_service(tx, self._find(tx, name))
         given = self._given
         if given is not None and (
             given.service.same_space(stored)
@@ -376,7 +378,7 @@ class EmbeddingServices:
         """What makes the vectors of the service in use; None where there is none, or it cannot be
         asked."""
         with self._database.read() as tx:
-            stored = services.get(tx, services.in_use(tx))
+            stored = embeddings.get_service(tx, embeddings.in_use(tx))
         if stored is None:
             return None
         if self._given is not None and self._given.service.same_space(stored):

@@ -20,7 +20,7 @@ from memchat.facts import changes, memories, proposals
 from memchat.facts.memories import ValuesInForce
 from memchat.forget import tombstones
 from memchat.providers.embedders import SERVICE
-from memchat.search import embeddings, keywords, passages, receipts, services
+from memchat.search import embeddings, keywords, passages, receipts
 from memchat.types import Hit, Proposal, Scope, Usage, Wanted
 from tests.support.rows import ANA, BO, BY_HAND, TODAY, keep, new, talk
 from tests.support.store import NOON
@@ -435,9 +435,9 @@ def test_a_small_fact_is_set_replaced_and_dropped(tx) -> None:
 
 
 def test_a_vector_is_kept_to_the_last_bit_for_its_service_alone(tx) -> None:
-    service = services.register(tx, SERVICE)
-    other = services.register(tx, type(SERVICE)("hash", "words", 65, 10))
-    assert services.register(tx, SERVICE) == service != other
+    service = embeddings.register_service(tx, SERVICE)
+    other = embeddings.register_service(tx, type(SERVICE)("hash", "words", 65, 10))
+    assert embeddings.register_service(tx, SERVICE) == service != other
     vector = np.random.default_rng(1).normal(size=64).astype(np.float32)
     embeddings.put(tx, service, [("h", vector)])
     embeddings.put(tx, service, [("h", vector * 2)])  # the first stays
@@ -446,7 +446,7 @@ def test_a_vector_is_kept_to_the_last_bit_for_its_service_alone(tx) -> None:
 
 
 def test_only_vectors_that_no_memory_has_any_more_are_dropped(tx) -> None:
-    service = services.register(tx, SERVICE)
+    service = embeddings.register_service(tx, SERVICE)
     memory_id = keep(tx, ANA, "Lisbon")
     used = passages.hashes(tx, "fact", [memory_id])[memory_id]
     unit = np.eye(1, 64, dtype=np.float32)[0]

@@ -16,15 +16,7 @@ from memchat.facts import audit, changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.forget import purge, tombstones
-from memchat.search import (
-    embeddings,
-    keywords,
-    passages,
-    question_dates,
-    receipts,
-    repair,
-    services,
-)
+from memchat.search import embeddings, keywords, passages, question_dates, receipts, repair
 from memchat.search.receipts import SentPrompt
 from memchat.types import Hit, Proposal, Scope, Service, Usage, Wanted
 from tests.support.rows import remove_words, write_words
@@ -403,10 +395,11 @@ def test_the_keyword_index_is_searched_and_repaired(tx, own) -> None:
 
 def test_vectors_belong_to_a_service(tx, own) -> None:
     lisbon, porto = add(tx, own, "Lisbon"), add(tx, own, "Porto")
-    used = services.register(tx, SERVICE)
-    services.use(tx, used)
-    assert services.in_use(tx) == services.state(tx)[0] == used and services.exists(tx, used)
-    assert services.get(tx, used) == SERVICE == services.all_services(tx)[used]
+    used = embeddings.register_service(tx, SERVICE)
+    embeddings.use_service(tx, used)
+    assert embeddings.in_use(tx) == embeddings.service_state(tx)[0] == used
+    assert embeddings.service_exists(tx, used)
+    assert embeddings.get_service(tx, used) == SERVICE == embeddings.all_services(tx)[used]
     facts = {i: keywords.passage_id("fact", i) for i in (lisbon, porto)}
     assert passages.unqueued(tx, used, own, "fact") == [lisbon, porto], "there was no service yet"
     assert passages.to_embed(tx, used, facts.values())[facts[porto]][1] == "city Porto"
@@ -435,16 +428,16 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     assert passages.of_memories(tx, [lisbon])[lisbon].status == "completed"
     assert embeddings.query_hash("q") in passages.unused_hashes(tx)
     passages.remove_unused(tx, [embeddings.query_hash("q")])
-    coming = services.register(tx, Service("test", "other", 4, 100))
-    services.set_coming(tx, coming)
-    services.take_lease(tx, "host:1:1", NOON, 60)
-    assert services.coming(tx) == coming and services.lease(tx)[0] == "host:1:1"
-    services.release_lease(tx, "host:1:1")
-    services.clear_coming(tx)
-    assert [info.vectors for info in services.infos(tx, {}) if info.id == used] == [1]
-    assert services.remove_vectors(tx, used, "", 9) == (key, 1)
-    services.remove(tx, used)
-    assert services.ids(tx) == [coming] and services.coming(tx) is None
+    coming = embeddings.register_service(tx, Service("test", "other", 4, 100))
+    embeddings.set_coming(tx, coming)
+    embeddings.take_lease(tx, "host:1:1", NOON, 60)
+    assert embeddings.coming(tx) == coming and embeddings.lease(tx)[0] == "host:1:1"
+    embeddings.release_lease(tx, "host:1:1")
+    embeddings.clear_coming(tx)
+    assert [info.vectors for info in embeddings.service_infos(tx, {}) if info.id == used] == [1]
+    assert embeddings.remove_vectors(tx, used, "", 9) == (key, 1)
+    embeddings.remove_service(tx, used)
+    assert embeddings.service_ids(tx) == [coming] and embeddings.coming(tx) is None
 
 
 def test_figures_and_single_values(tx, own) -> None:

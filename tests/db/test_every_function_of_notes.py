@@ -8,7 +8,7 @@ from memchat.db import Tx, apps
 from memchat.db.database import Database
 from memchat.notes import rows
 from memchat.notes.rows import Filter, NewChunk, NoteOf
-from memchat.search import embeddings, passages, question_dates, services
+from memchat.search import embeddings, passages, question_dates
 from memchat.search.ranking import ScoreParts
 from memchat.types import NewNote, NoteCounts, NoteUse, Service
 from tests.support.notes import chunk_ids
@@ -99,8 +99,8 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
     with store.write() as tx:
         own = apps.ensure(tx, ANA).own
         note_id = keep(tx, own)
-        service = services.register(tx, Service("hash", "words", 2, 100))
-        services.use(tx, service)
+        service = embeddings.register_service(tx, Service("hash", "words", 2, 100))
+        embeddings.use_service(tx, service)
         ids = chunk_ids(tx, note_id)
         found = passages.to_embed(tx, service, [i << 2 | 3 for i in ids]).values()
         assert sorted(text for _, text in found) == ["The boat is blue.", "The key is [place]."]

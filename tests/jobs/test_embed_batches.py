@@ -24,7 +24,7 @@ from memchat.jobs.embedding import BATCH
 from memchat.providers.embedders import SERVICE, HashEmbedder
 from memchat.providers.litellm_calls import PauseRequested
 from memchat.search import embeddings
-from memchat.search.batches import (
+from memchat.search.embed import (
     CALLS,
     FAILURES_BEFORE_PROBE,
     BatchSplitter,

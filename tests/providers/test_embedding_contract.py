@@ -19,8 +19,8 @@ from memchat.errors import InputError, ProviderError
 from memchat.providers import Embedder, QueryBatchEmbedder, factory, fastembed
 from memchat.providers import local as providers_local
 from memchat.providers.embedders import GeminiEmbedder, LiteLLMEmbedder
-from memchat.search import services
-from memchat.search.batches import embed_documents
+from memchat.search import embeddings
+from memchat.search.embed import embed_documents
 from memchat.types import Usage
 from tests.support.plugin import install
 from tests.support.tiny_model import build
@@ -292,9 +292,9 @@ def test_its_service_is_kept_with_all_that_tells_its_space_and_found_again(case:
     service = case.embedder.service
     database = Database(case.settings.home / "store")
     with database.write() as tx:
-        number = services.register(tx, service)
-        assert services.register(tx, service) == number
-        stored = services.get(tx, number)
+        number = embeddings.register_service(tx, service)
+        assert embeddings.register_service(tx, service) == number
+        stored = embeddings.get_service(tx, number)
     database.close()
     assert service.same_space(stored) and stored is not None
     again, why_not = factory.embedder_for(case.settings, stored)

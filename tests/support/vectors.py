@@ -9,7 +9,7 @@ from memchat.db.database import Database
 from memchat.facts import changes
 from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory
-from memchat.search import embeddings, passages, services
+from memchat.search import embeddings, passages
 from memchat.search.vector_index import VectorIndex
 from memchat.types import Scope, Service
 from tests.support.store import NOON
@@ -30,14 +30,14 @@ def by_hand(ids, vectors, query, limit: int, exclude=()) -> list[tuple[int, floa
 def opened(store: Database) -> VectorIndex:
     """The index as another process would open it."""
     with store.write() as tx:
-        service_id = services.register(tx, SERVICE)
+        service_id = embeddings.register_service(tx, SERVICE)
         return VectorIndex(store.home, records.store_id(tx), service_id, SERVICE)
 
 
 def keep(store: Database, scope: Scope, *values: str) -> list[int]:
     """Memories whose vectors are made of their words' letters."""
     with store.write() as tx:
-        service_id = services.register(tx, SERVICE)
+        service_id = embeddings.register_service(tx, SERVICE)
         own = apps.ensure(tx, scope).own
         ids = []
         for value in values:

@@ -12,7 +12,7 @@ from memchat.db import apps
 from memchat.db.database import FILE
 from memchat.errors import InputError, SchemaError
 from memchat.providers.embedders import HashEmbedder
-from memchat.search import embeddings, passages, services, vector_index
+from memchat.search import embeddings, passages, vector_index
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Scope
 from tests.support import private
@@ -143,7 +143,7 @@ def test_a_store_that_is_written_to_without_end_is_changed_all_the_same(rivers: 
     assert migrate(rivers, embedder).switched
     rivers.jobs.run(user="ana")
     with private.database(rivers).read() as tx:
-        assert passages.count_lacking(tx, services.in_use(tx) or 0) == 0
+        assert passages.count_lacking(tx, embeddings.in_use(tx) or 0) == 0
 
 
 def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_vector(
@@ -167,7 +167,7 @@ def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_v
     mc.jobs.run(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
     mc.jobs.run(user="ana")
     with private.database(mc).read() as tx:
-        assert services.in_use(tx) == 2 and passages.count_lacking(tx, 2) == 0
+        assert embeddings.in_use(tx) == 2 and passages.count_lacking(tx, 2) == 0
     (hit,) = [hit for hit in found(mc, "Douro") if hit.id == late.id]
     assert hit.cosine == pytest.approx(cosine_in(NEW, "Douro flood", text_of(mc, late.id)))
 
@@ -198,7 +198,7 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
     mc.jobs.run(user="ana")
     mc.jobs.run(user="ana")
     with private.database(mc).read() as tx:
-        in_use = services.in_use(tx) or 0
+        in_use = embeddings.in_use(tx) or 0
         assert (
             in_use == 2
             and passages.count_lacking(tx, in_use) == 0
@@ -287,12 +287,12 @@ def test_conversations_with_their_summaries_and_notes_are_taken_along(
     mc.jobs.run(user="ana")
     assert ana.notes.add("The tide is high at noon.") is not None
     with private.database(mc).read() as tx:
-        old = services.in_use(tx) or 0
+        old = embeddings.in_use(tx) or 0
         assert embeddings.exist_for(tx, old)
     done = mc.services.migrate(NEW)
     assert done.switched
     with private.database(mc).read() as tx:
-        new = services.in_use(tx) or 0
+        new = embeddings.in_use(tx) or 0
         assert new != old and passages.count_lacking(tx, new) == 0
         kinds = {gap.kind for _, gap in passages.next_lacking(tx, 10_000, 0, 100)}
     assert kinds == set(passages.KINDS)  # there was one of each to take along

@@ -18,7 +18,7 @@ from memchat.cli.output import progress_text
 from memchat.db.database import FILE
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.providers.embedders import HashEmbedder
-from memchat.search import batches, services, vector_index
+from memchat.search import embed, embeddings, vector_index
 from memchat.types import Progress, Usage
 from tests.support import private
 from tests.support.service_change import NEW, OLD, RIVERS, THIRD, Between, found, migrate, spaces
@@ -100,7 +100,7 @@ def test_a_service_that_refuses_everybody_is_asked_once(rivers: MemChat, status:
 def test_a_service_that_refuses_every_text_is_not_asked_for_each(
     rivers: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "FAILURES_BEFORE_PROBE", 5)
+    monkeypatch.setattr(embed, "FAILURES_BEFORE_PROBE", 5)
     calls: list[int] = []
 
     class Picky(HashEmbedder):
@@ -184,8 +184,8 @@ def test_two_runs_at_once_are_refused_and_a_dead_one_is_not_waited_for(
 
 def test_changing_to_a_third_service_meanwhile_leaves_the_second_aside(rivers: MemChat) -> None:
     with private.database(rivers).write() as tx:
-        half = services.register(tx, HashEmbedder("other-96").service)
-        services.set_coming(tx, half)
+        half = embeddings.register_service(tx, HashEmbedder("other-96").service)
+        embeddings.set_coming(tx, half)
     assert {i.name: i.state for i in rivers.services.list()} == {OLD: "in use", NEW: "coming"}
     assert rivers.services.migrate(THIRD).switched
     assert {i.name: i.state for i in rivers.services.list()} == {

@@ -18,7 +18,7 @@ from memchat.cli import main
 from memchat.config import Settings
 from memchat.db.database import FILE
 from memchat.providers.embedders import HashEmbedder
-from memchat.search import services
+from memchat.search import embeddings
 from memchat.search import vector_index as index_module
 from memchat.search.keywords import KINDS
 from memchat.search.shard import Shard
@@ -332,8 +332,8 @@ def test_files_in_the_folder_that_are_nobody_s_are_removed(
 def test_a_change_that_was_begun_is_told_by_doctor(home: Path, open_store: Opener) -> None:
     mc = open_store()
     with private.database(mc).write() as tx:
-        coming = services.register(tx, HashEmbedder("other-96").service)
-        services.set_coming(tx, coming)
+        coming = embeddings.register_service(tx, HashEmbedder("other-96").service)
+        embeddings.set_coming(tx, coming)
     (check,) = [one for one in mc.doctor() if one.name == "service"]
     assert check.state == "note" and "8 texts" in check.detail
     assert "memchat services migrate hash/other-96" in check.remedy

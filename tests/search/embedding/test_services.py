@@ -19,7 +19,7 @@ from memchat.errors import ConfigError, InputError, NotFound, ServiceError
 from memchat.providers import factory
 from memchat.providers.embedders import SERVICE, GeminiEmbedder, HashEmbedder, LiteLLMEmbedder
 from memchat.search import embed as meaning_module
-from memchat.search import embeddings, passages, services
+from memchat.search import embeddings, passages
 from memchat.types import Service, Usage
 from tests.support import private
 from tests.support.store import Opener
@@ -128,17 +128,17 @@ def test_a_service_whose_questions_were_made_in_another_way_is_another() -> None
 def test_the_same_service_twice_is_one_row_and_each_difference_another(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as tx:
-        first = services.register(tx, SERVICE)
-        assert services.register(tx, HashEmbedder().service) == first
+        first = embeddings.register_service(tx, SERVICE)
+        assert embeddings.register_service(tx, HashEmbedder().service) == first
         others = [
             Service("hash", "words", 65, 10),
             Service("hash", "words", 64, 10, version="2"),
             Service("hash", "other", 64, 10),
             Service("mock", "words", 64, 10),
         ]
-        assert len({first, *(services.register(tx, one) for one in others)}) == 5
-        assert services.get(tx, first) is not None
-        assert SERVICE.same_space(services.get(tx, first))
+        assert len({first, *(embeddings.register_service(tx, one) for one in others)}) == 5
+        assert embeddings.get_service(tx, first) is not None
+        assert SERVICE.same_space(embeddings.get_service(tx, first))
     database.close()
 
 
@@ -147,8 +147,8 @@ def test_the_number_of_a_removed_service_is_given_to_no_other(tmp_path: Path) ->
     seen = set()
     for n in range(3):
         with database.write() as tx:
-            seen.add(services.register(tx, Service("hash", f"m{n}", 8, 8)))
-            services.remove(tx, max(seen))
+            seen.add(embeddings.register_service(tx, Service("hash", f"m{n}", 8, 8)))
+            embeddings.remove_service(tx, max(seen))
     assert len(seen) == 3
     database.close()
 
@@ -156,8 +156,8 @@ def test_the_number_of_a_removed_service_is_given_to_no_other(tmp_path: Path) ->
 def test_vectors_of_a_service_that_was_removed_meanwhile_are_let_go(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as tx:
-        gone = services.register(tx, SERVICE)
-        services.remove(tx, gone)
+        gone = embeddings.register_service(tx, SERVICE)
+        embeddings.remove_service(tx, gone)
         embeddings.put(tx, gone, [("h", np.ones(64, np.float32))])
         assert embeddings.get(tx, gone, ["h"]) == {}
     database.close()
@@ -269,7 +269,7 @@ def test_only_the_vectors_of_the_service_in_use_are_searched(open_store: Opener)
         asked, _ = HashEmbedder(model.removeprefix("hash/")).embed_query("Tejo flood")
         with private.database(mc).read() as tx:
             row = embeddings.get(
-                tx, services.in_use(tx) or 0, [*passages.hashes(tx, "fact", [kept.id]).values()]
+                tx, embeddings.in_use(tx) or 0, [*passages.hashes(tx, "fact", [kept.id]).values()]
             )
         (hit,) = ana.search("Tejo flood").hits
         (vector,) = row.values()
@@ -324,7 +324,7 @@ def test_the_service_in_use_is_removed_with_force_only(
     assert main(["services", "rm", "hash", "--force"]) == 0
     assert listed(capsys) == {}
     with Database(cli_home).read() as tx:
-        assert services.in_use(tx) is None
+        assert embeddings.in_use(tx) is None
         assert tx.connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
         assert tx.connection.exec_driver_sql("SELECT count(*) FROM memories").scalar_one() == 3
 
@@ -372,7 +372,8 @@ def test_two_services_of_one_name_are_told_apart_by_number(open_store: Opener) -
     mc.user("ana").memories.add("fact", "river", "Tejo")
     mc.jobs.embed()
     with private.database(mc).write() as tx:
-        second = services.register(tx, Service("hash", "words", 64, 10, version="2"))
+        newer = Service("hash", "words", 64, 10, version="2")
+        second = embeddings.register_service(tx, newer)
     with pytest.raises(InputError, match=f"1 or {second}"):
         mc.services.remove("hash/words")
     mc.services.remove(str(second))
