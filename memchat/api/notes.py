@@ -355,7 +355,7 @@ class Notes(Room):
                 rows.hold(tx, app_id, note, purge_at=now + timedelta(seconds=hold))
             else:
                 rows.remove(tx, app_id, note)
-                tx.forget_bytes(app_id)
+            tx.forget_bytes(app_id)
         log.info("Deleted note %d: %d characters", note.id, len(note.text))
         return Changed(1)
 

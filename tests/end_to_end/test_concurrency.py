@@ -40,7 +40,6 @@ from memchat.db import records as meta
 from memchat.db.database import Database
 from memchat.facts.changes import Cause
 from memchat.db.jobs import ClaimRequest
-from memchat.db.apps import ScopeIds
 from memchat.facts.memories import NewMemory
 from memchat.facts.memories import ValuesInForce
 from memchat.processes import has_ended
