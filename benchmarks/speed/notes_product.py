@@ -13,6 +13,7 @@ from memchat.notes.index import Prepared
 from memchat.notes.rows import Filter, NewChunk
 from memchat.search import embeddings
 from memchat.search.passages import text_hash
+from memchat.search.ranking import ScoreParts
 from memchat.search.shard import Selection
 from memchat.types import NewNote, Scope
 
@@ -92,7 +93,7 @@ class NotesProduct(Store):
         return self._data.asked[question] if self._data.filtered else None
 
 
-_NO_PARTS = {"score": 0.0, "cosine": None, "bm25": None, "confident": False}
+_NO_PARTS = ScoreParts(0.0, None, None)
 
 
 if __name__ == "__main__":

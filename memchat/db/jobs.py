@@ -84,7 +84,8 @@ _JOBS = _Queue(jobs, _j.kind, _j.source_id, _j.id, _j.text, _j.processed_at, {"t
 _part, _owner = _p.id.op("&")(literal_column("3")), _p.id.op(">>")(literal_column("2"))
 _session = select(messages.c.session_id).where(messages.c.id == _owner).scalar_subquery()
 _note = select(chunks.c.source_id).where(chunks.c.id == _owner).scalar_subquery()
-_target = case((_part == 1, _session), (_part == 3, _note), else_=_owner)
+# A passage may have lost its owner where the store was damaged; its target is 0 until a repair.
+_target = func.coalesce(case((_part == 1, _session), (_part == 3, _note), else_=_owner), 0)
 _made_at = select(func.max(vectors.c.created_at)).where(vectors.c.hash == _p.hash).scalar_subquery()
 _PASSAGES = _Queue(
     passages,

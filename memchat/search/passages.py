@@ -127,7 +127,7 @@ def put(tx: Tx, passage: Passage) -> None:
     found = tx.rows("SELECT app_id, hash, status FROM passages WHERE id = ?", i)
     home, before, stood = found[0] if found else (app_id, None, None)
     columns = (passage.text, hashed, int(passage.reply), int(passage.searched))
-    status = _status_of(tx, hashed) if hashed and passage.searched else None
+    status = _status_of(tx, passage.kind, hashed) if hashed and passage.searched else None
     waits = stood == status == -1 and before == hashed  # it may be in hand
     at = utc_text(tx.now) if status == -1 else None
     tx.rows(_PUT if waits else _PUT + _ANEW, i, app_id, *columns, status, at)
@@ -143,12 +143,13 @@ def put(tx: Tx, passage: Passage) -> None:
         remove_unused(tx, [before])
 
 
-def _status_of(tx: Tx, hashed: str) -> int | None:
-    """How a passage with this text stands that was just written."""
+def _status_of(tx: Tx, kind: Kind, hashed: str) -> int | None:
+    """How a passage with this text stands that was just written. Notes wait for a service even
+    where there is none yet, and are shown so."""
     in_use = embeddings.in_use(tx)
     if in_use is not None and embeddings.exists(tx, in_use, hashed):
         return 0
-    return -1 if wants_vectors(tx) else None
+    return -1 if kind == "chunk" or wants_vectors(tx) else None
 
 
 def wants_vectors(tx: Tx) -> bool:

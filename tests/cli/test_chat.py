@@ -174,7 +174,7 @@ def test_a_failed_extraction_is_kept_shown_and_done_later(env: Env) -> None:
     env.memchat("jobs", "retry")
     failed = env.memchat("jobs", "run", **unreachable("EXTRACT"))
     assert (failed.code, failed.out) == (1, "0 done, 1 failed\n")
-    assert len(re.findall(r"^memchat: job 1 \(extract of session 1\): .+$", failed.err, re.M)) == 1
+    assert len(re.findall(r"^memchat: job 2 \(extract of session 1\): .+$", failed.err, re.M)) == 1
     env.memchat("jobs", "retry")
     again = env.memchat("jobs", "run")
     assert again.code == 0, again.err

@@ -41,7 +41,7 @@ def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
         assert rows.ids(tx, [own, other]) == [note_id]
         assert (rows.count(tx, [own]), rows.count(tx, [other])) == (1, 0)
         assert rows.app_id_of(tx, note_id) == own
-        assert rows.indexed(tx, [note_id, 99]) == {note_id: len(TEXT)}
+        assert rows.indexed(tx, [note_id, 99]) == {}  # its vectors are still to be made
         (listed,) = rows.listed(tx, [own], Filter(type="memo"), limit=5)
         assert listed.id == note_id and listed.text == ""
         assert rows.listed(tx, [own], limit=5, before=(NOON, note_id)) == []
@@ -106,8 +106,10 @@ def test_chunks_lack_vectors_until_they_are_made(store: Database) -> None:
         assert sorted(text for _, text in found) == ["The boat is blue.", "The key is [place]."]
         lacking = [key for key, _ in found]
         assert rows.count_with_chunks(tx, ids) == 1
-        assert passages.unqueued(tx, service, own, "chunk") == ids
-        passages.queue_lacking(tx, service, rows.passage_ids(tx, note_id))
+        assert (
+            passages.unqueued(tx, service, own, "chunk") == []
+        )  # they wait since they were written
+        assert len(ids) == 2
         assert rows.queued(tx, own) == (1, 0) and rows.indexed(tx, [note_id]) == {}
         assert passages.count_chunks_lacking(tx, service, own) == 2
         vector = np.array([1, 0], np.float32)
@@ -132,4 +134,4 @@ def test_matches_and_reads_are_counted_in_their_scope(store: Database) -> None:
         assert rows.count_reads(tx, [own], [boat, 99]) == 1
         assert rows.unread(tx, own, 5) == []
         assert rows.by_type(tx, own) == {"memo": NoteCounts(1, 2, 2, 1)}
-        assert rows.queued(tx, own) == (0, 0)
+        assert rows.queued(tx, own) == (1, 0)

@@ -10,8 +10,6 @@ import pytest
 from tests.support import pages
 
 LINK = re.compile(r"\]\(([^()\s]+)\)")
-MADE_LATER = {"data/store"}
-"""Paths that a page names and a fresh checkout does not have."""
 
 
 def anchors(page: Path) -> set[str]:
@@ -51,5 +49,5 @@ def test_each_page_in_docs_is_linked_from_the_map_or_the_readme() -> None:
 def test_files_and_folders_of_the_checkout_that_are_named_exist(page: Path) -> None:
     tops = {path.name for path in pages.ROOT.iterdir() if path.is_dir()}
     for span in re.findall(r"`([\w.-]+/[\w./-]*)`", pages.FENCE.sub("", page.read_text("utf-8"))):
-        if span.split("/")[0] in tops and span not in MADE_LATER:
+        if span.split("/")[0] in tops:
             assert (pages.ROOT / span).exists(), span
