@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import litellm
 import pytest
 import tiktoken
 from hypothesis import given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from memchat.notes.chunking import MEMO, chunks, effective_profile, most_tokens, token_counter
 from memchat.providers.embedders import HashEmbedder
+from memchat.providers.litellm_calls import litellm
 from memchat.providers.local import MiniLMEmbedder, available
 
 needs_minilm = pytest.mark.skipif(not available(), reason="MiniLM is not on this machine")
@@ -37,7 +37,7 @@ NATURAL = {
 @pytest.fixture(scope="module")
 def tokenizers():
     """The counts of cl100k_base, whose vocabulary comes with litellm, and of MiniLM."""
-    folder = Path(litellm.__file__).parent / "litellm_core_utils" / "tokenizers"
+    folder = Path(litellm().__file__).parent / "litellm_core_utils" / "tokenizers"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
         encoding = tiktoken.get_encoding("cl100k_base")
