@@ -103,7 +103,6 @@ class Product(Store):
         assert meaning is not None
         now, zone = self._clock(), self._mc.settings.zone
         cause = Cause(now, "user", "added by hand")
-        vectors = []
         with self._mc._assembly.database.write() as tx:
             scopes: dict[str, int] = {}
             for row, value in enumerate(texts, start):
@@ -112,11 +111,12 @@ class Product(Store):
                     scopes[user] = apps.ensure(tx, Scope(user)).own
                 key = self._key(row)
                 words = search_text(key, value, now, zone)
+                # The vector first: a row that lacks one is written as work for the queue.
+                vector = (text_hash(words), self._data.vectors[row])
+                embeddings.put(tx, meaning.service_id, [vector])
                 new = NewMemory("fact", key, value, True, words, now, "manual")
                 memory_id = changes.add(tx, scopes[user], new, cause)
                 assert memory_id == row + 1
-                vectors.append((text_hash(words), self._data.vectors[row]))
-            embeddings.put(tx, meaning.service_id, vectors)
 
     def _key(self, row: int) -> str:
         """One of as many keys as leave each person about twenty values a key."""
