@@ -133,10 +133,7 @@ class MemChat:
         """
         from memchat.search.repair import Repair
 
-        store = self._assembly
-
-        given = (store.database, store.clock, self.settings.zone)
-        return Repair(*given, store.usable_embedder).run()
+        return Repair(self._assembly.database, self._assembly.usable_embedder).run()
 
     def address_notices(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""

@@ -24,7 +24,6 @@ from memchat.api.base import (
 from memchat.db import Tx, jobs
 from memchat.errors import InputError, NotFound
 from memchat.facts import answers, audit, changes, memories, proposals
-from memchat.facts import memories as tags_of
 from memchat.facts.changes import Cause
 from memchat.facts.memories import Slice, ValuesInForce
 from memchat.facts.proposals import FORGET, PROMOTE
@@ -195,7 +194,7 @@ class Memories(Room):
     def tags(self) -> Mapping[str, int]:
         """The tags of the memories in use, each with how many have it, the most used first."""
         with self._database.read(self._scope) as tx:
-            return tags_of.tag_counts(tx, tx.ids, self._standing(tx))
+            return memories.tag_counts(tx, tx.ids, self._standing(tx))
 
     def update(self, memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory:
         """Change a memory; what is not given stays.

@@ -92,8 +92,7 @@ class NoteBatches:
         def cut(first: int, last: int) -> None:
             nonlocal changed
             with self._assembly.database.write() as tx:
-                now = self._assembly.clock()
-                changed += sum(recut(tx, i, cutter, now) is not None for i in note_ids[first:last])
+                changed += sum(recut(tx, i, cutter) is not None for i in note_ids[first:last])
 
         self._run(len(note_ids), cut, embed=True)
         return changed

@@ -120,7 +120,6 @@ class Parts:
     query_timeout: QueryTimeout
     worker: Worker
     commands: Commands
-    """Drops the saved vectors of scope rows."""
     model_filter: ModelFilter | None
     """None where it is not switched on."""
 

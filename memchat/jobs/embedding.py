@@ -238,12 +238,12 @@ class EmbeddingRun:
         for note_id in sorted(note_ids):
             # A tokenizer that cannot be read fails the texts too, when they are sent.
             with suppress(MemChatError):
-                fit(tx, note_id, cutter, self.clock())
+                fit(tx, note_id, cutter)
 
     def _write(self, tx: Tx, batch: EmbeddingBatch, answer: EmbeddingAnswer) -> EmbeddingResult:
         """Store the vectors, and what became of each passage."""
         now, result = self.clock(), EmbeddingResult()
-        self._record_usage(tx, batch, answer, now)
+        self._record_usage(tx, batch, answer)
         if embeddings.in_use(tx) != self.space.service_id:
             jobs.release(tx, batch.claims)  # the next run embeds them for the other one
             return result
@@ -278,9 +278,7 @@ class EmbeddingRun:
         result.reasons = {c.target_id: faults[c] for c in result.failed if c.kind == "note"}
         return result
 
-    def _record_usage(
-        self, tx: Tx, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
-    ) -> None:
+    def _record_usage(self, tx: Tx, batch: EmbeddingBatch, answer: EmbeddingAnswer) -> None:
         """Divide the cost among the apps by the length of their texts."""
         sizes: dict[int, int] = {}
         for claimed in batch.claims:

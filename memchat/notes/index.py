@@ -9,7 +9,6 @@ import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -137,9 +136,7 @@ class _Cut:
     vectors: Mapping[str, Vectors]
 
 
-def recut(
-    tx: Tx, note_id: int, cutter: Cutter, now: datetime, *, damaged: bool = False
-) -> int | None:
+def recut(tx: Tx, note_id: int, cutter: Cutter, *, damaged: bool = False) -> int | None:
     """Cut a note anew, in the caller's transaction; its scope row where it has other chunks now, or
     is ``damaged``. Chunks with the same text keep their vectors and their counts."""
     found = _read(tx, note_id)
@@ -158,12 +155,12 @@ def recut(
     return app_id if changed else None
 
 
-def fit(tx: Tx, note_id: int, cutter: Cutter, now: datetime) -> None:
+def fit(tx: Tx, note_id: int, cutter: Cutter) -> None:
     """Cut a note anew, in the caller's transaction, if the model cannot read a chunk whole."""
     if rows.sized_for(tx, note_id) == cutter.model:
         return
     if not all(map(cutter.reads_whole, rows.chunk_texts(tx, note_id))):
-        recut(tx, note_id, cutter, now)
+        recut(tx, note_id, cutter)
 
 
 class NoteFitting:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterable
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from memchat.db import Tx, apps, messages, records
 from memchat.db.database import Database
@@ -120,17 +118,9 @@ def _has_words(text: str) -> bool:
 class Repair:
     """One round over a whole store."""
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Callable[[], datetime],
-        zone: ZoneInfo,
-        embedder: Callable[[], Embedder | None],
-    ) -> None:
+    def __init__(self, database: Database, embedder: Callable[[], Embedder | None]) -> None:
         """``embedder`` gives what chunks are cut for; it is called only if a note has to be cut."""
         self._database = database
-        self._clock = clock
-        self._zone = zone
         self._embedder = embedder
 
     def run(self) -> list[str]:
@@ -160,7 +150,7 @@ class Repair:
         cutter = Cutter(self._embedder())
         for note_id in wrong:
             with self._database.write() as tx:
-                app_id = recut(tx, note_id, cutter, self._clock(), damaged=True)
+                app_id = recut(tx, note_id, cutter, damaged=True)
                 if app_id is not None:
                     tx.forget_bytes(app_id)
         return f"cut {counted(len(wrong), 'note')} anew, whose chunks did not fit the text"
