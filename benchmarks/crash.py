@@ -116,9 +116,7 @@ class Crash:
         self.started += 1
         name = f"c{self.started}"
         child = self._context.Process(
-            target=crash_child.live,
-            args=(self.home, self.diaries.folder / name, name),
-            daemon=True,
+            target=crash_child.live, args=(self.home, self.diaries.folder / name, name), daemon=True
         )
         child.start()
         self._children.append((child, name))

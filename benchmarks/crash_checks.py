@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import crash_notes
 from memchat.db import Tx
-from memchat.db.schema import utc_text
+from memchat.db.records import utc_text
 from memchat.forget.purge import FILLER
 from memchat.processes import has_ended
 from memchat.search import embeddings, vector_index

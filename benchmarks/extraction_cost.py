@@ -122,7 +122,7 @@ def fill(home: Path, count: int) -> None:
     with database.write() as tx:
         own = apps.ensure(tx, Scope("ana")).own
         for new in facts:
-            changes.add(tx, own, new, Cause(now, "user"))
+            changes.add(tx, own, new, Cause("user"))
         texts = [new.search_text for new in facts]
         vectors, _ = HashEmbedder().embed_documents(texts)
         hashes = map(passages.text_hash, texts)

@@ -39,10 +39,10 @@ def fill(home: Path, count: int) -> None:
             for n in range(count):
                 thing, place = THINGS[n % 10], PLACES[n // 10 % 10]
                 words = f"number {n:05} stands in the {place}, behind the others"
-                said = now - timedelta(minutes=30 * (count - n))
+                said = tx.now = now - timedelta(minutes=30 * (count - n))
                 kind: Any = TYPES[n % len(TYPES)]
                 new = NewMemory(kind, thing, words, True, f"{thing}: {words}", said, "manual")
-                changes.add(tx, own, new, Cause(said, "user"))
+                changes.add(tx, own, new, Cause("user"))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memchat.language.numbers import numbers
-from memchat.language.text import content_words, fold, names
+from memchat.language.text import content_words, fold, names, numbers
 
 FOUND_SHARE = 0.5
 """The share of an expected fact's words and numbers that one memory and its quotes must hold."""

@@ -23,11 +23,7 @@ async def tell(mc: MemChat, person: str, text: str) -> None:
 
 async def main() -> None:
     """Three people tell something at the same time; then the queue is worked off."""
-    said = {
-        "ana": "I live in Porto.",
-        "ben": "I live in Dresden.",
-        "eva": "I live in Utrecht.",
-    }
+    said = {"ana": "I live in Porto.", "ben": "I live in Dresden.", "eva": "I live in Utrecht."}
     with tempfile.TemporaryDirectory() as folder, MemChat(folder) as mc:
         await asyncio.gather(*(tell(mc, person, text) for person, text in said.items()))
         await asyncio.to_thread(mc.jobs.run)

@@ -33,10 +33,7 @@ def main() -> None:
         for session, question in said.items():
             context = ana.context(question)
             reply = my_model(f"You are a helpful assistant.\n{context.text}", question)
-            turns = [
-                {"role": "user", "content": question},
-                {"role": "assistant", "content": reply},
-            ]
+            turns = [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
             ana.add(turns, session=session)
         for memory in sorted(ana.memories.list(), key=lambda memory: memory.key):
             print(f"learned: {memory.key}: {memory.value}")

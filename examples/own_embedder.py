@@ -42,10 +42,7 @@ class LetterEmbedder:
 
 def main() -> None:
     """Search with the embedder."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        MemChat(folder, embedder=LetterEmbedder()) as mc,
-    ):
+    with tempfile.TemporaryDirectory() as folder, MemChat(folder, embedder=LetterEmbedder()) as mc:
         ana = mc.user("ana")
         ana.memories.add("preference", "drinks", "green tea")
         ana.memories.add("profile", "city", "Porto")

@@ -1,19 +1,19 @@
 """The public names of memchat; ``__init__.py`` reads here where each of them is defined."""
 
-from memchat.api import Answer as Answer
-from memchat.api import Answered as Answered
-from memchat.api import Changed as Changed
-from memchat.api import Deleted as Deleted
-from memchat.api import Exported as Exported
-from memchat.api import FetchedModel as FetchedModel
-from memchat.api import FileChange as FileChange
-from memchat.api import FileFailure as FileFailure
-from memchat.api import FilesAdded as FilesAdded
 from memchat.api import MemChat as MemChat
-from memchat.api import Page as Page
-from memchat.api import PromptContext as PromptContext
-from memchat.api import UseCounts as UseCounts
 from memchat.api import User as User
+from memchat.api.base import Answer as Answer
+from memchat.api.base import Answered as Answered
+from memchat.api.base import Changed as Changed
+from memchat.api.base import Deleted as Deleted
+from memchat.api.base import Exported as Exported
+from memchat.api.base import FetchedModel as FetchedModel
+from memchat.api.base import FileChange as FileChange
+from memchat.api.base import FileFailure as FileFailure
+from memchat.api.base import FilesAdded as FilesAdded
+from memchat.api.base import Page as Page
+from memchat.api.base import PromptContext as PromptContext
+from memchat.api.base import UseCounts as UseCounts
 from memchat.api.clients import ClientAccess as ClientAccess
 from memchat.api.clients import Clients as Clients
 from memchat.api.memories import Inbox as Inbox
@@ -22,10 +22,10 @@ from memchat.api.memories import Mentions as Mentions
 from memchat.api.notes import Notes as Notes
 from memchat.api.sessions import Messages as Messages
 from memchat.api.sessions import Sessions as Sessions
-from memchat.api.store import Apps as Apps
 from memchat.api.store import Backups as Backups
 from memchat.api.store import Jobs as Jobs
 from memchat.api.store import Services as Services
+from memchat.api.user import Apps as Apps
 from memchat.chat import Chat as Chat
 from memchat.chat import Reply as Reply
 from memchat.config import Settings as Settings

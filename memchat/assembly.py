@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memchat.config import Settings
 from memchat.config.providers import runs_locally
@@ -19,16 +19,19 @@ from memchat.db import Tx, records
 from memchat.db.database import Database
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
+from memchat.providers import factory
 from memchat.search import embeddings
+from memchat.search.embed import EmbeddingSpace, QueryTimeout
+from memchat.search.facts import ModelFilter
 from memchat.types import Service
 
 if TYPE_CHECKING:
     from memchat.chat import Parts
     from memchat.providers import ChatModel, Embedder, Transcriber
-    from memchat.search.embed import EmbeddingSpace, QueryTimeout
     from memchat.search.search import Recall
 
 log = logging.getLogger(__name__)
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +61,12 @@ class Assembly:
         self.clock = clock
         self.database = Database(settings.home, clock, settings.zone)
         self.database.embeds = self.embeds
-        self._chat_model, self._extract_model = chat_model, extract_model
+        given = {"chat_model": chat_model, "extract_model": extract_model}
+        self._built: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
         self.embedder = embedder
         self._lock = threading.RLock()
         self._space: _Space | None = None
         self._accepts_stored_service = False
-        self._recall: Recall | None = None
-        self._query_timeout: QueryTimeout | None = None
-        self._parts: Parts | None = None
 
     @cached_property
     def prompts(self) -> Prompts:
@@ -75,7 +76,15 @@ class Assembly:
     @property
     def chat_model_known(self) -> bool:
         """Whether the chat model was given or made already."""
-        return self._chat_model is not None
+        return "chat_model" in self._built
+
+    def _once(self, name: str, build: Callable[[], Part]) -> Part:
+        """The part of this name, built when it is first needed."""
+        with self._lock:
+            if name not in self._built:
+                self._built[name] = build()
+            part: Part = self._built[name]
+            return part
 
     def close(self) -> None:
         """Save the index of large scopes and close the database."""
@@ -88,44 +97,32 @@ class Assembly:
 
     def recall(self) -> Recall:
         """The search. It needs no chat or extraction model."""
-        with self._lock:
-            if self._recall is None:
-                from memchat.search.search import Recall
+        from memchat.search.search import Recall
 
-                common = (self.database, self.settings)
-                self._recall = Recall(*common, self.embedding_space, self.ready_embedding_space)
-            return self._recall
+        given = self.database, self.settings, self.embedding_space, self.ready_embedding_space
+        return self._once("recall", lambda: Recall(*given))
 
     def query_timeout(self) -> QueryTimeout:
         """Embeds questions, waiting no longer than the settings say."""
-        with self._lock:
-            if self._query_timeout is None:
-                from memchat.search.embed import QueryTimeout
-
-                loads = self.embedder is None and runs_locally(self.settings.embed_model)
-                find = self.recall().question
-                self._query_timeout = QueryTimeout(self.settings.embed_patience, find, loads=loads)
-            return self._query_timeout
+        find, patience = self.recall().question, self.settings.embed_patience
+        loads = self.embedder is None and runs_locally(self.settings.embed_model)
+        return self._once("query_timeout", lambda: QueryTimeout(patience, find, loads=loads))
 
     def parts(self) -> Parts:
         """The parts that all chats of this store share."""
         self.database.check_open()
-        with self._lock:
-            if self._parts is None:
-                self._parts = self._build_parts()
-            return self._parts
+        return self._once("parts", self._build_parts)
 
     def _build_parts(self) -> Parts:
         from memchat.chat import Parts
-        from memchat.chat.commands import Commands
         from memchat.jobs.worker import Worker
         from memchat.learn.learner import Learner
         from memchat.notes.search import NotesBlock
-        from memchat.search.facts import ModelFilter
         from memchat.search.prompt_block import PromptBlock
 
         common = (self.database, self.settings)
         learner = Learner(*common, self.prompts, self.extract_model, self.embedding_space)
+        chooser = ModelFilter(self.prompts, self.extract_model)
         return Parts(
             database=self.database,
             settings=self.settings,
@@ -136,46 +133,23 @@ class Assembly:
             block=PromptBlock(*common, self.prompts, self.recall()),
             notes=NotesBlock(*common, self.prompts, self.recall()),
             query_timeout=self.query_timeout(),
-            model_filter=(
-                ModelFilter(self.prompts, self.extract_model)
-                if self.settings.filter_pinned
-                else None
-            ),
+            model_filter=chooser if self.settings.filter_pinned else None,
             worker=Worker(*common, self.clock, learner, self.embedding_space),
-            commands=Commands(
-                *common,
-                self.prompts,
-                self.clock,
-                self.recall(),
-                self.query_timeout(),
-            ),
         )
 
     def chat_model(self) -> ChatModel:
         """The model that answers."""
-        from memchat.providers import factory
-
-        with self._lock:
-            if self._chat_model is None:
-                self._chat_model = factory.chat_model(self.settings)
-            return self._chat_model
+        return self._once("chat_model", lambda: factory.chat_model(self.settings))
 
     def extract_model(self, name: str | None = None) -> ChatModel:
         """The cheaper model that extracts memories from ended conversations, or the one of this
         name."""
-        from memchat.providers import factory
-
         if name is not None:
             return factory.extract_model(self.settings.with_(extract_model=name))
-        with self._lock:
-            if self._extract_model is None:
-                self._extract_model = factory.extract_model(self.settings)
-            return self._extract_model
+        return self._once("extract_model", lambda: factory.extract_model(self.settings))
 
     def transcriber(self) -> Transcriber | None:
         """The model that writes down what is said in audio files; None where none is named."""
-        from memchat.providers import factory
-
         return factory.transcriber(self.settings)
 
     def embedding_space(self) -> tuple[EmbeddingSpace | None, str | None]:
@@ -220,13 +194,11 @@ class Assembly:
             if space is not None and space.embedder.service.local:
                 space.embedder.embed_query("warm")
         except MemChatError as error:
-            log.warning(
-                "the embedding model was not loaded: %s", error
-            )  # the next question shows it too
+            # The next question shows it, too.
+            log.warning("the embedding model was not loaded: %s", error)
 
     def _build_space(self, *, opening: bool) -> _Space:
         """The space of the service in use, or of a first service for a new store."""
-        from memchat.search.embed import EmbeddingSpace
         from memchat.search.vector_index import VectorIndex
 
         with self.database.read() as tx:
@@ -244,9 +216,11 @@ class Assembly:
         if state[0] is None or store_id is None or not embedder.service.same_space(stored):
             self._register_first(embedder.service, state)
             return self._build_space(opening=opening)
-        index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
+        service = embedder.service
+        index = VectorIndex(self.settings.home, store_id, state[0], service)
         self.database.index = index
-        return _Space(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
+        space = EmbeddingSpace(self.database, embedder, service, index, state[0])
+        return _Space(state, space, None)
 
     def _register_first(self, service: Service, state: embeddings.ServiceState) -> None:
         """Make it the store's service, unless another process has set one in the meantime."""
@@ -258,8 +232,6 @@ class Assembly:
     def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
         """The embedder for a store without vectors: the one given, the one named, or that of the
         service the store was created with."""
-        from memchat.providers import factory
-
         if self.embedder is not None:
             return self.embedder, None
         if stored is not None and not factory.embedding_model_named(self.settings):
@@ -274,8 +246,6 @@ class Assembly:
         Raises SchemaError where, on opening, the settings name another and the store is not being
         migrated to that. A running process accepts a change of the service.
         """
-        from memchat.providers import factory
-
         wanted, reason = self.embedder, None
         if wanted is None and factory.embedding_model_named(self.settings):
             wanted, reason = factory.embedder_or_why(self.settings)
@@ -291,14 +261,10 @@ class Assembly:
         """Whether there is an embedding model. Loads nothing and calls no provider."""
         if self.embedder is not None:
             return True
-        from memchat.providers import factory
-
         return factory.can_embed(self.in_force())
 
     def in_force(self) -> Settings:
         """The settings with the embedding model that is used in this store."""
-        from memchat.providers import factory
-
         with self.database.read() as tx:
             stored = embeddings.get_service(tx, embeddings.in_use(tx))
         return factory.for_store(self.settings, stored.name if stored is not None else None)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings, load
@@ -48,11 +48,7 @@ def run(
     screen = Screen(out or sys.stdout)
     with tempfile.TemporaryDirectory(prefix="memchat-demo-") as folder:
         store = home or Path(folder)
-        told = settings.with_(
-            home=store,
-            timezone=stories[0].zone,
-            embed_patience=EMBED_SECONDS,
-        )
+        told = settings.with_(home=store, timezone=stories[0].zone, embed_patience=EMBED_SECONDS)
         _Demo(told, stories, screen).show()
         _farewell(screen, home, settings.home)
     return 0
@@ -74,12 +70,8 @@ def conversations() -> list[Conversation]:
     paths = sorted(packaged("demo_data", "data/demo").glob("*.json"))
     if not paths:
         raise ConfigError("the demo's conversations are missing; install memchat again")
-    return [_conversation(json.loads(path.read_text("utf-8"))) for path in paths]
-
-
-def _conversation(data: dict[str, Any]) -> Conversation:
-    at = datetime.fromisoformat(data["at"])
-    return Conversation(data["user"], data["app"], at, data["zone"], tuple(data["turns"]))
+    given = (json.loads(path.read_text("utf-8")) for path in paths)
+    return [Conversation(**one | {"at": datetime.fromisoformat(one["at"])}) for one in given]
 
 
 class _StoryClock:
@@ -140,7 +132,7 @@ class _Demo:
         self._clock.set(story.at)
         with mc.user(story.user, app=story.app).chat() as chat:
             for text in story.turns:
-                self._screen.said("you", text, _CYAN)
+                self._screen.message("you", text, _CYAN)
                 reply = chat.send(text)
                 self._screen.stream("memchat", reply)
                 self._show_used(reply.shown)
@@ -155,7 +147,7 @@ class _Demo:
         self._sent = every
         parts += [f"found: {'; '.join(found)}"] if found else []
         if parts:
-            self._screen.said("sent", " · ".join(parts), _DIM)
+            self._screen.message("sent", " · ".join(parts), _DIM)
 
     def _list_learned(self, mc: MemChat, learned: Learned | None) -> None:
         changes = learned.changes if learned else ()
@@ -191,7 +183,7 @@ class _Demo:
             screen.line("  Nothing was learned from it, so there is nothing to forget.")
             return
         memory = memories[0]
-        words = _telling_words(memory, (*self._first.turns, *self._later.turns))
+        words = _distinctive_words(memory, (*self._first.turns, *self._later.turns))
         screen.heading("4. Forget it")
         question = self._private.turns[0]
         with self._open() as mc:
@@ -226,7 +218,7 @@ def occurrences(folder: Path, words: list[str]) -> int:
     return sum(len(pattern.findall(path.read_bytes())) for path in paths)
 
 
-def _telling_words(memory: Memory, elsewhere: tuple[str, ...]) -> list[str]:
+def _distinctive_words(memory: Memory, elsewhere: tuple[str, ...]) -> list[str]:
     """The longer words of a memory that occur in none of the other messages."""
     other = " ".join(elsewhere).casefold()
     words = re.findall(r"\w{5,}", memory.value)
@@ -305,7 +297,7 @@ class Screen:
         """An empty line and a heading."""
         self._write("\n" + self._in(_BOLD, text) + "\n")
 
-    def said(self, who: str, text: str, colour: str) -> None:
+    def message(self, who: str, text: str, colour: str) -> None:
         """A message, beside its author."""
         filled = textwrap.fill(_safe(text), WIDTH - len(MARGIN), break_long_words=False)
         self._write(f"{who:>8}  {self._in(colour, filled.replace(chr(10), chr(10) + MARGIN))}\n")

@@ -19,6 +19,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TextIO
 
 from memchat.errors import ConfigError, MemChatError, StoreError, StoreFull
 
@@ -32,10 +33,10 @@ def checkout() -> Path | None:
     return ROOT if is_one else None
 
 
-def packaged(inside: str, beside: str) -> Path:
+def packaged(in_wheel: str, in_checkout: str) -> Path:
     """A file or folder that a wheel has inside the package, and a checkout beside it."""
-    found = Path(__file__).parent / inside
-    return found if found.exists() else Path(__file__).parents[1] / beside
+    found = Path(__file__).parent / in_wheel
+    return found if found.exists() else Path(__file__).parents[1] / in_checkout
 
 
 def default_home() -> Path:
@@ -122,8 +123,6 @@ def open_to_others(folder: Path) -> bool:
 
 
 MOST_BYTES = 1_000_000
-LOCK = ".settings.toml.lock"
-"""The file that is locked while one of the others is changed. It is empty, and gone afterwards."""
 
 
 def read(path: Path) -> dict[str, object]:
@@ -183,15 +182,21 @@ def write(path: Path, values: Mapping[str, str], heading: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file atomically; it has mode 600 from the beginning.
+    """Replace the file atomically, as ``replacing`` does."""
+    with replacing(path) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A file of mode 600 that takes this name once it is whole and on the disk.
 
     Raises StoreError where it cannot be written, StoreFull if the disk is full.
     """
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with open(os.open(new, flags, 0o600), "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with open(new_file(new), "w", encoding="utf-8", newline="") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
@@ -206,29 +211,16 @@ def write_text(path: Path, text: str) -> None:
 @contextlib.contextmanager
 def changing(folder: Path) -> Iterator[None]:
     """Lock the folder's private files against changes by other processes; creates the folder."""
-    # Not the folder itself: each open store holds a lock on that one until it is closed.
-    path = folder / LOCK
     try:
         make_folder(folder)
-        handle = _locked(path)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(handle, fcntl.LOCK_EX)
     except OSError as error:
         otherwise = StoreError(f"the folder {folder} cannot be used ({error.strerror})")
         raise failure(error, str(folder), otherwise) from error
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
-        os.close(handle)
-
-
-def _locked(path: Path) -> int:
-    """The lock file, open and locked. Who held it before has removed it: then it is made again."""
-    while True:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), path.lstat()):
-                return handle
         os.close(handle)
 
 

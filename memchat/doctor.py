@@ -7,30 +7,30 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+
+import sqlalchemy as sa
 
 from memchat import disk
 from memchat.config import Settings
 from memchat.config.providers import WORDS_ONLY
 from memchat.db import Tx, backup, jobs
+from memchat.db import schema as t
 from memchat.db.database import Database
-from memchat.db.schema import HEAD
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
-from memchat.facts import memories
 from memchat.notes import rows as notes_rows
 from memchat.providers import ChatModel, Embedder, factory
 from memchat.providers.embedders import LiteLLMEmbedder
 from memchat.providers.factory import ModelChoice
-from memchat.providers.litellm_calls import how_to_set_key, litellm, redact
+from memchat.providers.litellm_calls import key_remedy, litellm, redact
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.local import FETCH
 from memchat.search import embeddings, passages, repair
 from memchat.search.embed import EmbeddingSpace
 from memchat.search.keywords import Kind
-from memchat.types import ChatMessage, OnProgress, Progress, counted
+from memchat.types import ChatMessage, OnProgress, counted, timed
 
 NAMED = "MEMCHAT_EMBED_MODEL"
 WORDS = f"{NAMED}=none to search by words only"
@@ -60,7 +60,6 @@ def examine(
     database: Database,
     settings: Settings,
     embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
-    now: datetime,
     redirected: Sequence[str],
 ) -> list[Check]:
     """All checks of a store. ``redirected`` has a sentence for each address that is not the
@@ -93,7 +92,7 @@ def examine(
         *_backups(database),
         *_vectors(database, space, reason, fault),
         *_change(database),
-        *_queue(database, now),
+        *_queue(database),
     ]
 
 
@@ -119,15 +118,13 @@ def probe(
         questions = {"chat": partial(_ask_chat, chat), "extraction": partial(_ask_chat, extract)}
     if space is not None:
         questions["embedding"] = partial(_ask_embedder, space.embedder)
-    began, checks = time.monotonic(), list[Check]()
+    report, checks = timed(progress, "models"), list[Check]()
     for uses, ask in questions.items():
         try:
             checks.append(Check("probe", "ok", f"{uses}: {ask()}"))
         except MemChatError as error:
             checks.append(Check("probe", "problem", f"{uses}: {error}"))
-        if progress is not None:
-            seconds = time.monotonic() - began
-            progress(Progress(len(checks), len(questions), seconds, unit="models"))
+        report(len(checks), len(questions))
     if space is None:
         checks.append(Check("probe", "note", f"embedding: no model was asked: {reason}"))
     return checks
@@ -176,7 +173,7 @@ def _embedding(
         )
     elif problem and has_vectors:
         lacks_key = choice.key is not None and not choice.key_set
-        key = f"{how_to_set_key(choice.model)}, or set {WORDS}" if lacks_key else None
+        key = f"{key_remedy(choice.model)}, or set {WORDS}" if lacks_key else None
         remedy = key or remedy or f"set {WORDS}"
     elif problem:
         remedy = remedy or f"set {NAMED}=minilm to embed on this machine, or {WORDS}"
@@ -184,15 +181,16 @@ def _embedding(
 
 
 def _store(database: Database) -> Iterator[Check]:
+    active = sa.select(sa.func.count()).where(t.memories.c.active == 1)
     with database.read() as tx:
-        rows, _ = memories.totals(tx)
+        rows = tx.execute(active).scalar_one()
         noted = notes_rows.total(tx)
         wrong = repair.notes_with_wrong_chunks(tx)
         stray = repair.chunks_without_note(tx)
         counts = repair.keyword_counts(tx)
-        unscrubbed = tx.rows("SELECT 1 FROM scrubs LIMIT 1")
+        unscrubbed = tx.execute(sa.select(t.scrubs.c.id).limit(1)).first()
     size = f"{rows} memories, {counted(noted, 'note')}"
-    yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {size}")
+    yield Check("database", "ok", f"{database.path.name}, schema {t.HEAD}, {size}")
     if wrong or stray:
         detail = f"{counted(len(wrong), 'note')} with chunks that do not fit the text"
         if stray:
@@ -200,12 +198,8 @@ def _store(database: Database) -> Iterator[Check]:
         yield Check("notes", "problem", detail, REPAIR)
     for kind, held, wanted in counts:
         if held != wanted:
-            yield Check(
-                "keyword search",
-                "problem",
-                f"{held} keyword rows for {wanted} {_OWNERS[kind]}",
-                REPAIR,
-            )
+            detail = f"{held} keyword rows for {wanted} {_OWNERS[kind]}"
+            yield Check("keyword search", "problem", detail, REPAIR)
     if unscrubbed:
         yield Check(
             "forgetting", "note", "deleted words still leave the file", "run memchat jobs run"
@@ -218,19 +212,12 @@ def _backups(database: Database) -> Iterator[Check]:
         held = backup.holds_forgotten(path, database.path)
         if held is not False:
             what = "still holds" if held else "cannot be compared with the store, and may hold"
-            yield Check(
-                "backup",
-                "note",
-                f"{path.name} {what} words that were forgotten or deleted",
-                "memchat backup prune NAME deletes one",
-            )
+            detail = f"{path.name} {what} words that were forgotten or deleted"
+            yield Check("backup", "note", detail, "memchat backup prune NAME deletes one")
 
 
 def _vectors(
-    database: Database,
-    space: EmbeddingSpace | None,
-    reason: str | None,
-    fault: MemChatError | None,
+    database: Database, space: EmbeddingSpace | None, reason: str | None, fault: MemChatError | None
 ) -> Iterator[Check]:
     if fault is not None:
         if not isinstance(fault, UNUSABLE):  # else the embedding model's check shows it
@@ -247,12 +234,9 @@ def _vectors(
         noted = passages.coverage(tx, space.service_id, "chunk")
         drifted = _drifted(tx, space, "fact", scopes) | _drifted(tx, space, "chunk", noted)
     if drifted:
-        yield Check(
-            "vectors",
-            "problem",
-            f"the index differs from the rows in {len(drifted)} scopes",
-            "run memchat doctor --repair; it is made anew from the rows",
-        )
+        detail = f"the index differs from the rows in {len(drifted)} scopes"
+        remedy = "run memchat doctor --repair; it is made anew from the rows"
+        yield Check("vectors", "problem", detail, remedy)
         return
     counts = [_summed(scopes, "memories")]
     if noted:
@@ -292,18 +276,14 @@ def _change(database: Database) -> Iterator[Check]:
         yield Check("service", "note", detail, remedy)
 
 
-def _queue(database: Database, now: datetime) -> Iterator[Check]:
+def _queue(database: Database) -> Iterator[Check]:
     with database.read() as tx:
-        failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
-        pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
+        failed = jobs.listed(tx, user=None, status="failed", now=tx.now, limit=1)
+        pending = jobs.listed(tx, user=None, status="pending", now=tx.now, limit=1)
         gone = jobs.dead_holders(tx)
     if failed:
-        yield Check(
-            "queue",
-            "problem",
-            f"failed: {failed[0].error_message}",
-            "see memchat jobs status; memchat jobs run tries it again",
-        )
+        remedy = "see memchat jobs status; memchat jobs run tries it again"
+        yield Check("queue", "problem", f"failed: {failed[0].error_message}", remedy)
     elif pending:
         yield Check("queue", "note", "work is waiting", "memchat jobs run does it now")
     elif not gone:

@@ -9,7 +9,6 @@ import re
 import secrets
 import socket
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 
 _SELF = secrets.token_hex(4)
@@ -26,8 +25,6 @@ of jobs has a number of its own behind it."""
 _ENDED = ("Z", "X")
 """States of a process that ended and that its parent has not waited for yet."""
 
-_ended: set[str] = set()
-"""Owners of whom it is known that their processes have ended."""
 _kept: dict[str, threading.Event] = {}
 """The leases that a thread of this process renews, each with the event that stops the thread."""
 
@@ -52,8 +49,6 @@ def has_ended(owner: str | None) -> bool:
     name = _NAME.fullmatch(owner or "")
     if name is None:
         return False
-    if owner in _ended:
-        return True
     same_host = name["host"] == socket.gethostname()
     if name["boot"] and _boot():
         if name["boot"] != _boot():
@@ -69,17 +64,6 @@ def is_of_this_process(owner: str | None) -> bool:
     """Whether the owner is a worker of this very process."""
     name = _NAME.fullmatch(owner or "")
     return name is not None and int(name["pid"]) == os.getpid() and _is_own(name["random"])
-
-
-def add_ended(owners: Iterable[str]) -> None:
-    """Note owners whose processes have ended, as nothing on this machine has their store open.
-
-    Owners without a boot are left out: their system may not share its locks with this one.
-    """
-    for owner in owners:
-        name = _NAME.fullmatch(owner)
-        if name is not None and name["boot"] and not is_of_this_process(owner):
-            _ended.add(owner)
 
 
 def _has_process_ended(pid: int, started: str | None, random: str) -> bool:

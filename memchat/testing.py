@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memchat.errors import ProviderError
 from memchat.providers import Completion, ToolCall
 from memchat.providers.embedders import HashEmbedder
+from memchat.providers.litellm_calls import empty_answer
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
 
@@ -124,10 +124,10 @@ class ScriptedModel:
             return Completion(text, _usage(purpose, self.name, messages, text))
         reply = self._next(Request(tuple(messages), purpose, schema))
         if isinstance(reply, Broken):
-            raise reply.error or _silent(self.name)
+            raise reply.error or empty_answer(self.name)
         text = _text(reply, messages)
         if not text:
-            raise _silent(self.name)
+            raise empty_answer(self.name)
         return Completion(text, _usage(purpose, self.name, messages, text))
 
     def _next(self, request: Request) -> Reply:
@@ -164,7 +164,7 @@ class ScriptedStream:
                 raise broken.error
             self._whole = not (broken or self.closed)
             if not text and not self.calls:
-                raise _silent(self._model.name)
+                raise empty_answer(self._model.name)
         finally:
             self.closed = True
 
@@ -224,10 +224,6 @@ def _text(reply: Reply, messages: Sequence[ChatMessage]) -> str:
     if isinstance(reply, Calls):
         return reply.text
     return reply if isinstance(reply, str) else reply(messages)
-
-
-def _silent(name: str) -> ProviderError:
-    return ProviderError(f"{name} sent an empty answer; try again", retryable=True)
 
 
 def _usage(purpose: str, name: str, messages: Sequence[ChatMessage], text: str) -> Usage:

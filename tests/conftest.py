@@ -19,7 +19,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
-from tests.support import empty_store
+from tests.support import command_tree, empty_store
 from tests.support.store import NOON, WAIT, Opener
 
 pytest_plugins = [
@@ -47,6 +47,8 @@ _COMPILED: LRUCache[Any, Any] = LRUCache(2000)
 Engine._compiled_cache = property(lambda _: _COMPILED, lambda *_: None)  # type: ignore[assignment]
 SQLiteDialect_pysqlite.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore
 SQLiteDialect_pysqlite.__hash__ = lambda self: hash(type(self))  # type: ignore
+
+command_tree.build_once()
 
 
 @pytest.fixture(scope="session", autouse=True)

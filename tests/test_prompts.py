@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import date
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from memchat.errors import ConfigError
-from memchat.language.calendar import until_date
+from memchat.language.calendar import coded_days
 from memchat.prompts import Prompts
 from tests.support.paths import ROOT
 
@@ -73,7 +72,7 @@ def test_every_date_code_that_the_prompt_names_is_read() -> None:
     codes += [f"{end}:{unit.strip(' )')}" for end in ("next", "end") for unit in also.split(",")]
     assert len(codes) > 18
     for code in (*codes, *(f"before:{code}" for code in codes)):
-        assert until_date(code, datetime(2026, 11, 20, tzinfo=UTC), ZoneInfo("UTC"))
+        assert coded_days(code, date(2026, 11, 20))
 
 
 def test_an_unknown_prompt_says_what_to_do() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -171,7 +172,7 @@ def _class(name: str, called: str) -> Iterator[str]:
 
 def signature(node: ast.FunctionDef) -> str:
     """A method with its parameters and their defaults, or a property with its type."""
-    returns = ast.unparse(node.returns) if node.returns else "None"
+    returns = _written(node.returns) if node.returns else "None"
     names = [ast.unparse(decorator) for decorator in node.decorator_list]
     if "property" in names or "cached_property" in names:
         return f"{node.name} -> {returns}"
@@ -180,8 +181,13 @@ def signature(node: ast.FunctionDef) -> str:
 
 def _arguments(node: ast.FunctionDef) -> str:
     node.args.args = node.args.args[1:]
-    written = ast.unparse(node.args).replace("=", " = ")
+    written = _written(node.args).replace("=", " = ")
     return written.replace("OnProgress", "Callable[[Progress], None]")  # no public name
+
+
+def _written(node: ast.AST) -> str:
+    """Types and defaults as a caller writes them: each public name without its module."""
+    return re.sub(r"\b(?:types|base)\.", "", ast.unparse(node))
 
 
 def _record(name: str) -> str:

@@ -27,12 +27,7 @@ CREATED: dict[CreatedBy, str] = {
     "import": "imported",
     "mcp": "through MCP",
 }
-TYPES = {
-    "profile": "About you",
-    "preference": "Preference",
-    "fact": "Fact",
-    "other": "Other",
-}
+TYPES = {"profile": "About you", "preference": "Preference", "fact": "Fact", "other": "Other"}
 _ICON = re.compile(r"(https?://\S+)|:(?=material/|(?!\d+:)[\w+-]+:|100:|1234:)")
 _JOINER = "\u2060"
 """Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does. What is

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import streamlit as st
 
-from memchat.api import Answered
+from memchat import Answered
 from memchat.types import InboxItem
 from ui import components as ui
 from ui import forgetting, hold

@@ -40,8 +40,7 @@ class _Sources:
 
     def read(self) -> Settings:
         """The settings, with the data folder's files as they are now."""
-        found = load(self.environment, env_file=self.env_file)
-        return found.with_(keys=found.keys.kept(self.environment))
+        return load(self.environment, env_file=self.env_file)
 
 
 _sources: _Sources | None = None

@@ -17,9 +17,7 @@ MERGED, RIGHT = 0.85, 0.90
 
 
 def measure(
-    answers: Answers | None,
-    embedder: Embedder | None = None,
-    pairs: Sequence[Pair] | None = None,
+    answers: Answers | None, embedder: Embedder | None = None, pairs: Sequence[Pair] | None = None
 ) -> list[Figure]:
     """Same pairs merged and verdicts right, through the whole route of a session's end."""
     names = ("same merged, judged by a model", "verdicts right, judged by a model")

@@ -39,8 +39,8 @@ from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
 
 _DATA = Path(__file__).parents[2] / "tests" / "data"
-CORPUS = _DATA / "secrets_meaning.jsonl"
-RECORDED = _DATA / "secrets_meaning_answers.jsonl"
+CORPUS = _DATA / "secrets_meaning_3.jsonl"
+RECORDED = _DATA / "secrets_meaning_3_answers.jsonl"
 STORED, DESCRIBED, HELD = 3, 3, 1
 """The most secrets in facts and elsewhere, those in titles and summaries, and the most harmless
 conversations of which something is held back."""

@@ -14,8 +14,7 @@ from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
 from memchat.facts.consolidation import MANUAL, ingest
 from memchat.facts.memories import Fact, search_text
-from memchat.language.numbers import numbers
-from memchat.language.text import content_words
+from memchat.language.text import content_words, numbers
 from memchat.providers import Embedder
 from memchat.types import Memory, Scope
 
@@ -156,6 +155,6 @@ def _supersede(stage: Stage, case: Case, old: Memory) -> None:
             relation="updates",
             target_id=old.id,
         )
-        done = ingest(tx, MANUAL, [fact], merge_threshold=0.92).changes[0].memory
+        done = ingest(tx, MANUAL, [fact])[0].memory
         assert done is not None
     stage.mc.user(EVERYBODY).memories.update(done.id, expires_at=None)

@@ -116,8 +116,8 @@ def verdict(row: dict[str, Any], when: Instant) -> Verdict:
         from_said=row.get("from_said"),
         starts=row.get("from"),
     )
-    turn = Turn("u1", "user", row["text"], when.said_at, 1)
-    return judge(candidate, [turn], (), prompt_text="", injected=(), zone=ZoneInfo(when.zone))
+    turn = Turn("u1", "user", row["text"], when.said_at.astimezone(ZoneInfo(when.zone)), 1)
+    return judge(candidate, [turn], (), prompt_text="", injected=())
 
 
 def is_right(row: dict[str, Any], when: Instant) -> bool:

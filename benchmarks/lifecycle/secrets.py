@@ -1,7 +1,9 @@
 """Secrets: an extractor that proposes each one whole, in two halves, as a key and as a title.
 
 Counted over every table but the person's own transcript (its messages and their word index), over
-the prompts of later conversations and over the log.
+the prompts of later conversations and over the log. The second look says of everything that it
+holds; only what is letters alone, which code leaves to the look, is judged as a blind reader did
+(``secrets_looks.jsonl``).
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.lifecycle.figure import Figure
+from benchmarks.names import by_id
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.db.database import FILE, Database
@@ -31,6 +35,8 @@ _DATA = Path(__file__).parents[2] / "tests" / "data"
 CORPUS = _DATA / "secrets_corpus.jsonl"
 DEVELOPED_ON = _DATA / "secrets_dev.jsonl"
 HELD_OUT = _DATA / "secrets_heldout.jsonl"
+LOOKS = _DATA / "secrets_looks.jsonl"
+"""A reader's second looks, by the words of the line: ``text`` and ``answer``."""
 STORED = 0.05
 """Of lines that the rules were not made for; of the project's own none may be stored."""
 FALSE_ALARMS = 0.02
@@ -170,6 +176,8 @@ def _play(
     chat.replies.extend([before, "Fine."] if before else ["Fine."])
     facts = list(_proposals(row, "u3" if before else "u1"))
     told = row.get("secret", row["text"])
+    if row["text"] in _looks():
+        extract.second_look = lambda request: by_id(_looks()[row["text"]], request.messages)
     extract.replies.clear()
     extract.replies.append(
         json.dumps({"facts": facts, "forget": [], "title": told[:60], "summary": f"Said {told}."})
@@ -185,6 +193,12 @@ def _play(
         mc.user(user).answer(question)
     prompts = [request.messages[0].content for request in chat.requests]
     return "it holds" in reasons, prompts
+
+
+@cache
+def _looks() -> dict[str, str]:
+    lines = LOOKS.read_text(encoding="utf-8").splitlines()
+    return {line["text"]: line["answer"] for line in map(json.loads, lines)}
 
 
 def _proposals(row: dict[str, Any], msg: str) -> Iterator[dict[str, Any]]:

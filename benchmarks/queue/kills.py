@@ -103,9 +103,7 @@ def live(home: Path, start: datetime, began: float, seed: int) -> None:
     """One worker process, as ``memchat worker`` runs it."""
     clock = FastClock(start, began, SPEED)
     mc = MemChat(
-        settings=_settings(home),
-        clock=clock,
-        embedder=Flaky(home.parent / "diary", clock, seed),
+        settings=_settings(home), clock=clock, embedder=Flaky(home.parent / "diary", clock, seed)
     )
     mc.jobs.work(look=LOOK)
 

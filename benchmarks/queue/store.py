@@ -33,10 +33,10 @@ def fill(database: Database, texts: Iterable[str], now: datetime) -> list[int]:
     """Facts of one user with these values, by id; they wait where something embeds."""
     ids = []
     with database.write() as tx:
-        own = apps.ensure(tx, Scope(USER)).own
+        tx.now, own = now, apps.ensure(tx, Scope(USER)).own
         for value in texts:
             new = NewMemory("fact", "note", value, True, f"note: {value}", now, "manual")
-            ids.append(changes.add(tx, own, new, Cause(now, "user")))
+            ids.append(changes.add(tx, own, new, Cause("user")))
     return ids
 
 

@@ -120,12 +120,12 @@ def _feed_talk(
             quote = proofs[0][2] if proofs and what.quotes else ""
             words = search_text(key, one.text, talk.at, zone, quote)
             facts.append(Fact("fact", key, one.text, True, words, talk.at, "auto", proofs=proofs))
-        ingest(tx, session_end(session_id), facts, mc.settings.merge_threshold)
+        ingest(tx, session_end(session_id), facts)
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
         turns.write(tx, session_id)
         lacking = passages.next_lacking(tx, meaning.service_id, 0, 10_000)
-    vectors, _ = meaning.documents([gap.text for _, gap in lacking])
+    vectors, _ = meaning.documents([gap.text for gap in lacking])
     with mc._assembly.database.write() as tx:
         tx.now = talk.at
         passages.keep_vectors(tx, meaning.service_id, vectors)

@@ -17,7 +17,7 @@ from benchmarks.fate import Fate
 from benchmarks.second_look.corpus import Line, Proposal
 from benchmarks.second_look.judges import Judge
 from memchat.language.text import normal_value
-from memchat.learn import learner
+from memchat.learn import gate
 from memchat.learn.candidate import MAX_FACTS, Candidate, Verdict
 from memchat.providers import Completion, Embedder
 from memchat.tokens import estimate_tokens
@@ -172,18 +172,18 @@ def _tried_again(desk: Desk) -> list[Learned]:
 def _watched() -> Iterator[list[tuple[Candidate, Verdict]]]:
     """What the gate says of each candidate while a conversation is read."""
     seen: list[tuple[Candidate, Verdict]] = []
-    judge = learner.judge
+    judge = gate.judge
 
     def listening(candidate: Candidate, *args: Any, **more: Any) -> Verdict:
         verdict = judge(candidate, *args, **more)
         seen.append((candidate, verdict))
         return verdict
 
-    learner.judge = listening
+    gate.judge = listening
     try:
         yield seen
     finally:
-        learner.judge = judge
+        gate.judge = judge
 
 
 def _said_of(proposal: Proposal, seen: Sequence[tuple[Candidate, Verdict]]) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from memchat.notes import index, rows
 from memchat.notes.index import Prepared
 from memchat.notes.rows import Filter, NewChunk
 from memchat.search import embeddings
+from memchat.search.embeddings import Selection
 from memchat.search.passages import text_hash
 from memchat.search.ranking import ScoreParts
-from memchat.search.shard import Selection
 from memchat.types import NewNote, Scope
 
 USER = "reader"
@@ -83,7 +83,7 @@ class NotesProduct(Store):
             with self._mc._assembly.database.read() as tx:
                 own = [i for i in [apps.find(tx, Scope(USER)).own] if i is not None]
                 wanted = Filter(type=self._type(n))
-                only = None if wanted.everything else rows.chunk_ids(tx, own, wanted)
+                only = None if wanted == Filter() else rows.chunk_ids(tx, own, wanted)
                 near = meaning.index.search(tx, own, vector, DENSE, Selection(only), "chunk")
                 hits = rows.hits(tx, {i: _NO_PARTS for i, _ in near}, with_text=False)
             found.append([int(hit.source_id) for hit in hits])

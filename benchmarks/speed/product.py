@@ -102,7 +102,7 @@ class Product(Store):
         meaning, _ = self._mc._assembly.embedding_space()
         assert meaning is not None
         now, zone = self._clock(), self._mc.settings.zone
-        cause = Cause(now, "user", "added by hand")
+        cause = Cause("user", "added by hand")
         with self._mc._assembly.database.write() as tx:
             scopes: dict[str, int] = {}
             for row, value in enumerate(texts, start):

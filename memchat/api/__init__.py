@@ -9,36 +9,7 @@ first call that needs one.
 
 from __future__ import annotations
 
-from memchat.api.base import (
-    Answer,
-    Answered,
-    Changed,
-    Deleted,
-    Exported,
-    FetchedModel,
-    FileChange,
-    FileFailure,
-    FilesAdded,
-    Page,
-    PromptContext,
-    UseCounts,
-)
-from memchat.api.memchat import MemChat
+from memchat.api.store import MemChat
 from memchat.api.user import User
 
-__all__ = [
-    "Answer",
-    "Answered",
-    "Changed",
-    "Deleted",
-    "Exported",
-    "FetchedModel",
-    "FileChange",
-    "FileFailure",
-    "FilesAdded",
-    "MemChat",
-    "Page",
-    "PromptContext",
-    "UseCounts",
-    "User",
-]
+__all__ = ["MemChat", "User"]

@@ -17,16 +17,12 @@ from memchat.assembly import Assembly
 from memchat.db import Tx, messages, sessions
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories
-from memchat.facts.answers import RowImages
+from memchat.facts.manual import RowImages
+from memchat.notes import rows
 from memchat.types import InboxItem, Memory, Message, Note, Recalled, Scope, Session
 
 
-def no_memory(memory_id: int) -> NotFound:
-    """What to raise for a memory that is not in the scope."""
-    return NotFound(f"there is no memory {memory_id} here; see memchat memories list")
-
-
-class Room:
+class Resource:
     """Verbs on one kind of thing, within one scope; what belongs to another scope is not found."""
 
     def __init__(self, assembly: Assembly, scope: Scope) -> None:
@@ -34,10 +30,6 @@ class Room:
         self._scope = scope
         self._database = assembly.database
         self._settings = assembly.settings
-        self._clock = assembly.clock
-
-    def _today(self) -> date:
-        return self._clock().astimezone(self._settings.zone).date()
 
     def _found_memory(self, tx: Tx, memory_id: int) -> Memory:
         memory = memories.get(tx, tx.ids, memory_id)
@@ -58,6 +50,12 @@ class Room:
         self._found_session(tx, message.session_id)
         return message
 
+    def _found_note(self, tx: Tx, note_id: int) -> Note:
+        note = rows.get(tx, [tx.own], note_id)
+        if note is None:
+            raise NotFound(f"there is no note {note_id} here; see memchat notes list")
+        return note
+
     def _run_purge(self, memory_id: int) -> None:
         """Do what is queued for a deleted memory. Raises StoreError where that did not succeed."""
         worker = self._assembly.parts().worker
@@ -66,6 +64,11 @@ class Room:
                 f"what speaks of memory {memory_id} is out of sight, but its words could not be "
                 "removed yet; that is tried again, and memchat doctor tells how it stands"
             )
+
+
+def no_memory(memory_id: int) -> NotFound:
+    """The error for a memory that is not there."""
+    return NotFound(f"there is no memory {memory_id} here; see memchat memories list")
 
 
 MOST = 2**31 - 1

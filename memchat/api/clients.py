@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memchat.api.base import Room, check_choice
+from memchat import types
+from memchat.api.base import Resource, check_choice
 from memchat.api.note_files import NoteWriting
 from memchat.assembly import Assembly
 from memchat.config.settings import HOME
@@ -25,32 +25,10 @@ from memchat.db import Tx, apps, messages
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories, programs, proposals
+from memchat.forget import purge
+from memchat.forget.undo import take_back
+from memchat.language.text import has_words
 from memchat.notes import rows
-from memchat.types import (
-    CLIENT_MODES,
-    CLIENT_NAME_LIMIT,
-    Client,
-    ClientMode,
-    ClientWrite,
-    Hit,
-    Memory,
-    NewNote,
-    Note,
-    NoteHit,
-    OnProgress,
-    Progress,
-    Recalled,
-    Scope,
-    SessionQuote,
-    Undone,
-    Written,
-    note_prefix,
-    one_line,
-)
-
-if TYPE_CHECKING:
-    from memchat.api.notes import Notes
-    from memchat.facts.programs import Program
 
 log = logging.getLogger(__name__)
 
@@ -58,14 +36,14 @@ SIMILAR_MOST = 3
 """Memories that ``remember`` names as similar."""
 
 
-def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
+def changed_by_hand(note: types.Note, written_at: datetime | None) -> bool:
     """Whether a note was changed after the program last stored it, or may have been: when it did
     that is not known of a note that was imported."""
     changed = note.updated_at
     return changed is not None and (written_at is None or changed > written_at)
 
 
-class ClientAccess(Room):
+class ClientAccess(Resource):
     """One program, by the name and the mode that the person gave it.
 
     ``trust`` lets it store; with ``ask`` what it remembers waits in the inbox. Where memory is off,
@@ -76,18 +54,17 @@ class ClientAccess(Room):
     def __init__(
         self,
         assembly: Assembly,
-        scope: Scope,
-        notes: Notes,
+        scope: types.Scope,
         catch_up: Callable[[], None],
         name: str,
         mode: str,
     ) -> None:
         super().__init__(assembly, scope)
-        check_choice(mode, CLIENT_MODES, "mode")
-        self._notes = notes
+        check_choice(mode, types.CLIENT_MODES, "mode")
         self._catch_up = catch_up
-        self.name = one_line(name, "name of the client", CLIENT_NAME_LIMIT)
-        self.mode: ClientMode = "trust" if mode == "trust" else "ask"
+        self.name = types.one_line(name, "name of the client", types.CLIENT_NAME_LIMIT)
+        self._prefix = types.note_prefix(self.name)
+        self.mode: types.ClientMode = "trust" if mode == "trust" else "ask"
 
     def remember(
         self,
@@ -97,9 +74,9 @@ class ClientAccess(Room):
         *,
         expires_at: date | None = None,
         starts_at: date | None = None,
-        quote: SessionQuote | None = None,
+        quote: types.SessionQuote | None = None,
         tags: Iterable[str] = (),
-    ) -> Written:
+    ) -> types.Written:
         """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
         of this scope, the checks that conversations go through decide instead of the mode. A memory
         that was known keeps its tags beside these ``tags``. The result names ``similar`` memories,
@@ -128,7 +105,7 @@ class ClientAccess(Room):
         expires_at: date | None = None,
         starts_at: date | None = None,
         tags: Iterable[str] = (),
-    ) -> Written:
+    ) -> types.Written:
         """Remember a fact, as ``remember``, in the place of a memory that no longer holds because
         of it, under the key of that one. What this program had stored of it is kept once. Raises
         NotFound outside the scope."""
@@ -147,7 +124,7 @@ class ClientAccess(Room):
         expires_at: date | None = None,
         starts_at: date | None = None,
         tags: Iterable[str] = (),
-    ) -> Written:
+    ) -> types.Written:
         """Replace the value and the last day of a memory, or give it another first day or more
         tags, as ``remember``. A first day to come stays unless another is given. Raises InputError
         where nothing is given, NotFound outside the scope."""
@@ -159,27 +136,24 @@ class ClientAccess(Room):
         self._catch_up()
         return done
 
-    def forget(self, memory_id: int) -> Written:
+    def forget(self, memory_id: int) -> types.Written:
         """Put a memory out of use; the person is asked whether it is forgotten for good. Raises
         NotFound outside the scope."""
         with self._database.write(self._scope, ensure=True) as tx:
-            facts = self._facts(tx)
-            done = facts.forget(self._memory(tx, memory_id))
-        return done
+            return self._facts(tx).forget(self._memory(tx, memory_id))
 
-    def promote(self, memory_id: int) -> Written:
+    def promote(self, memory_id: int) -> types.Written:
         """Ask the person whether a memory is kept for all their apps. Raises NotFound outside the
         scope."""
         with self._database.write(self._scope, ensure=True) as tx:
-            facts = self._facts(tx)
-            return facts.promote(self._memory(tx, memory_id))
+            return self._facts(tx).promote(self._memory(tx, memory_id))
 
     def require_memory(self) -> None:
         """Raise InputError where memory is off."""
         with self._database.read(self._scope) as tx:
             self._require_memory(tx)
 
-    def count_recall(self, found: Recalled) -> None:
+    def count_recall(self, found: types.Recalled) -> None:
         """Count a search and the memories that it gave to the program, as ``called`` counts."""
         ids = [hit.id for hit in found.hits if hit.kind == "memory"]
         self._count(lambda tx: memories.add_uses(tx, matched=ids, read=ids))
@@ -196,30 +170,34 @@ class ClientAccess(Room):
         created_at: datetime,
         title: str | None = None,
         *,
-        on_progress: OnProgress | None = None,
-    ) -> Note | None:
+        on_progress: types.OnProgress | None = None,
+    ) -> types.Note | None:
         """Keep a note under the program's own id; the same id again replaces it, unless the person
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
         a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
         for what cannot be kept."""
-        from memchat.language.text import has_words
-
-        external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
+        external_id = f"{self._prefix}{types.one_line(memo_id, 'memoId', 200)}"
         if not has_words(transcript):
             self.called()
             return None
         writing = NoteWriting(self._assembly, self._scope)
-        memo = NewNote(transcript, title, external_id=external_id, created_at=created_at)
+        memo = types.NewNote(transcript, title, external_id=external_id, created_at=created_at)
         prepared = writing.prepare(memo)
         with self._database.write(self._scope, ensure=True) as tx:
             client_id = self._called(tx)
-            self._check_unchanged(tx, client_id, external_id)
-            (note_id,) = writing.write_in(tx, [prepared])
+            there = rows.by_external_id(tx, tx.own, "memo", external_id)
+            written = {w.target_id: w.at for w in programs.writes(tx, client_id, kind="note")}
+            if there is not None and changed_by_hand(there, written.get(there.id)):
+                raise InputError("the person changed this note; keep yours under another memoId")
+            (note_id,) = writing.write(tx, [prepared])
             programs.record_note(tx, client_id, note_id)
-        self._make_vectors(self._notes.get(note_id), on_progress)
-        return self._notes.get(note_id)
+        whole, report = writing.get(note_id).chunks, types.timed(on_progress)
+        report(0, whole)
+        # A chunk may be cut anew for the model.
+        writing.embed(note_id, lambda result: report(min(result.embedded, whole), whole))
+        return writing.get(note_id)
 
-    def with_masked_texts(self, hits: Iterable[NoteHit]) -> Sequence[NoteHit]:
+    def with_masked_texts(self, hits: Iterable[types.NoteHit]) -> Sequence[types.NoteHit]:
         """Passages of notes with their texts as a model may read them: without what looks like a
         secret."""
         found = [*hits]
@@ -227,7 +205,7 @@ class ClientAccess(Room):
             texts = rows.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
 
-    def chunk_ids(self, hits: Iterable[NoteHit]) -> Mapping[int, str]:
+    def chunk_ids(self, hits: Iterable[types.NoteHit]) -> Mapping[int, str]:
         """The ids of passages as this program knows them, by ``chunk_id``: the id of the note, and
         the place of the passage in it from 0 on."""
         found = [*hits]
@@ -239,7 +217,7 @@ class ClientAccess(Room):
             if hit.chunk_id in places
         }
 
-    def _memory(self, tx: Tx, memory_id: int) -> Memory:
+    def _memory(self, tx: Tx, memory_id: int) -> types.Memory:
         try:
             return self._found_memory(tx, memory_id)
         except NotFound:
@@ -247,7 +225,7 @@ class ClientAccess(Room):
                 f"there is no memory {memory_id} here; recall and list_memories give the ids"
             ) from None
 
-    def _similar(self, key: str, value: str, stored: Memory | None) -> tuple[Hit, ...]:
+    def _similar(self, key: str, value: str, stored: types.Memory | None) -> tuple[types.Hit, ...]:
         """Other memories in use that may be about the same, the nearest first. An embedding service
         is waited for as a reply waits for it; after that only words are searched."""
         patience = self._assembly.query_timeout()
@@ -265,41 +243,13 @@ class ClientAccess(Room):
         except StoreError as error:
             log.debug("a call of a program was not counted: %s", error)
 
-    def _make_vectors(self, note: Note, on_progress: OnProgress | None) -> None:
-        began = monotonic()
-
-        def report(made: int) -> None:
-            if on_progress is not None:
-                done = min(made, note.chunks)  # a chunk may be cut anew for the model
-                on_progress(Progress(done, note.chunks, monotonic() - began))
-
-        report(0)
-        self._assembly.parts().worker.run(
-            user=self._scope.user,
-            kinds=("note",),
-            target_id=note.id,
-            on_progress=lambda result: report(result.embedded),
-        )
-
     def memo_id(self, external_id: object) -> str:
         """The id of a note as this program gave it; of another's note the id in the store."""
         return str(external_id).removeprefix(self._prefix)
 
-    @property
-    def _prefix(self) -> str:
-        return note_prefix(self.name)
-
-    def _check_unchanged(self, tx: Tx, client_id: int, external_id: str) -> None:
-        note = rows.by_external_id(tx, tx.own, "memo", external_id)
-        if note is None:
-            return
-        if changed_by_hand(note, programs.note_written_at(tx, client_id, note.id)):
-            raise InputError("the person changed this note; keep yours under another memoId")
-
-    def _facts(self, tx: Tx) -> Program:
+    def _facts(self, tx: Tx) -> programs.Program:
         self._require_memory(tx)
-        self._called(tx)
-        return programs.Program(tx, self._settings, self._assembly.prompts, self.name, self.mode)
+        return programs.Program(tx, self._assembly.prompts, self._called(tx), self.name, self.mode)
 
     def _require_memory(self, tx: Tx) -> None:
         switch = apps.memory_switch(tx, self._scope)
@@ -310,15 +260,15 @@ class ClientAccess(Room):
         return programs.record_call(tx, tx.own, self.name, self.mode)
 
 
-class Clients(Room):
+class Clients(Resource):
     """The programs that called in one app of a person."""
 
-    def list(self) -> Sequence[Client]:
+    def list(self) -> Sequence[types.Client]:
         """The programs, the one that called last first."""
         with self._database.read(self._scope) as tx:
-            return programs.listed(tx, [tx.own])
+            return programs.listed(tx)
 
-    def writes(self, name: str) -> Sequence[ClientWrite]:
+    def writes(self, name: str) -> Sequence[types.ClientWrite]:
         """What a program wrote, oldest first. Raises NotFound for one that never called."""
         with self._database.read(self._scope) as tx:
             return programs.writes(tx, self._found(tx, name))
@@ -330,7 +280,7 @@ class Clients(Room):
             there = memories.by_ids(tx, tx.ids, [*memory_ids])
             return programs.of_memories(tx, [*there])
 
-    def undo(self, name: str) -> Undone:
+    def undo(self, name: str) -> types.Undone:
         """Undo all that a program wrote: what it stored goes, what that had replaced comes back,
         its notes and its proposals are deleted. What it asked to forget is asked still, unless it
         had stored it itself.
@@ -339,10 +289,7 @@ class Clients(Room):
         tagged or kept for every app, stay; they are ``kept`` in the result. Raises NotFound for a
         program that never called.
         """
-        from memchat.forget import purge
-        from memchat.forget.undo import take_back
-
-        done = Undone()
+        done = types.Undone()
         with self._database.write(self._scope) as tx:
             client_id = self._found(tx, name)
             session_id = programs.session_of(tx, client_id)
@@ -355,7 +302,7 @@ class Clients(Room):
             for write in programs.writes(tx, client_id, kind="note"):
                 note = rows.get(tx, tx.ids, write.target_id)
                 app_id = rows.app_id_of(tx, write.target_id)
-                if note is None or not str(note.external_id).startswith(note_prefix(name)):
+                if note is None or not str(note.external_id).startswith(types.note_prefix(name)):
                     continue  # it is gone, or the note of somebody else by a file's account
                 if changed_by_hand(note, write.at):
                     kept.append(note.id)
@@ -400,7 +347,9 @@ _PLACES = (
 
 def configs(home: Path, user: str, app: str) -> Sequence[ClientConfig]:
     """The configuration of each program that is known, for a data folder, a person and an app."""
-    command, *words = _program()
+    # Such programs rarely have a PATH with memchat in it.
+    beside = shutil.which("memchat", path=str(Path(sys.executable).parent))
+    command, *words = [beside] if beside is not None else [sys.executable, "-m", "memchat"]
     scope = ["--user", user, "--app", app]
     found = []
     for key, client, place in _PLACES:
@@ -412,10 +361,3 @@ def configs(home: Path, user: str, app: str) -> Sequence[ClientConfig]:
         text = json.dumps({top: {"memchat": entry}}, indent=2, ensure_ascii=False)
         found.append(ClientConfig(key, client, place, text))
     return found
-
-
-def _program() -> list[str]:
-    """The words that start memchat, with whole paths: such programs rarely have a ``PATH`` with
-    it."""
-    beside = shutil.which("memchat", path=str(Path(sys.executable).parent))
-    return [beside] if beside is not None else [sys.executable, "-m", "memchat"]

@@ -6,69 +6,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from time import monotonic
-from typing import TYPE_CHECKING, Unpack, cast, get_args
+from typing import Unpack, cast, get_args
 
-from memchat.api.base import (
-    Answered,
-    Changed,
-    Deleted,
-    Page,
-    Room,
-    UseCounts,
-    check_choice,
-    check_count,
-    page_of,
-    place_of,
-)
+from memchat import types
+from memchat.api import base
 from memchat.db import Tx, jobs
 from memchat.errors import InputError, NotFound
-from memchat.facts import answers, audit, changes, memories, proposals
+from memchat.facts import audit, changes, manual, memories, proposals
 from memchat.facts.changes import Cause
-from memchat.facts.memories import Slice, ValuesInForce
+from memchat.facts.in_force import as_of
+from memchat.facts.manual import ManualChanges
+from memchat.facts.memories import ValuesInForce
 from memchat.facts.proposals import FORGET, PROMOTE
+from memchat.forget import mentions, purge
 from memchat.search import passages
-from memchat.types import (
-    MEMORY_TYPES,
-    Browsed,
-    Elsewhere,
-    EmbeddingState,
-    Event,
-    Evidence,
-    InboxItem,
-    Insights,
-    Memory,
-    MemoryChanges,
-    MemoryOrigin,
-    MemoryStatus,
-    MemoryType,
-    OnProgress,
-    Progress,
-    Refusal,
-    Wanted,
-    clean_tags,
-)
-
-if TYPE_CHECKING:
-    from memchat.facts.manual import ManualChanges
 
 
-class Mentions(Room):
+class Mentions(base.Resource):
     """Messages, titles, summaries, notes and other memories that speak of what is forgotten."""
 
-    def find(self, memory_ids: Sequence[int]) -> Elsewhere | None:
+    def find(self, memory_ids: Sequence[int]) -> types.Elsewhere | None:
         """What will still speak of these memories once they are forgotten; None where nothing will.
 
         Ask before they are forgotten: afterwards their words are not known any more.
         """
-        from memchat.forget import mentions
-
         with self._database.read(self._scope) as tx:
             there = memories.by_ids(tx, tx.ids, memory_ids)
             found = mentions.find(tx, [*there.values()]) if there else None
         return found if found is not None and found.places else None
 
-    def blank(self, found: Elsewhere, *, hold: float = 0.0) -> Changed:
+    def blank(self, found: types.Elsewhere, *, hold: float = 0.0) -> base.Changed:
         """Blank what ``find`` found, or those of its places that are left in it; how many places.
 
         Messages, titles, summaries and notes lose the words, and other memories are forgotten; pass
@@ -76,13 +43,11 @@ class Mentions(Room):
         with the purge of the memory, where that is still held, and undone with it; with ``hold`` it
         waits so many seconds. Raises StoreError where it could not be done now; it is tried again.
         """
-        from memchat.forget import mentions
-
         with self._database.write(self._scope) as tx:
             mentions.queue(tx, found, hold)
         if not hold:
             self._run_purge(found.memory_id)
-        return Changed(len(found.places))
+        return base.Changed(len(found.places))
 
 
 BATCH = 100
@@ -90,22 +55,22 @@ BATCH = 100
 
 
 def batches(
-    memory_ids: Iterable[int], progress: OnProgress | None = None
+    memory_ids: Iterable[int], progress: types.OnProgress | None = None
 ) -> Iterable[Sequence[int]]:
     """The ids, each once, in batches; ``progress`` is called when a batch is done."""
-    ids, began = sorted(set(memory_ids)), monotonic()
+    ids, report = sorted(set(memory_ids)), progress and types.timed(progress)
     for first in range(0, len(ids), BATCH):
         batch = ids[first : first + BATCH]
         yield batch
-        if progress is not None:
-            progress(Progress(first + len(batch), len(ids), monotonic() - began))
+        if report is not None:
+            report(first + len(batch), len(ids))
 
 
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
 
 
-class Memories(Room):
+class Memories(base.Resource):
     """The memories of one person in one app, and those the person has in every app."""
 
     def add(
@@ -119,7 +84,7 @@ class Memories(Room):
         all_apps: bool = False,
         keep_secret: bool = False,
         tags: Iterable[str] = (),
-    ) -> Memory:
+    ) -> types.Memory:
         """Remember a fact. It is on disk when this returns; its vector follows.
 
         ``type`` is preference, profile, fact or other. The fact holds from ``starts_at`` through
@@ -129,11 +94,11 @@ class Memories(Room):
         and a secret in a tag, raises InputError.
         """
         with self._database.write(self._scope, ensure=True) as tx:
-            by_hand = self._by_hand(tx)
+            by_hand = ManualChanges(tx)
             added = by_hand.add(type, key, value, expires_at, all_apps, starts_at, keep_secret)
             return by_hand.add_tags(added, tags) if tags else added
 
-    def get(self, memory_id: int) -> Memory:
+    def get(self, memory_id: int) -> types.Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
         with self._database.read(self._scope) as tx:
             found = self._found_memory(tx, memory_id)
@@ -149,7 +114,7 @@ class Memories(Room):
         tags: Iterable[str] = (),
         limit: int = 100,
         cursor: str | None = None,
-    ) -> Page[Memory]:
+    ) -> base.Page[types.Memory]:
         """The memories, those said last first; with ``query`` those that hold each of its words.
 
         ``status`` is active, inactive, expired, all, or expiring: those whose last day comes within
@@ -157,20 +122,15 @@ class Memories(Room):
         vector. With ``tags`` it is those that have each of them. ``cursor`` is that of the page
         before.
         """
-        check_count(limit)
-        after = None if cursor is None else memories.Position(*place_of(cursor, parts=3))
+        base.check_count(limit)
+        after = None if cursor is None else memories.Position(*base.place_of(cursor, parts=3))
         if after is not None and after.expires_at is None and status == "expiring":
             raise InputError("this cursor is of a list of another status")
         with self._database.read(self._scope) as tx:
-            found = memories.listed(
-                tx,
-                tx.ids,
-                _wanted(query, type, status, tags),
-                self._standing(tx),
-                by=self._in_days(within),
-                part=Slice(limit + 1, after=after),
-            )
-        return page_of(found, limit, lambda one: (one.said_at, one.id, one.expires_at))
+            wanted, now = _wanted(query, type, status, tags), self._standing(tx)
+            by, most = _in_days(tx, within), limit + 1
+            found = memories.listed(tx, tx.ids, wanted, now, by=by, limit=most, after=after)
+        return base.page_of(found, limit, lambda one: (one.said_at, one.id, one.expires_at))
 
     def count(
         self,
@@ -183,20 +143,15 @@ class Memories(Room):
     ) -> int:
         """How many memories ``list`` gives on all its pages."""
         with self._database.read(self._scope) as tx:
-            return memories.counted(
-                tx,
-                tx.ids,
-                _wanted(query, type, status, tags),
-                self._standing(tx),
-                by=self._in_days(within),
-            )
+            wanted, by = _wanted(query, type, status, tags), _in_days(tx, within)
+            return len(memories.ids(tx, tx.ids, wanted, self._standing(tx), by))
 
     def tags(self) -> Mapping[str, int]:
         """The tags of the memories in use, each with how many have it, the most used first."""
         with self._database.read(self._scope) as tx:
             return memories.tag_counts(tx, tx.ids, self._standing(tx))
 
-    def update(self, memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory:
+    def update(self, memory_id: int, **changes: Unpack[types.MemoryChanges]) -> types.Memory:
         """Change a memory; what is not given stays.
 
         What can be given: ``value``, ``key`` and ``type``; ``expires_at``, where None lets it hold
@@ -205,12 +160,12 @@ class Memories(Room):
         Raises InputError where another memory says the same, SecretError as ``add`` does, TypeError
         for any other name.
         """
-        if unknown := changes.keys() - MemoryChanges.__annotations__.keys():
+        if unknown := changes.keys() - types.MemoryChanges.__annotations__.keys():
             raise TypeError(f"a memory has no {', '.join(sorted(unknown))} that can be changed")
         with self._database.write(self._scope, ensure=True) as tx:
-            return self._by_hand(tx).edit(self._found_memory(tx, memory_id), changes)
+            return ManualChanges(tx).edit(self._found_memory(tx, memory_id), changes)
 
-    def pin(self, memory_id: int, *, on: bool = True) -> Memory:
+    def pin(self, memory_id: int, *, on: bool = True) -> types.Memory:
         """Give a memory to every chat, as far as there is room for it; or no longer.
 
         What replaces it later is pinned as well. Raises InputError for one not in use.
@@ -219,8 +174,7 @@ class Memories(Room):
             memory = self._found_memory(tx, memory_id)
             if on and not memory.active:
                 raise InputError(f"memory {memory_id} is not in use; restore it first")
-            cause = Cause(self._clock(), "user")
-            changes.pin(tx, memory_id, cause, on=on)
+            changes.pin(tx, memory_id, Cause("user"), on=on)
             return self._found_memory(tx, memory_id)
 
     def delete(
@@ -229,8 +183,8 @@ class Memories(Room):
         *,
         keep_transcript: bool = False,
         hold: float = 0.0,
-        blank: Elsewhere | None = None,
-    ) -> Deleted:
+        blank: types.Elsewhere | None = None,
+    ) -> base.Deleted:
         """Forget a memory for good: everywhere, with the words that proved it.
 
         It is out of sight at once. With ``hold`` its purge waits so many seconds, and ``restore``
@@ -239,12 +193,11 @@ class Memories(Room):
         What else speaks of it stays, but for the places in ``blank``, which ``Mentions.find`` gave.
         Raises StoreError where the store cannot be written: then nothing was changed.
         """
-        from memchat.forget import mentions
-
-        with self._database.write(self._scope) as tx:
-            chosen = [self._found_memory(tx, memory_id)]
-            mentions.forget(tx, chosen, blank, keep_transcript=keep_transcript, hold=hold)
-        return Deleted(1)
+        chosen = [memory_id]
+        done = self.delete_many(chosen, keep_transcript=keep_transcript, hold=hold, blank=blank)
+        if not done.memories:
+            raise base.no_memory(memory_id)
+        return done
 
     def delete_many(
         self,
@@ -252,41 +205,38 @@ class Memories(Room):
         *,
         keep_transcript: bool = False,
         hold: float = 0.0,
-        blank: Elsewhere | None = None,
-        progress: OnProgress | None = None,
-    ) -> Deleted:
+        blank: types.Elsewhere | None = None,
+        progress: types.OnProgress | None = None,
+    ) -> base.Deleted:
         """Forget many memories, as ``delete`` forgets one. Unknown ones are left out.
 
         ``progress`` is called after each transaction.
         """
-        from memchat.forget import mentions
-
-        count = 0
+        count, after = 0, list[Callable[[], object]]()
         for batch in batches(memory_ids, progress):
             with self._database.write(self._scope) as tx:
-                found = memories.by_ids(tx, tx.ids, batch)
-                chosen = [*found.values()]
-                mentions.forget(tx, chosen, blank, keep_transcript=keep_transcript, hold=hold)
+                found = [*memories.by_ids(tx, tx.ids, batch).values()]
+                mentions.forget(tx, found, blank, keep_transcript=keep_transcript, hold=hold)
                 count += len(found)
-                tx.after_commit.clear()
-        self._database.scrub()  # once for all of them
-        return Deleted(count)
+                after, tx.after_commit = tx.after_commit or after, []
+        for work in after:  # once for all of them
+            work()
+        return base.Deleted(count)
 
-    def restore(self, memory_id: int) -> Memory:
+    def restore(self, memory_id: int) -> types.Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
 
         What is purged never comes back.
         """
         with self._database.write(self._scope) as tx:
-            waiting = memories.hidden(tx, tx.ids)
-            memory = next((m for m in waiting if m.id == memory_id), None)
-            if memory is not None:
-                return self._by_hand(tx).undelete(memory)
-            return self._by_hand(tx).restore(self._found_memory(tx, memory_id))
+            for memory in memories.hidden(tx, tx.ids):
+                if memory.id == memory_id:
+                    return ManualChanges(tx).undelete(memory)
+            return ManualChanges(tx).restore(self._found_memory(tx, memory_id))
 
     def restore_many(
-        self, memory_ids: Iterable[int], *, progress: OnProgress | None = None
-    ) -> Changed:
+        self, memory_ids: Iterable[int], *, progress: types.OnProgress | None = None
+    ) -> base.Changed:
         """Undo the deletion of many memories while it is held; how many came back.
 
         ``progress`` is called after each transaction.
@@ -297,19 +247,17 @@ class Memories(Room):
                 ids, chosen = tx.ids, set(batch)
                 back = [memory for memory in memories.hidden(tx, ids) if memory.id in chosen]
                 for memory in back:
-                    self._by_hand(tx).undelete(memory)
+                    ManualChanges(tx).undelete(memory)
                 for app_id in ids:
                     # What is purged stays gone, but other places that wait to be blanked stay.
                     jobs.cancel(
                         tx, "forget", sorted(chosen & jobs.unfinished_targets(tx, "forget", app_id))
                     )
                 count += len(back)
-        return Changed(count)
+        return base.Changed(count)
 
-    def clear(self) -> Deleted:
+    def clear(self) -> base.Deleted:
         """Forget every memory of the app for good; those for every app stay."""
-        from memchat.forget import purge
-
         with self._database.read(self._scope) as tx:
             own = tx.own
             ids = memories.ids_in_app(tx, own)
@@ -320,28 +268,28 @@ class Memories(Room):
                 purge.forget(tx, found)
                 tx.after_commit.clear()
         self._database.scrub()  # once for all of them
-        return Deleted(len(ids))
+        return base.Deleted(len(ids))
 
-    def history(self, memory_id: int) -> Sequence[Event]:
+    def history(self, memory_id: int) -> Sequence[types.Event]:
         """What happened to a memory, oldest first."""
         with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
             return changes.events_of_memory(tx, memory_id)
 
-    def evidence(self, memory_id: int) -> Sequence[Evidence]:
+    def evidence(self, memory_id: int) -> Sequence[types.Evidence]:
         """The words that prove a memory, oldest first; none for one entered by hand."""
         with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
             return changes.evidence_of_memory(tx, memory_id)
 
-    def origins(self, memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]:
+    def origins(self, memory_ids: Iterable[int]) -> Mapping[int, types.MemoryOrigin]:
         """From which conversation of this app, and from which app, these memories come, by memory
         id. Those outside the scope are left out."""
         with self._database.read(self._scope) as tx:
             there = memories.by_ids(tx, tx.ids, [*memory_ids])
             return memories.origins_of(tx, tx.own, [*there])
 
-    def replaced(self, memory_id: int) -> Sequence[Memory]:
+    def replaced(self, memory_id: int) -> Sequence[types.Memory]:
         """The values that this memory replaced, the last one first."""
         with self._database.read(self._scope) as tx:
             self._found_memory(tx, memory_id)
@@ -349,97 +297,82 @@ class Memories(Room):
         gone = [memory for memory in there if memory.inactive_reason == "superseded"]
         return sorted(gone, key=lambda memory: (memory.said_at, memory.id), reverse=True)
 
-    def use_counts(self, memory_id: int) -> UseCounts:
+    def use_counts(self, memory_id: int) -> base.UseCounts:
         """How often a memory was found for a message, and how often it was given to a model."""
         with self._database.read(self._scope) as tx:
-            return UseCounts(*memories.uses_of(tx, self._found_memory(tx, memory_id).id))
+            return base.UseCounts(*memories.uses_of(tx, self._found_memory(tx, memory_id).id))
 
-    def embedding_states(self, memory_ids: Sequence[int]) -> Sequence[EmbeddingState]:
+    def embedding_states(self, memory_ids: Sequence[int]) -> Sequence[types.EmbeddingState]:
         """The state of the vectors of these memories, in their order; unknown ones are left out."""
         with self._database.read(self._scope) as tx:
             there = memories.by_ids(tx, tx.ids, memory_ids)
             found = passages.of_memories(tx, [*there])
         return [found[i] for i in memory_ids if i in found]
 
-    def browse(self, wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed:
+    def browse(self, wanted: types.Wanted, *, limit: int = 20, offset: int = 0) -> types.Browsed:
         """One numbered page of memories, filtered and sorted for a person to look through. In any
         order pinned ones come first."""
-        check_count(limit)
-        check_count(offset, "offset")
-        by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
+        base.check_count(limit)
+        base.check_count(offset, "offset")
+        wanted = _checked(wanted)
         with self._database.read(self._scope) as tx:
             standing = self._standing(tx)
-            ids = memories.ids(tx, tx.ids, wanted, standing, by)
+            ids = memories.ids(tx, tx.ids, wanted, standing, _in_days(tx, EXPIRING_DAYS))
             shown = ids[offset : offset + limit]
             found = memories.of_ids(tx, shown, standing)
-            waiting = jobs.of_memories(tx, shown, self._clock())
-        return Browsed(tuple(found), len(ids), waiting)
+            waiting = jobs.of_memories(tx, shown, tx.now)
+        return types.Browsed(tuple(found), len(ids), waiting)
 
-    def browse_ids(self, wanted: Wanted) -> Sequence[int]:
+    def browse_ids(self, wanted: types.Wanted) -> Sequence[int]:
         """The ids of all memories that ``browse`` shows on all its pages, in their order."""
-        by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
+        wanted = _checked(wanted)
         with self._database.read(self._scope) as tx:
+            by = _in_days(tx, EXPIRING_DAYS)
             return memories.ids(tx, tx.ids, wanted, self._standing(tx), by)
 
-    def insights(self, *, top: int = 10) -> Insights:
+    def insights(self, *, top: int = 10) -> types.Insights:
         """Figures about the memories; of keys and of the most used memories the ``top`` ones."""
-        check_count(top, "top")
+        base.check_count(top, "top")
         with self._database.read(self._scope) as tx:
-            ids = tx.ids
-            return Insights(
-                kept=audit.memories_by_day(tx, ids),
-                said=audit.messages_by_day(tx, tx.own),
-                types=audit.by_type(tx, ids),
-                keys=audit.by_key(tx, ids, top),
-                states=audit.by_state(tx, ids),
-                most_used=tuple(audit.most_used(tx, ids, top)),
-                never_used=audit.never_used(tx, ids),
-                queue=jobs.in_apps(tx, ids),
-            )
+            return audit.insights(tx, top)
 
     def _standing(self, tx: Tx) -> ValuesInForce:
-        from memchat.facts.in_force import as_of
-
-        return as_of(tx, tx.ids, tx.today)
-
-    def _by_hand(self, tx: Tx) -> ManualChanges:
-        from memchat.facts.manual import ManualChanges
-
-        return ManualChanges(tx, self._settings)
-
-    def _in_days(self, days: int) -> date:
-        return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))
+        return as_of(tx, tx.ids)
 
 
-def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> Wanted:
-    check_choice(status, get_args(MemoryStatus), "status")
-    check_choice(type or "fact", MEMORY_TYPES, "type")
-    types = (cast(MemoryType, type),) if type else ()
+def _in_days(tx: Tx, days: int) -> date:
+    return tx.today + timedelta(days=min(max(days, 0), MOST_DAYS))
+
+
+def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> types.Wanted:
+    base.check_choice(status, get_args(types.MemoryStatus), "status")
+    base.check_choice(type or "fact", types.MEMORY_TYPES, "type")
+    kinds = (cast(types.MemoryType, type),) if type else ()
     sort = "ending first" if status == "expiring" else "newest"
-    return Wanted(query, types, tags=clean_tags(tags), status=status, sort=sort)
+    return types.Wanted(query, kinds, tags=types.clean_tags(tags), status=status, sort=sort)
 
 
-def _checked(wanted: Wanted) -> Wanted:
-    check_choice(wanted.status, memories.STATUSES, "status")
-    check_choice(wanted.sort, memories.SORTS, "sort")
-    return memories.or_over(replace(wanted, tags=clean_tags(wanted.tags)))
+def _checked(wanted: types.Wanted) -> types.Wanted:
+    base.check_choice(wanted.status, memories.STATUSES, "status")
+    base.check_choice(wanted.sort, memories.SORTS, "sort")
+    return memories.or_over(replace(wanted, tags=types.clean_tags(wanted.tags)))
 
 
-class Inbox(Room):
+class Inbox(base.Resource):
     """Proposals that were not certain enough to be kept, each waiting for a yes or a no."""
 
-    def list(self, *, status: str = "pending") -> Sequence[InboxItem]:
+    def list(self, *, status: str = "pending") -> Sequence[types.InboxItem]:
         """What waits for a yes, oldest first; with the status ``rejected`` what got a no."""
-        check_choice(status, ("pending", "rejected"), "status")
+        base.check_choice(status, ("pending", "rejected"), "status")
         with self._database.read(self._scope) as tx:
             return proposals.listed(tx, tx.own, status)
 
-    def question(self, item: InboxItem) -> str:
+    def question(self, item: types.InboxItem) -> str:
         """What a yes to an item would do, in plain words, as the memories are now."""
         with self._database.read(self._scope) as tx:
-            return answers.current_question(tx, item)
+            return manual.current_question(tx, item)
 
-    def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory:
+    def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> types.Memory:
         """Say yes to an item, with other words where ``value`` gives some: what was proposed is
         stored, replaced or ended. Where the memory it speaks of is gone, it is stored as new.
 
@@ -453,40 +386,37 @@ class Inbox(Room):
             if value is not None and item.relation in (FORGET, PROMOTE):
                 raise InputError("it is about a whole memory; answer it without other words")
             if item.relation != FORGET:
-                return answers.accept(tx, item, self._settings, value)
-            memory = answers.forget(tx, item, hold)
+                return manual.accept(tx, item, value)
+            memory = manual.forget(tx, item, hold)
         if not hold:
             self._run_purge(memory.id)
         return memory
 
-    def reject(self, item_id: int) -> InboxItem:
+    def reject(self, item_id: int) -> types.InboxItem:
         """Say no to an item, which is returned; the same is not proposed again."""
         with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
-            answers.reject(tx, item)
-        return item
+            manual.reject(tx, item)
+            return item
 
     def accept_many(
         self, item_ids: Iterable[int], *, values: Mapping[int, str] | None = None
-    ) -> Answered:
+    ) -> base.Answered:
         """Say yes to many items at once, with other words for those in ``values``, by id.
 
         All is done in one transaction. Items that ``accept`` refuses wait as before, and so do
         requests to forget, which cannot be taken back; the result says why.
         """
         words = values or {}
+        return self._answer_many(
+            item_ids, lambda tx, item: manual.accept(tx, item, words.get(item.id))
+        )
 
-        def yes(tx: Tx, item: InboxItem) -> None:
-            value = words.get(item.id)
-            answers.accept(tx, item, self._settings, value)
-
-        return self._answer_many(item_ids, yes)
-
-    def reject_many(self, item_ids: Iterable[int]) -> Answered:
+    def reject_many(self, item_ids: Iterable[int]) -> base.Answered:
         """Say no to many items at once, in one transaction."""
-        return self._answer_many(item_ids, answers.reject)
+        return self._answer_many(item_ids, manual.reject)
 
-    def take_back(self, answered: Answered) -> Sequence[InboxItem]:
+    def take_back(self, answered: base.Answered) -> Sequence[types.InboxItem]:
         """Undo what ``accept_many`` or ``reject_many`` did; the items that wait again.
 
         What a yes stored is deleted, and what it replaced or ended is as it was. An item whose
@@ -494,9 +424,9 @@ class Inbox(Room):
         concerns was changed since; nothing is undone then.
         """
         with self._database.write(self._scope) as tx:
-            return answers.take_back(tx, answered.items, answered.before, answered.at)
+            return manual.take_back(tx, answered.items, answered.before, answered.at)
 
-    def refusals(self, *, session_id: int | None = None) -> Sequence[Refusal]:
+    def refusals(self, *, session_id: int | None = None) -> Sequence[types.Refusal]:
         """What was proposed from conversations, or from one of them, and not kept, oldest first."""
         with self._database.read(self._scope) as tx:
             if session_id is not None:
@@ -504,23 +434,25 @@ class Inbox(Room):
             found = proposals.listed(tx, tx.own, "refused")
         return [one for one in found if session_id in (None, one.session_id)]
 
-    def keep_refused(self, refusal_id: int) -> Memory:
+    def keep_refused(self, refusal_id: int) -> types.Memory:
         """Keep what was not kept after all: it counts as the person's own word.
 
         It is stored, replaces or ends as it was proposed, with its message as proof. Raises
         InputError where only the reason was noted, NotFound where there is nothing to end.
         """
         with self._database.write(self._scope, ensure=True) as tx:
-            refused = self._found_refusal(tx, refusal_id)
-            return answers.accept(tx, refused, self._settings)
+            refused = proposals.get(tx, tx.ids, refusal_id)
+            if refused is None or refused.status != "refused":
+                raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
+            return manual.accept(tx, refused)
 
     def _answer_many(
-        self, item_ids: Iterable[int], answer: Callable[[Tx, InboxItem], object]
-    ) -> Answered:
-        done: list[InboxItem] = []
+        self, item_ids: Iterable[int], answer: Callable[[Tx, types.InboxItem], object]
+    ) -> base.Answered:
+        done: list[types.InboxItem] = []
         failed: dict[int, str] = {}
         with self._database.write(self._scope, ensure=True) as tx:
-            since = max(changes.latest_event(tx, app_id) for app_id in tx.ids)
+            since = changes.latest_event(tx)
             for item_id in dict.fromkeys(item_ids):
                 try:
                     item = self._found_item(tx, item_id)
@@ -533,17 +465,11 @@ class Inbox(Room):
             # Another transaction sees the rows as they were until this one is committed.
             with self._database.read(self._scope) as before:
                 ids = [item.id for item in done]
-                images = answers.take(before, tx, ids, tx.ids, since)
-        return Answered(tuple(done), failed, tx.now, images)
+                images = manual.images_of(before, tx, ids, since)
+        return base.Answered(tuple(done), failed, tx.now, images)
 
-    def _found_item(self, tx: Tx, item_id: int) -> InboxItem:
+    def _found_item(self, tx: Tx, item_id: int) -> types.InboxItem:
         item = proposals.get(tx, tx.ids, item_id)
         if item is None or item.status != "pending":
             raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
         return item
-
-    def _found_refusal(self, tx: Tx, refusal_id: int) -> Refusal:
-        found = proposals.get(tx, tx.ids, refusal_id)
-        if found is None or found.status != "refused":
-            raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
-        return found

@@ -8,125 +8,27 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
-from memchat.api.base import (
-    Changed,
-    FileChange,
-    FilesAdded,
-    Page,
-    Room,
-    check_choice,
-    check_count,
-    page_of,
-    place_of,
-)
-from memchat.api.note_files import NoteWriting, bound
-from memchat.assembly import Assembly
-from memchat.db import Tx, usage
+from memchat import types
+from memchat.api import base
+from memchat.api.note_files import NoteFiles, NoteWatch, NoteWriting
+from memchat.db import usage
 from memchat.errors import InputError, NotFound, StoreError
+from memchat.language.text import has_words
 from memchat.notes import rows
-from memchat.notes.rows import Filter
+from memchat.notes.rows import Filter, bound
 from memchat.search import embeddings, passages
-from memchat.types import (
-    ExternalId,
-    NewNote,
-    Note,
-    NoteHit,
-    NotesAdded,
-    NotesFound,
-    NotesReport,
-    OnProgress,
-    Progress,
-    Usage,
-    clean_text,
-)
 
 if TYPE_CHECKING:
-    from memchat.jobs.embedding import EmbeddingResult
     from memchat.notes.ask import NotesAnswer
-    from memchat.notes.index import Prepared
-    from memchat.notes.search import Relevant
-
-BATCH = 20
-"""Notes written in one transaction: other writers wait for no more than that."""
-TOGETHER = 500
-"""Notes that are stored before their vectors are made."""
-
-
-class NoteBatches:
-    """Runs over many notes of one scope."""
-
-    def __init__(self, assembly: Assembly, writing: NoteWriting, tell: OnProgress | None) -> None:
-        """``tell`` is told how many notes are done."""
-        self._assembly = assembly
-        self._writing = writing
-        self._tell = tell
-        self._began = monotonic()
-
-    def add(self, given: Iterable[NewNote], *, embed: bool) -> NotesAdded:
-        """Store notes; those that cannot be kept are named."""
-        every = list(given)
-        ids: list[int] = []
-        failed: dict[int, str] = {}
-
-        def store(first: int, last: int) -> None:
-            prepared: list[Prepared] = []
-            for place in range(first, last):
-                try:
-                    prepared.append(self._writing.prepare(every[place]))
-                except InputError as error:
-                    failed[place] = str(error)
-            ids.extend(self._writing.write(prepared))
-
-        self._run(len(every), store, embed=embed)
-        return NotesAdded(tuple(ids), failed)
-
-    def recut(self, note_ids: Sequence[int]) -> int:
-        """Cut notes anew for the service in use; how many have other chunks now."""
-        from memchat.notes.index import Cutter, recut
-
-        cutter, changed = Cutter(self._writing.embedder()), 0
-
-        def cut(first: int, last: int) -> None:
-            nonlocal changed
-            with self._assembly.database.write() as tx:
-                changed += sum(recut(tx, i, cutter) is not None for i in note_ids[first:last])
-
-        self._run(len(note_ids), cut, embed=True)
-        return changed
-
-    def _run(self, total: int, do: Callable[[int, int], None], *, embed: bool) -> None:
-        """Do something with the notes of each run of places, and embed these together."""
-        for first in range(0, total, TOGETHER):
-            end = min(first + TOGETHER, total)
-            for start in range(first, end, BATCH):
-                last = min(start + BATCH, end)
-                do(start, last)
-                if not embed:
-                    self._report(last, total)
-            if embed:
-                self._embed(first, end, total)
-
-    def _embed(self, first: int, end: int, total: int) -> None:
-        def so_far(result: EmbeddingResult) -> None:
-            self._report(min(first + len(result.lengths) + len(result.reasons), end), total)
-
-        self._writing.embed(on_progress=so_far)
-        self._report(end, total)
-
-    def _report(self, done: int, total: int) -> None:
-        if self._tell is not None:
-            self._tell(Progress(done, total, monotonic() - self._began, unit="notes"))
-
 
 log = logging.getLogger(__name__)
 
 RANKINGS = ("weighted", "rrf")
 
 
-class Notes(Room):
+class Notes(base.Resource):
     """The notes of one person in one app."""
 
     def add(
@@ -135,13 +37,13 @@ class Notes(Room):
         *,
         title: str | None = None,
         type: str = "memo",
-        external_id: ExternalId | None = None,
+        external_id: types.ExternalId | None = None,
         created_at: datetime | None = None,
         profile: str = "memo",
         pair_id: int | None = None,
         parent_id: int | None = None,
         wait: bool = True,
-    ) -> Note | None:
+    ) -> types.Note | None:
         """Keep a note; None for a text without words. It is on disk when this returns.
 
         The same ``type`` and ``external_id`` again replace the note: only what changed in it is
@@ -152,27 +54,29 @@ class Notes(Room):
         this returns, where the service answers; else a worker makes them, and it is found by its
         words until then. Raises InputError for what cannot be kept.
         """
-        from memchat.language.text import has_words
-
         if not has_words(text):
             return None
-        new = NewNote(text, title, type, external_id, created_at, profile, pair_id, parent_id)
-        return self._keep(new, embed=wait)
+        new = types.NewNote(text, title, type, external_id, created_at, profile, pair_id, parent_id)
+        return self._writing.keep(new, embed=wait)
 
     def add_many(
-        self, notes: Iterable[NewNote], *, on_progress: OnProgress | None = None, wait: bool = True
-    ) -> NotesAdded:
+        self,
+        notes: Iterable[types.NewNote],
+        *,
+        on_progress: types.OnProgress | None = None,
+        wait: bool = True,
+    ) -> types.NotesAdded:
         """Keep many notes, as ``add`` keeps one; those that cannot be kept are named in ``failed``
         with the reason, and the others are kept.
 
         Their texts are embedded together, about a hundred at a time. It may be stopped at any time:
         what ``on_progress`` has counted is kept, and so is more. ``on_progress`` counts notes.
         """
-        return self._batches(on_progress).add(notes, embed=wait)
+        return self._writing.add_many(notes, on_progress, embed=wait)
 
     def add_files(
-        self, paths: Iterable[Path | str], *, on_progress: OnProgress | None = None
-    ) -> FilesAdded:
+        self, paths: Iterable[Path | str], *, on_progress: types.OnProgress | None = None
+    ) -> base.FilesAdded:
         """Keep files as notes of type "file"; of a folder, all files below it that can be read.
 
         The ending of the name tells the format; docs/notes.md lists them. Hidden files and links in
@@ -182,28 +86,22 @@ class Notes(Room):
         cannot be read does not stop the others: it is in ``failed`` with the reason. Raises
         StoreError where notes cannot be written.
         """
-        from memchat.api.note_files import NoteFiles
-
-        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
-        return files.add_all(paths, on_progress)
+        return NoteFiles(self._assembly, self._scope).add_all(paths, on_progress)
 
     def add_upload(
         self, name: str, data: bytes, *, title: str | None = None, wait: bool = True
-    ) -> Note:
+    ) -> types.Note:
         """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
         bytes again are the same note. ``wait`` is that of ``add``. Raises InputError, which says
         why, where they cannot be read; ConfigError where a package or a model for the format is
         missing."""
-        from memchat.api.note_files import NoteFiles
-
-        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
-        return files.add_upload(name, data, title, wait)
+        return NoteFiles(self._assembly, self._scope).add_upload(name, data, title, wait)
 
     def watch(
         self,
         folder: Path | str,
         *,
-        on_change: Callable[[FileChange], None],
+        on_change: Callable[[base.FileChange], None],
         stop: threading.Event | None = None,
     ) -> None:
         """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
@@ -215,15 +113,11 @@ class Notes(Room):
         watched, ConfigError where the package for it is missing, StoreError where notes cannot be
         written.
         """
-        from memchat.api.note_files import NoteWatch
+        NoteWatch(self._assembly, self._scope).watch(folder, on_change, stop)
 
-        files = NoteWatch(self._assembly, self._scope, self, self._writing.embed)
-        files.watch(folder, on_change, stop)
-
-    def get(self, note_id: int) -> Note:
+    def get(self, note_id: int) -> types.Note:
         """One note, whole. Raises NotFound outside the scope."""
-        with self._database.read(self._scope) as tx:
-            return self._found_note(tx, note_id)
+        return self._writing.get(note_id)
 
     def list(
         self,
@@ -234,18 +128,18 @@ class Notes(Room):
         until: datetime | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[Note]:
+    ) -> base.Page[types.Note]:
         """The notes without their texts, the newest first; with ``query`` those that have all its
         words, whatever their case and accents, in their title or text. ``since`` and ``until``
         bound when a note was said; both ends count. ``cursor`` is that of the page before."""
-        check_count(limit)
+        base.check_count(limit)
         wanted = Filter(type=type, since=bound(since), until=bound(until))
-        before = None if cursor is None else place_of(cursor)[:2]
+        before = None if cursor is None else base.place_of(cursor)[:2]
         with self._database.read(self._scope) as tx:
             found = rows.listed(
                 tx, [tx.own], wanted, limit=limit + 1, before=before, search=query.strip()
             )
-        return page_of(found, limit, lambda one: (one.created_at, one.id))
+        return base.page_of(found, limit, lambda one: (one.created_at, one.id))
 
     def search(
         self,
@@ -260,7 +154,7 @@ class Notes(Room):
         min_score: float | None = None,
         include_text: bool = False,
         mode: str | None = None,
-    ) -> NotesFound:
+    ) -> types.NotesFound:
         """Search the notes by meaning and words, best first; what surely has to do with the query
         is ``confident`` and comes first.
 
@@ -272,8 +166,8 @@ class Notes(Room):
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
-        check_count(limit)
-        check_choice(mode or RANKINGS[0], RANKINGS, "mode")
+        base.check_count(limit)
+        base.check_choice(mode or RANKINGS[0], RANKINGS, "mode")
         from memchat.notes import search
 
         recall = self._assembly.recall()
@@ -299,7 +193,7 @@ class Notes(Room):
         type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: types.OnProgress | None = None,
     ) -> NotesAnswer:
         """Answer a question from the notes; iterate over the result, or call its ``read``.
 
@@ -311,69 +205,73 @@ class Notes(Room):
         is set up, no model is asked. Raises InputError for an empty question or a bad limit;
         reading raises ProviderError where the model fails.
         """
+        from memchat.notes.ask import Asking, Passages, Summary
+        from memchat.notes.search import Finder
 
+        base.check_choice(mode, ("answer", "summary"), "mode")
+        base.check_count(limit)
+        text = types.clean_text(question).strip()
+        if not text:
+            raise InputError("the question is empty; say what to look for")
         wanted = Filter(type=type, since=bound(since), until=bound(until))
-        asked = NoteQuestions(self._assembly, self._scope)
-        return asked.ask(question, mode, limit, wanted, on_progress)
+        assembly, zone = self._assembly, self._settings.zone
+        now = assembly.clock()
+        recall = assembly.recall()
+        finder = Finder(recall, self._scope, recall.question(text), wanted, now, zone)
+        relevant = finder.all() if mode == "summary" else finder.best(limit)
+        ids = dict.fromkeys(hit.note_id for hit in (*relevant.hits, *relevant.others))
+        with self._database.read(self._scope) as tx:
+            there = (rows.get(tx, [tx.own], note_id) for note_id in ids)
+            found = {note.id: note for note in there if note is not None}
+        relevant = relevant.of(found)
+        passages, model, local = Passages(found, zone), assembly.chat_model(), now.astimezone(zone)
+        put = (text, model, assembly.prompts, passages, local, self._count_reading)
+        asking = Summary(*put, on_progress=on_progress) if mode == "summary" else Asking(*put)
+        return asking.answer(relevant, found)
 
     def update(
         self, note_id: int, *, text: str | None = None, title: str | None = None, wait: bool = True
-    ) -> Note:
+    ) -> types.Note:
         """Change text or title of a note; what is not given stays, and an empty title takes the
         title away. Only chunks whose text changed are embedded anew. ``wait`` is that of ``add``.
 
         Raises NotFound outside the scope, InputError for a text without words.
         """
-        kept = None
-        while kept is None:  # again where another process changed it meanwhile
-            before = self.get(note_id)
-            new = NewNote(
-                before.text if text is None else text,
-                before.title if title is None else title.strip() or None,
-                before.type,
-                before.external_id,
-                profile=before.profile,
-            )
-            kept = self._keep(new, embed=wait, instead_of=before)
-        return kept
+        return self._writing.update(note_id, text=text, title=title, embed=wait)
 
-    def delete(self, note_id: int, *, hold: float = 0.0) -> Changed:
+    def delete(self, note_id: int, *, hold: float = 0.0) -> base.Changed:
         """Delete a note with its chunks and vectors; its words leave this disk.
 
         Nothing lists or finds it from now on. With ``hold`` its words leave the disk in so many
         seconds, and ``restore`` undoes the deletion meanwhile; else they have left it when this
         returns. Raises NotFound outside the scope.
         """
-
-        now = self._clock()
         with self._database.write(self._scope) as tx:
             note = self._found_note(tx, note_id)
-            app_id = rows.app_id_of(tx, note_id)
-            assert app_id is not None
             if hold:
-                rows.hold(tx, app_id, note, purge_at=now + timedelta(seconds=hold))
+                rows.hold(tx, tx.own, note, purge_at=tx.now + timedelta(seconds=hold))
             else:
-                rows.remove(tx, app_id, note)
-            tx.forget_bytes(app_id)
+                rows.remove(tx, tx.own, note)
+            tx.forget_bytes(tx.own)
         log.info("Deleted note %d: %d characters", note.id, len(note.text))
-        return Changed(1)
+        return base.Changed(1)
 
-    def restore(self, note_id: int) -> Note:
+    def restore(self, note_id: int) -> types.Note:
         """Undo the deletion of a note while it is held. Raises NotFound where its words have left
         this disk, outside the scope, and where a note of its type and external id was kept
         since."""
         with self._database.write(self._scope) as tx:
             back = rows.restore(tx, tx.own, note_id)
-            if back is None:
-                raise NotFound(f"the deletion of note {note_id} cannot be undone any more")
+        if back is None:
+            raise NotFound(f"the deletion of note {note_id} cannot be undone any more")
         return back
 
-    def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed:
+    def mark_as_read(self, chunk_ids: Sequence[int]) -> base.Changed:
         """Count that these results of a search were read; unknown ids are left out."""
         with self._database.write(self._scope) as tx:
-            return Changed(rows.count_reads(tx, [tx.own], chunk_ids))
+            return base.Changed(rows.count_reads(tx, [tx.own], chunk_ids))
 
-    def reindex(self, *, on_progress: OnProgress | None = None) -> Changed:
+    def reindex(self, *, on_progress: types.OnProgress | None = None) -> base.Changed:
         """Cut every note anew for the embedding service in use, and make the vectors that are
         lacking; how many notes have other chunks now.
 
@@ -382,47 +280,24 @@ class Notes(Room):
         """
         with self._database.read(self._scope) as tx:
             ids = rows.ids(tx, [tx.own])
-        return Changed(self._batches(on_progress).recut(ids))
+        return base.Changed(self._writing.recut(ids, on_progress))
 
-    def report(self, *, top: int = 20) -> NotesReport:
+    def report(self, *, top: int = 20) -> types.NotesReport:
         """Figures: sizes and use by type, the ``top`` notes that were found and never read, and how
         the queue stands."""
-        check_count(top, "top")
+        base.check_count(top, "top")
         embeds = self._assembly.embeds()
         with self._database.read(self._scope) as tx:
             own, in_use = tx.own, embeddings.in_use(tx) or 0
-            return NotesReport(
-                rows.by_type(tx, own),
-                tuple(rows.unread(tx, own, top)),
-                passages.count_chunks_lacking(tx, in_use, own),
-                *rows.queued(tx, own),
-                embeds=embeds,
-            )
+            by_type, unread = rows.by_type(tx, own), tuple(rows.unread(tx, own, top))
+            lacking, queued = passages.count_chunks_lacking(tx, in_use, own), rows.queued(tx, own)
+            return types.NotesReport(by_type, unread, lacking, *queued, embeds=embeds)
 
     @property
     def _writing(self) -> NoteWriting:
         return NoteWriting(self._assembly, self._scope)
 
-    def _batches(self, on_progress: OnProgress | None) -> NoteBatches:
-        return NoteBatches(self._assembly, self._writing, on_progress)
-
-    def _keep(self, new: NewNote, *, embed: bool, instead_of: Note | None = None) -> Note | None:
-        """Store a note, or replace the one of the same type and external id; None where that is no
-        longer as ``instead_of`` says."""
-
-        def unchanged(tx: Tx) -> bool:
-            return instead_of is None or self._found_note(tx, instead_of.id) == instead_of
-
-        writing = self._writing
-        ids = writing.write([writing.prepare(new)], only_if=unchanged)
-        if not ids:
-            return None
-        (note_id,) = ids
-        if embed:
-            writing.embed(note_id)
-        return self.get(note_id)
-
-    def _count_matches(self, hits: Sequence[NoteHit]) -> None:
+    def _count_matches(self, hits: Sequence[types.NoteHit]) -> None:
         """Count that these were found. A search waits for no writer and for no disk: where another
         process is writing just then, the count is missed."""
         if not hits:
@@ -433,51 +308,7 @@ class Notes(Room):
         except StoreError as error:
             log.debug("matches of notes were not counted: %s", error)
 
-    def _found_note(self, tx: Tx, note_id: int) -> Note:
-        note = rows.get(tx, [tx.own], note_id)
-        if note is None:
-            raise NotFound(f"there is no note {note_id} here; see memchat notes list")
-        return note
-
-
-class NoteQuestions(Room):
-    """Questions to the notes of a scope."""
-
-    def ask(
-        self, question: str, mode: str, limit: int, wanted: Filter, on_progress: OnProgress | None
-    ) -> NotesAnswer:
-        """See ``Notes.ask``."""
-        from memchat.notes.ask import Asking, Passages
-        from memchat.notes.search import Finder
-        from memchat.notes.summary import Summary
-
-        check_choice(mode, ("answer", "summary"), "mode")
-        check_count(limit)
-        text = clean_text(question).strip()
-        if not text:
-            raise InputError("the question is empty; say what to look for")
-        assembly, now, zone = self._assembly, self._clock(), self._settings.zone
-        recall = assembly.recall()
-        finder = Finder(recall, self._scope, recall.question(text), wanted, now, zone)
-        relevant = finder.all() if mode == "summary" else finder.best(limit)
-        found = self._notes(relevant)
-        relevant = relevant.of(found)
-        passages = Passages(found, zone)
-        local = now.astimezone(zone)
-        asking = Asking(text, assembly.chat_model(), assembly.prompts, passages, local, self._keep)
-        if mode == "summary":
-            return Summary(asking, on_progress).answer(relevant, found)
-        return asking.answer(relevant, found)
-
-    def _notes(self, relevant: Relevant) -> dict[int, Note]:
-        """The notes of these hits, whole."""
-        ids = dict.fromkeys(hit.note_id for hit in (*relevant.hits, *relevant.others))
-        with self._database.read(self._scope) as tx:
-            own = [tx.own]
-            found = (rows.get(tx, own, note_id) for note_id in ids)
-            return {note.id: note for note in found if note is not None}
-
-    def _keep(self, spent: Sequence[Usage], chunk_ids: Sequence[int]) -> None:
+    def _count_reading(self, spent: Sequence[types.Usage], chunk_ids: Sequence[int]) -> None:
         """Count what was read, and what it took. An answer that came is not lost where that cannot
         be stored."""
         try:

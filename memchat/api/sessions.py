@@ -10,45 +10,28 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from memchat.api.base import Page, Room, check_count, page_of, place_of
+from memchat import types
+from memchat.api.base import Page, Resource, check_count, page_of, place_of
+from memchat.api.note_files import NoteWriting
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.facts import changes, memories
-from memchat.forget.undo import DELETED, TAKEN_BACK
+from memchat.forget import purge
+from memchat.forget.undo import DELETED, TAKEN_BACK, ConversationUndo, delete_turns, take_back
 from memchat.language.secrets import mask
 from memchat.learn import model_calls
 from memchat.learn.candidate import MAX_FACTS
 from memchat.notes import rows
 from memchat.prompts import Prompts
-from memchat.providers import ChatModel
+from memchat.providers import ChatModel, factory
 from memchat.providers.litellm_calls import cost_usd
 from memchat.search import receipts
 from memchat.tokens import estimate_tokens
-from memchat.types import TITLE_LIMIT as NOTE_TITLE_LIMIT
-from memchat.types import (
-    Change,
-    Event,
-    Hit,
-    Learned,
-    LongMessage,
-    Memory,
-    Message,
-    Note,
-    OnProgress,
-    ReplyParts,
-    Role,
-    Session,
-    Undone,
-    Why,
-    clean_text,
-    one_line,
-)
-from memchat.types.conversations import PASTE_LENGTH
 
 if TYPE_CHECKING:
     from memchat.api.user import User
@@ -60,10 +43,12 @@ NOTE_TITLE = 60
 """Characters of the title that a message gets that is kept as a note."""
 
 
-class Sessions(Room):
+class Sessions(Resource):
     """The conversations of one person in one app."""
 
-    def list(self, query: str = "", *, limit: int = 50, cursor: str | None = None) -> Page[Session]:
+    def list(
+        self, query: str = "", *, limit: int = 50, cursor: str | None = None
+    ) -> Page[types.Session]:
         """The conversations, the latest first.
 
         With ``query`` those that have all its words, whatever their case and accents, in their
@@ -76,17 +61,17 @@ class Sessions(Room):
             found = sessions.listed(tx, [tx.own], limit + 1, after, search=query.strip())
         return page_of(found, limit, lambda one: (one.last_activity_at, one.id))
 
-    def get(self, session_id: int) -> Session:
+    def get(self, session_id: int) -> types.Session:
         """One conversation. Raises NotFound outside the scope."""
         with self._database.read(self._scope) as tx:
             return self._found_session(tx, session_id)
 
-    def of_message(self, message_id: int) -> Session:
+    def of_message(self, message_id: int) -> types.Session:
         """The conversation that a message is part of. Raises NotFound outside the scope."""
         with self._database.read(self._scope) as tx:
             return self._found_session(tx, self._found_message(tx, message_id).session_id)
 
-    def messages(self, session_id: int) -> Sequence[Message]:
+    def messages(self, session_id: int) -> Sequence[types.Message]:
         """The messages and replies of a conversation, oldest first."""
         with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
@@ -102,7 +87,7 @@ class Sessions(Room):
             found = messages.first_words(tx, there, 4 * FIRST_WORDS)
         return {number: mask(words)[:FIRST_WORDS] for number, words in found.items()}
 
-    def found_words(self, query: str, session_ids: Sequence[int]) -> Mapping[int, Message]:
+    def found_words(self, query: str, session_ids: Sequence[int]) -> Mapping[int, types.Message]:
         """Where ``list`` found its query in these conversations, by id: the last message with all
         its words. Those that have them in their title alone are left out."""
         if not query.strip():
@@ -111,15 +96,15 @@ class Sessions(Room):
             there = sessions.ids_in_app(tx, tx.own, session_ids)
             return messages.last_with_words(tx, there, query)
 
-    def rename(self, session_id: int, title: str) -> Session:
+    def rename(self, session_id: int, title: str) -> types.Session:
         """Give a conversation a title of the person's own, in which secrets are masked; no later
         reading changes it."""
-        title = mask(one_line(title, "title", TITLE_LIMIT))[:TITLE_LIMIT]
+        title = mask(types.one_line(title, "title", TITLE_LIMIT))[:TITLE_LIMIT]
         with self._database.write(self._scope) as tx:
-            sessions.rename(tx, self._found_session(tx, session_id).id, title)
+            sessions.change(tx, self._found_session(tx, session_id).id, title=title)
             return self._found_session(tx, session_id)
 
-    def copy(self, session_id: int, *, before: int) -> Session:
+    def copy(self, session_id: int, *, before: int) -> types.Session:
         """A new conversation with the messages of this one before the message ``before``, to go on
         from there in another way: ``chat(resume=...)``. This one stays as it is.
 
@@ -134,9 +119,9 @@ class Sessions(Room):
                 raise NotFound(
                     f"session {session_id} has no message {before}; see memchat sessions show"
                 )
-            return self._found_session(tx, sessions.add(tx, found.id, before, self._clock()))
+            return self._found_session(tx, sessions.add(tx, found.id, before, tx.now))
 
-    def end(self, session_id: int) -> Session:
+    def end(self, session_id: int) -> types.Session:
         """End an open conversation and queue its reading.
 
         Raises StoreError where a chat of this or another running process still uses it.
@@ -150,27 +135,26 @@ class Sessions(Room):
             close_session(tx, found)
             return self._found_session(tx, session_id)
 
-    def long_messages(self, session_id: int) -> Sequence[LongMessage]:
+    def long_messages(self, session_id: int) -> Sequence[types.LongMessage]:
         """The messages of a conversation that are so long that only their beginning and end are
         read for memories, unless all of one is asked for, with what that takes.
 
         Messages from which nothing is to be learned are left out, and copied ones, which are read
         where they were said. Raises NotFound outside the scope.
         """
-        from memchat.learn import model_calls
-
         with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
             turns = messages.of_session(tx, session_id, learnable=True)
             whole = messages.to_read_whole(tx, session_id)
         own = (turn for turn in turns if turn.copied_from is None)
-        turns = [turn for turn in own if len(turn.content) > model_calls.NEVER_LONG]
-        if not turns:
+        long = [turn for turn in own if len(turn.content) > model_calls.NEVER_LONG]
+        if not long:
             return []
-        model = self._assembly.extract_model()
-        return found(turns, whole, model, self._assembly.prompts)
+        model, prompts = self._assembly.extract_model(), self._assembly.prompts
+        long = [turn for turn in long if model_calls.is_long(turn.content, model.window)]
+        return [_planned(turn, turn.id in whole, model, prompts) for turn in long]
 
-    def read_all(self, message_id: int) -> Session:
+    def read_all(self, message_id: int) -> types.Session:
         """Have all of a very long message read for memories, not only its beginning and end.
 
         It is read when its conversation ends; where that was read already, the message and those
@@ -183,7 +167,8 @@ class Sessions(Room):
             if message_id not in messages.to_read_whole(tx, session.id):
                 messages.read_all(tx, message_id)
                 sessions.mark_unread(tx, session.id, message_id)
-                self._queue_reading(tx, session)
+                if session.ended_at is not None and apps.memory_switch(tx, self._scope).on:
+                    jobs.enqueue(tx, "extract", tx.own, session.id, tx.now)
             return self._found_session(tx, session.id)
 
     def read_again(
@@ -192,8 +177,8 @@ class Sessions(Room):
         *,
         model: str | None = None,
         wait: bool = True,
-        progress: OnProgress | None = None,
-    ) -> Learned:
+        progress: types.OnProgress | None = None,
+    ) -> types.Learned:
         """Read a conversation for memories as if it had never been read, and say what that taught.
 
         What is known already is only said again, what was forgotten or taken back stays so, and
@@ -207,7 +192,9 @@ class Sessions(Room):
         from memchat.jobs.worker import outcome
 
         if model is not None:
-            self._refuse_unusable(model)
+            _, chosen, _ = factory.explain(self._assembly.settings.with_(extract_model=model))
+            if chosen.problem is not None:
+                raise ConfigError(f"{model} cannot be used: {chosen.problem}; {chosen.remedy}")
         worker = self._assembly.parts().worker
         worker.end_abandoned(self._scope.user)
         with self._database.write(self._scope) as tx:
@@ -223,18 +210,17 @@ class Sessions(Room):
             said = messages.of_session(tx, session_id, learnable=True)
             copied = max((turn.id for turn in said if turn.copied_from is not None), default=0)
             if not any(turn.role == "user" and turn.id > copied for turn in said):
-                return Learned(session_id, skipped="there is nothing in it to learn from")
-            own, now = sessions.app_id_of(tx, session_id), self._clock()
-            if not jobs.enqueue(tx, "extract", own, session_id, now, how=model):
+                return types.Learned(session_id, skipped="there is nothing in it to learn from")
+            if not jobs.enqueue(tx, "extract", tx.own, session_id, tx.now, how=model):
                 raise StoreError(f"session {session_id} is being read; try again when that is done")
-            sessions.set_read_to(tx, session_id, copied)
-        queued = Learned(session_id, queued="it waits to be read")
+            sessions.change(tx, session_id, extracted_to=copied)
+        queued = types.Learned(session_id, queued="it waits to be read")
         if not wait:
             return queued
-        told, kinds = progress or (lambda _: None), ("extract", "verify")
-        return outcome(worker.run(kinds=kinds, target_id=session_id, on_reading=told), queued)
+        kinds = ("extract", "verify")
+        return outcome(worker.run(kinds=kinds, target_id=session_id, on_reading=progress), queued)
 
-    def keep_as_note(self, message_id: int, *, title: str | None = None) -> Note:
+    def keep_as_note(self, message_id: int, *, title: str | None = None) -> types.Note:
         """Keep the text of a message, such as a long paste, as a note of its own.
 
         The message stays in its conversation, but from now on it is found as the note alone, and
@@ -243,25 +229,20 @@ class Sessions(Room):
         is, and gives it the ``title`` if there is one. Raises NotFound outside the scope,
         InputError for a bad title.
         """
-        from memchat.api.notes import Notes
-
         with self._database.read(self._scope) as tx:
             message = self._found_message(tx, message_id)
             first_id, own = message.copied_from or message.id, tx.own
             external_id = f"message {first_id}"
             note = rows.by_external_id(tx, own, "paste", external_id)
-        room = Notes(self._assembly, self._scope)
+        writing = NoteWriting(self._assembly, self._scope)
+        text, at = message.content, message.created_at
         if note is None:
-            note = room.add(
-                message.content,
-                title=title or _first_words(message.content),
-                type="paste",
-                external_id=external_id,
-                created_at=message.created_at,
-                profile="document",
-            )
+            title = title or types.first_words(mask(text[: 4 * NOTE_TITLE]), NOTE_TITLE)
+            new = types.NewNote(text, title, "paste", external_id, at, "document")
+            note = writing.keep(new, embed=True)
         elif title:
-            note = room.update(note.id, title=one_line(title, "title", NOTE_TITLE_LIMIT))
+            title = types.one_line(title, "title", types.TITLE_LIMIT)
+            note = writing.update(note.id, text=None, title=title, embed=True)
         assert note is not None  # no message is blank
         with self._database.write(self._scope) as tx:
             messages.exclude(tx, [first_id, message.id])
@@ -269,7 +250,7 @@ class Sessions(Room):
 
     def delete(
         self, session_id: int, *, keep_memories: bool = False, dry_run: bool = False
-    ) -> Undone:
+    ) -> types.Undone:
         """Delete a conversation for good, with what only it taught; what that did.
 
         What it had replaced or ended comes back; what other words prove too, or a person entered
@@ -280,12 +261,9 @@ class Sessions(Room):
 
     def delete_many(
         self, session_ids: Iterable[int], *, keep_memories: bool = False, dry_run: bool = False
-    ) -> Undone:
+    ) -> types.Undone:
         """Delete many conversations, as ``delete`` deletes one, in one transaction."""
-        from memchat.forget import purge
-        from memchat.forget.undo import take_back
-
-        done = Undone()
+        done = types.Undone()
         with self._trial(dry_run) as tx:
             for session_id in dict.fromkeys(session_ids):
                 turns = messages.of_session(tx, self._found_session(tx, session_id).id)
@@ -295,15 +273,13 @@ class Sessions(Room):
 
     def delete_message(
         self, message_id: int, *, keep_memories: bool = False, dry_run: bool = False
-    ) -> Undone:
+    ) -> types.Undone:
         """Delete one message of a conversation, as ``delete`` deletes all of them."""
-        from memchat.forget.undo import delete_turns
-
         with self._trial(dry_run) as tx:
             turn = self._found_message(tx, message_id)
             return delete_turns(tx, [turn], keep_memories=keep_memories)
 
-    def learned(self, session_id: int) -> Mapping[int, Sequence[Change]]:
+    def learned(self, session_id: int) -> Mapping[int, Sequence[types.Change]]:
         """What a conversation taught, by the id of the message that taught it, as far as it holds.
 
         What was only said again, forgotten since or taken back is left out.
@@ -311,24 +287,21 @@ class Sessions(Room):
 
         with self._database.read(self._scope) as tx:
             self._found_session(tx, session_id)
-            return of_session(tx, tx.ids, session_id)
+            return of_session(tx, session_id)
 
-    def unlearn(self, message_id: int, *, memory_id: int | None = None) -> Undone:
+    def unlearn(self, message_id: int, *, memory_id: int | None = None) -> types.Undone:
         """Take back what a message taught, and leave its words; what that did.
 
         As when it is deleted, but the message stays, and the same is not learnt from it again.
         With ``memory_id`` only what it did to that memory is taken back.
         """
-        from memchat.forget import purge
-        from memchat.forget.undo import ConversationUndo
-
         with self._database.write(self._scope) as tx:
             turn = self._found_message(tx, message_id)
             done = ConversationUndo(tx, {turn.id}, only=memory_id).run()
             purge.forget(tx, done.gone, keep_transcript=True)
         return done
 
-    def why(self, message_id: int | None = None) -> Why:
+    def why(self, message_id: int | None = None) -> types.Why:
         """Why a reply is as it is: each memory it was given, and exactly what its model was sent.
 
         A message of the person's own stands for the reply to it; without a number it is the latest
@@ -346,12 +319,12 @@ class Sessions(Room):
             reply = messages.by_ids(tx, [found])[found]
             return Explaining(tx, reply).why()
 
-    def receipt(self, message_id: int) -> Sequence[Hit]:
+    def receipt(self, message_id: int) -> Sequence[types.Hit]:
         """What a reply was given of the memories, in the order in which it was shown."""
         with self._database.read(self._scope) as tx:
             return receipts.of_reply(tx, self._found_message(tx, message_id).id)
 
-    def parts(self, reply: Message) -> ReplyParts:
+    def parts(self, reply: types.Message) -> types.ReplyParts:
         """A reply in its parts: the memories that code listed in it, and the question at its end.
 
         That code listed them is proved by its receipt, and not by its words.
@@ -363,30 +336,19 @@ class Sessions(Room):
             listed = tuple(hit.id for hit in self.receipt(reply.id) if hit.channel == "listed")
         return command_replies.split(reply.content, listed)
 
-    def mute(self, memory_id: int, session_id: int) -> Memory:
+    def mute(self, memory_id: int, session_id: int) -> types.Memory:
         """Keep a memory that is not relevant there out of the rest of a conversation."""
         with self._database.write(self._scope) as tx:
             memory = self._found_memory(tx, memory_id)
             sessions.mute(tx, self._found_session(tx, session_id).id, memory_id)
         return memory
 
-    def unmute(self, memory_id: int, session_id: int) -> Memory:
+    def unmute(self, memory_id: int, session_id: int) -> types.Memory:
         """Let a memory take part in a conversation again."""
         with self._database.write(self._scope) as tx:
             memory = self._found_memory(tx, memory_id)
             sessions.unmute(tx, self._found_session(tx, session_id).id, memory_id)
         return memory
-
-    def _queue_reading(self, tx: Tx, session: Session) -> None:
-        if session.ended_at is not None and apps.memory_switch(tx, self._scope).on:
-            jobs.enqueue(tx, "extract", tx.own, session.id, tx.now)
-
-    def _refuse_unusable(self, model: str) -> None:
-        from memchat.providers.factory import explain
-
-        _, chosen, _ = explain(self._assembly.settings.with_(extract_model=model))
-        if chosen.problem is not None:
-            raise ConfigError(f"{model} cannot be used: {chosen.problem}; {chosen.remedy}")
 
     @contextmanager
     def _trial(self, dry_run: bool) -> Iterator[Tx]:
@@ -398,13 +360,7 @@ class Sessions(Room):
                 tx.after_commit.clear()
 
 
-def _first_words(text: str) -> str:
-    """The beginning of a text as the title of a note, without secrets."""
-    words = " ".join(mask(text[: 4 * NOTE_TITLE]).split())
-    return words if len(words) <= NOTE_TITLE else f"{words[: NOTE_TITLE - 1].rstrip()}…"
-
-
-ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+ROLES: dict[str, types.Role] = {"user": "user", "assistant": "assistant"}
 OTHER_ROLES = ("system", "developer", "tool", "function")
 TEXT_PARTS = ("text", "input_text", "output_text")
 Messages = str | Sequence[Mapping[str, Any]]
@@ -415,7 +371,7 @@ Messages = str | Sequence[Mapping[str, Any]]
 class Incoming:
     """What of the messages is to be stored."""
 
-    turns: tuple[tuple[Role, str], ...]
+    turns: tuple[tuple[types.Role, str], ...]
     ignored: int
     """Messages and parts of messages that are not stored: of another role, or without text."""
 
@@ -425,7 +381,7 @@ class Incoming:
         if not isinstance(messages, str | Sequence):
             raise InputError("give a string, or a list of messages with role and content")
         given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        turns: list[tuple[Role, str]] = []
+        turns: list[tuple[types.Role, str]] = []
         ignored = 0
         for number, message in enumerate(given):
             role = _role(message, number)
@@ -433,14 +389,14 @@ class Incoming:
             if role is None or not text.strip():
                 ignored += 1
                 continue
-            turns.append((role, clean_text(text)))
+            turns.append((role, types.clean_text(text)))
             ignored += left_out
         if not turns:
             raise InputError("there is nothing to add; give a message of the user with some text")
         return cls(tuple(turns), ignored)
 
 
-def _role(message: object, number: int) -> Role | None:
+def _role(message: object, number: int) -> types.Role | None:
     """Who said it; None for a role whose messages are not stored."""
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(role, str) or role not in (*ROLES, *OTHER_ROLES):
@@ -457,16 +413,11 @@ def _text(content: object, number: int) -> tuple[str, int]:
         return content or "", 0
     if not isinstance(content, Sequence):
         raise InputError(f"message {number}: content is neither a string nor a list of parts")
-    texts = [
-        part if isinstance(part, str) else part["text"]
+    said = (
+        part.get("text") if isinstance(part, Mapping) and part.get("type") in TEXT_PARTS else part
         for part in content
-        if isinstance(part, str)
-        or (
-            isinstance(part, Mapping)
-            and part.get("type") in TEXT_PARTS
-            and isinstance(part.get("text"), str)
-        )
-    ]
+    )
+    texts = [text for text in said if isinstance(text, str)]
     return "\n".join(texts), len(content) - len(texts)
 
 
@@ -477,76 +428,49 @@ ANSWER_TOKENS = 600
 """About what a call answers."""
 
 
-def found(
-    turns: Iterable[Message], to_read_whole: Collection[int], model: ChatModel, prompts: Prompts
-) -> list[LongMessage]:
-    """The long ones among these messages. ``to_read_whole`` are the ids of those of which all is
-    read."""
-    long = [turn for turn in turns if model_calls.is_long(turn.content, model.window)]
-    return [_planned(turn, turn.id in to_read_whole, model, prompts) for turn in long]
-
-
-def _planned(turn: Message, read_all: bool, model: ChatModel, prompts: Prompts) -> LongMessage:
+def _planned(
+    turn: types.Message, read_all: bool, model: ChatModel, prompts: Prompts
+) -> types.LongMessage:
     calls = model_calls.count(turn.content, model.window)
     instructions = estimate_tokens(prompts.render("extract", limit=str(MAX_FACTS)))
     sent = estimate_tokens(turn.content) + calls * (instructions + BESIDE_TOKENS)
     came = calls * ANSWER_TOKENS
-    return LongMessage(
-        turn.id,
-        len(turn.content),
-        read_all,
-        model_calls.MOST_WINDOWS,
-        calls,
-        sent + came,
-        cost_usd(model.name, sent, came),
-        model.name,
-    )
+    size, few, cost = len(turn.content), model_calls.MOST_WINDOWS, cost_usd(model.name, sent, came)
+    return types.LongMessage(turn.id, size, read_all, few, calls, sent + came, cost, model.name)
 
 
 _KINDS = {"add": "added", "restore": "revived", "merge": "merged", "end": "ended"}
 
 
-def of_session(tx: Tx, app_ids: Sequence[int], session_id: int) -> dict[int, list[Change]]:
+def of_session(tx: Tx, session_id: int) -> dict[int, list[types.Change]]:
     """The changes that still stand, by the message that caused them, each memory once.
 
     A memory that replaced another has the value before.
     """
-    past = [
-        e for e in changes.events_of_session(tx, session_id) if e.cause not in (DELETED, TAKEN_BACK)
-    ]
+    caused = changes.events_by(tx, "session_id", [session_id])
+    past = [e for e in caused if e.cause not in (DELETED, TAKEN_BACK)]
     ids = {e.memory_id for e in past} | {e.related_id for e in past if e.related_id}
-    known = memories.by_ids(tx, app_ids, sorted(ids))
-    found: defaultdict[int, dict[int, Change]] = defaultdict(dict)
+    known = memories.by_ids(tx, tx.ids, sorted(ids))
+    found: defaultdict[int, dict[int, types.Change]] = defaultdict(dict)
     for event in past:
-        memory = _subject(event, known)
+        # Of a replacement the person is told of the new one.
+        replaces = event.kind == "supersede"
+        memory = known.get((event.related_id or 0) if replaces else event.memory_id)
         if memory is None or event.message_id is None or event.actor != "model":
             continue
         here = found[event.message_id]
-        if event.kind == "supersede" and event.old is not None:
-            change = Change("superseded", memory, before=str(event.old.get("value")))
+        if replaces and event.old is not None:
+            change = types.Change("superseded", memory, before=str(event.old.get("value")))
         elif event.kind in _KINDS:
-            change = Change(_KINDS[event.kind], memory)
+            change = types.Change(_KINDS[event.kind], memory)
         else:
             continue
         before = here.get(memory.id)
         if before is not None and before.before is not None:
             change = replace(change, kind=before.kind, before=before.before)
-        if _stands(change):
+        if memory.active == (change.kind not in ("ended", "merged")):
             here[memory.id] = change
     return {message_id: list(changes.values()) for message_id, changes in found.items() if changes}
-
-
-def _subject(event: Event, known: dict[int, Memory]) -> Memory | None:
-    """The memory that the user is told of: of a replacement, the new one."""
-    if event.kind == "supersede":
-        return known.get(event.related_id or 0)
-    return known.get(event.memory_id)
-
-
-def _stands(change: Change) -> bool:
-    memory = change.memory
-    assert memory is not None
-    return memory.active == (change.kind not in ("ended", "merged"))
 
 
 _TITLE = re.compile(r"--title(?:=|\s+)(?:\"(?P<quoted>[^\"]*)\"|(?P<word>\S+))\s*")
@@ -562,7 +486,7 @@ def last_reply(person: User, chat: Chat) -> int:
     return replies[-1]
 
 
-def keep_note(person: User, chat: Chat, words: str) -> Note:
+def keep_note(person: User, chat: Chat, words: str) -> types.Note:
     """Keep the words behind ``/note``, or without any the last long message, as a note.
 
     Raises InputError where there is nothing to keep, and in an incognito chat.
@@ -582,18 +506,20 @@ def keep_note(person: User, chat: Chat, words: str) -> Note:
     message = last_long(_turns(person, chat))
     if message is None:
         raise InputError(
-            f"no message of {PASTE_LENGTH:,} characters or more was sent here; "
+            f"no message of {types.PASTE_LENGTH:,} characters or more was sent here; "
             "write the text behind /note"
         )
     return person.sessions.keep_as_note(message.id, title=title)
 
 
-def last_long(turns: list[Message]) -> Message | None:
+def last_long(turns: list[types.Message]) -> types.Message | None:
     """The last message that is long enough to be offered as a note."""
-    long = [turn for turn in turns if turn.role == "user" and len(turn.content) >= PASTE_LENGTH]
+    long = [
+        turn for turn in turns if turn.role == "user" and len(turn.content) >= types.PASTE_LENGTH
+    ]
     return long[-1] if long else None
 
 
-def _turns(person: User, chat: Chat) -> list[Message]:
+def _turns(person: User, chat: Chat) -> list[types.Message]:
     """The turns as they are stored: a chat that was resumed has read none of them yet."""
     return [] if chat.session_id is None else [*person.sessions.messages(chat.session_id)]

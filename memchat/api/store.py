@@ -1,4 +1,5 @@
-"""The public interface to a whole store: its backups, embedding services, jobs and apps.
+"""MemChat: one open store, and the way to everything in it: its people, its backups, embedding
+services and jobs.
 
 ``Backups``, ``wipe_files`` and ``wipe`` work on a data folder and need no open store; ``wipe``
 refuses to delete one that is open anywhere.
@@ -6,70 +7,46 @@ refuses to delete one that is open anywhere.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
 
-from memchat.api.base import Changed, Deleted, FetchedModel, Room, check_choice, check_count
+from memchat import config, types
+from memchat.api.base import Changed, FetchedModel, check_choice, check_count
+from memchat.api.user import User
 from memchat.assembly import Assembly
 from memchat.config.keys import FILE as KEYS
+from memchat.config.providers import MINILM
 from memchat.config.settings import FILE as SETTINGS
-from memchat.db import apps, backup, jobs
-from memchat.db import backup as db_backup
-from memchat.db.backup import Report
-from memchat.db.database import FILE, damaged
+from memchat.config.settings import misspelt
+from memchat.db import backup, jobs
+from memchat.db.database import FILE, damaged, utc_now
 from memchat.db.jobs import DeadHolder
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.search.vector_index import FOLDER
-from memchat.types import (
-    MOST_BATCH,
-    AppInfo,
-    Backup,
-    Job,
-    OnProgress,
-    PluginInfo,
-    Progress,
-    RestorePlan,
-    Scope,
-    ServiceInfo,
-    checked_timeout,
-)
+from memchat.providers import ChatModel, Embedder, embedders, factory
+from memchat.search.embeddings import FOLDER
 
 if TYPE_CHECKING:
-    from memchat.api.memchat import Background
+    from memchat.chat import Chat
+    from memchat.doctor import Check
     from memchat.jobs.embedding import BackfillResult
     from memchat.jobs.worker import JobsDone
     from memchat.search.switch import EmbeddingServices, MigrationResult
 
-
-class Apps(Room):
-    """The apps of one person: each has memories, notes and conversations of its own."""
-
-    def list(self) -> Sequence[AppInfo]:
-        """The person's apps, by name."""
-        with self._database.read() as tx:
-            return apps.of_user(tx, self._scope.user)
-
-    def delete(self, app: str) -> Deleted:
-        """Delete an app with its memories, notes and conversations for good.
-
-        Raises NotFound where the person has no such app.
-        """
-        from memchat.forget import purge
-
-        scope = Scope(self._scope.user, app)
-        with self._database.write(scope) as tx:
-            if not tx.own:
-                raise NotFound(f"there is no app {app!r}; see memchat apps list")
-            held = next(one for one in apps.of_user(tx, scope.user) if one.name == scope.app)
-            count = purge.forget_app(tx, tx.own)
-        return Deleted(count, held.sessions, apps=1, notes=held.notes)
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 class Backups:
@@ -84,8 +61,8 @@ class Backups:
         self._store = self._home / FILE
 
     def create(
-        self, file: Path | str | None = None, *, progress: OnProgress | None = None
-    ) -> Backup:
+        self, file: Path | str | None = None, *, progress: types.OnProgress | None = None
+    ) -> types.Backup:
         """Copy the store, while others may write to it, and check the copy.
 
         Without ``file`` the copy is in the store's folder, named after the time. Raises NotFound if
@@ -94,14 +71,14 @@ class Backups:
         """
         target = Path(file) if file is not None else self._new_path()
         try:
-            backup.make(self._store, target, _reported(progress))
+            backup.make(self._store, target, types.timed(progress, "pages"))
         except InputError:
             if file is not None:
                 raise
             return self.create(progress=progress)  # another one made in this second has the name
         return backup.describe(target, self._store)
 
-    def write(self, out: BinaryIO, *, progress: OnProgress | None = None) -> None:
+    def write(self, out: BinaryIO, *, progress: types.OnProgress | None = None) -> None:
         """Copy the store as ``create`` does, to a stream of bytes."""
         copy = backup.temporary_path(self._store)
         try:
@@ -111,7 +88,7 @@ class Backups:
         finally:
             backup.delete(copy)
 
-    def list(self) -> Sequence[Backup]:
+    def list(self) -> Sequence[types.Backup]:
         """The backups in the store's folder, the newest first, whether they can be restored or
         not."""
         return [backup.describe(path, self._store) for path in backup.find(self._home)]
@@ -127,7 +104,7 @@ class Backups:
         Gives the files that were deleted. Raises InputError for a ``keep`` below 0, StoreError
         where a file cannot be deleted.
         """
-        return self._deleted(self.prunable(keep=keep))
+        return self.delete(self.prunable(keep=keep))
 
     def delete(self, files: Iterable[Path | str]) -> Sequence[Path]:
         """Delete these backups of the store's folder, by path or by name.
@@ -135,7 +112,13 @@ class Backups:
         Raises NotFound for a file that is no backup there, and nothing is deleted then; StoreError
         where a file cannot be deleted.
         """
-        return self._deleted(self.named(files))
+        found = self.named(files)
+        for path in found:
+            try:
+                backup.delete(path)
+            except OSError as error:
+                raise StoreError(f"{path} cannot be deleted ({error.strerror})") from error
+        return found
 
     def named(self, files: Iterable[Path | str]) -> Sequence[Path]:
         """The files that ``delete`` would delete. Raises NotFound as it does."""
@@ -147,14 +130,6 @@ class Backups:
                 raise NotFound(f"{file} is no backup in {self._home}; see memchat backup list")
         return [there[file.name] for file in wanted]
 
-    def _deleted(self, files: Sequence[Path]) -> Sequence[Path]:
-        for path in files:
-            try:
-                backup.delete(path)
-            except OSError as error:
-                raise StoreError(f"{path} cannot be deleted ({error.strerror})") from error
-        return files
-
     def prunable(self, *, keep: int = 1) -> Sequence[Path]:
         """The files that ``prune`` would delete. Raises InputError for a ``keep`` below 0."""
         if keep < 0:
@@ -162,35 +137,32 @@ class Backups:
         if not keep:
             return backup.find(self._home)
         every = self.list()
-        kept = [backup.file for backup in every if backup.problem is None][:keep]
-        return [backup.file for backup in every if backup.file not in kept]
+        kept = [one.file for one in every if one.problem is None][:keep]
+        return [one.file for one in every if one.file not in kept]
 
-    def plan_restore(self, file: Path | str) -> RestorePlan:
+    def plan_restore(self, file: Path | str) -> types.RestorePlan:
         """What restoring a backup would take from the store; nothing is changed.
 
         ``file`` is a path, or the name of a backup in the store's folder. Raises NotFound,
         InputError, SchemaError or StoreError for a file that cannot be restored.
         """
         path = self._checked(file)
-        backup = db_backup.describe(path, self._store)
+        described = backup.describe(path, self._store)
         if not self._store.exists() or not self._store.stat().st_size:
-            return RestorePlan(backup)
+            return types.RestorePlan(described)
         try:
-            with db_backup.opened_beside(path, self._store) as both:
-                lost = db_backup.only_in_store(both)
+            with backup.opened_with(path, self._store) as both:
+                lost = backup.only_in_store(both)
         except sqlite3.Error as error:
-            return RestorePlan(backup, store_problem=str(error))
-        return RestorePlan(
-            backup,
-            lost["memories"],
-            lost["sessions"],
-            lost["messages"],
-            lost["proposals"],
-            lost["sources"],
-        )
+            return types.RestorePlan(described, store_problem=str(error))
+        return types.RestorePlan(described, **lost)
 
     def restore(
-        self, file: Path | str, *, keep_present: bool = True, progress: OnProgress | None = None
+        self,
+        file: Path | str,
+        *,
+        keep_present: bool = True,
+        progress: types.OnProgress | None = None,
     ) -> Path | None:
         """Replace the whole store by a backup. What was forgotten since then is in it again.
 
@@ -203,7 +175,10 @@ class Backups:
         path = self._checked(file)
         there = self._store.exists() and self._store.stat().st_size
         kept = self._new_path() if keep_present and there else None
-        backup.put_back(path, self._store, kept, self._drop_index, _reported(progress))
+        # The saved index may hold vectors of what the backup lacks; the rows make it again.
+        drop_index = partial(shutil.rmtree, self._home / FOLDER, ignore_errors=True)
+        report = types.timed(progress, "pages")
+        backup.put_back(path, self._store, kept, drop_index, report)
         return kept
 
     def _checked(self, file: Path | str) -> Path:
@@ -221,24 +196,6 @@ class Backups:
             time.sleep(0.1)
         return path
 
-    def _drop_index(self) -> None:
-        """Delete the saved index, which may hold vectors of what the backup lacks; the rows make it
-        again."""
-        from memchat.search.vector_index import FOLDER
-
-        shutil.rmtree(self._home / FOLDER, ignore_errors=True)
-
-
-def _reported(progress: OnProgress | None) -> Report:
-    """The pages that are copied, as progress."""
-    begun = time.monotonic()
-
-    def report(done: int, total: int) -> None:
-        if progress is not None:
-            progress(Progress(done, total, time.monotonic() - begun, unit="pages"))
-
-    return report
-
 
 class Services:
     """The embedding services of the whole store: which one search uses, and their vectors."""
@@ -246,14 +203,12 @@ class Services:
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
 
-    def list(self) -> Sequence[ServiceInfo]:
+    def list(self) -> Sequence[types.ServiceInfo]:
         """The services that the store knows, and how many of their vectors it has."""
         return self._services().infos()
 
-    def plugins(self) -> Sequence[PluginInfo]:
+    def plugins(self) -> Sequence[types.PluginInfo]:
         """The embedding providers that other packages bring: ``memchat.providers.embedders``."""
-        from memchat.providers import embedders
-
         return embedders.plugins()
 
     def use(self, name: str, *, force: bool = False) -> Changed:
@@ -272,7 +227,7 @@ class Services:
         *,
         dimensions: int | None = None,
         max_tokens: int | None = None,
-        progress: OnProgress | None = None,
+        progress: types.OnProgress | None = None,
     ) -> MigrationResult:
         """Embed everything with another service, while the one in use answers; then change to it.
 
@@ -281,13 +236,13 @@ class Services:
         ``dimensions`` and ``max_tokens`` are for a model that memchat does not know.
         """
         done = self._services().migrate(
-            name, dimensions=dimensions, max_tokens=max_tokens, tell=progress or _ignore
+            name, dimensions=dimensions, max_tokens=max_tokens, tell=progress
         )
         if done.switched:
             self._assembly.accept_stored_service()
         return done
 
-    def fetch(self, name: str, *, progress: OnProgress | None = None) -> FetchedModel:
+    def fetch(self, name: str, *, progress: types.OnProgress | None = None) -> FetchedModel:
         """Download a model to run on this machine: ``minilm`` or one of fastembed's. Nothing else
         ever downloads one.
 
@@ -295,9 +250,7 @@ class Services:
         ProviderError where the files cannot be downloaded or are not those expected, StoreFull if
         the disk is full.
         """
-        from memchat.providers import factory
-
-        return FetchedModel(*factory.download(self._assembly.settings, name, progress or _ignore))
+        return FetchedModel(*factory.download(self._assembly.settings, name, progress))
 
     def remove(self, name: str, *, force: bool = False) -> Changed:
         """Delete a service with its vectors; how many. Raises InputError for the one in use,
@@ -308,12 +261,7 @@ class Services:
         from memchat.search.switch import EmbeddingServices
 
         store = self._assembly
-        common = (store.database, store.settings, store.clock)
-        return EmbeddingServices(*common, store.embedder)
-
-
-def _ignore(progress: Progress) -> None:
-    pass
+        return EmbeddingServices(store.database, store.settings, store.embedder)
 
 
 _DERIVED = (FOLDER, "models", "minilm-checked.json", "memchat.log*")
@@ -340,11 +288,8 @@ def wipe(home: Path, *, with_settings: bool = False) -> Sequence[Path]:
     deleted, and SchemaError for a database of something else.
     """
     store, there = home / FILE, wipe_files(home, with_settings=with_settings)
-    if not store.exists():
-        _delete(there)
-        return there
     try:
-        with backup.exclusive(store):
+        with backup.exclusive(store) if store.exists() else nullcontext():
             # SQLite has made files beside the store meanwhile, and deleted others.
             _delete(wipe_files(home, with_settings=with_settings))
     except sqlite3.DatabaseError as error:
@@ -379,7 +324,6 @@ class Jobs:
         self._assembly = assembly
         self._background = background
         self._database = assembly.database
-        self._clock = assembly.clock
 
     def list(
         self,
@@ -388,13 +332,13 @@ class Jobs:
         status: str | None = None,
         note_ids: Sequence[int] | None = None,
         limit: int = 100,
-    ) -> Sequence[Job]:
+    ) -> Sequence[types.Job]:
         """The jobs, the latest first. ``status`` is pending, running, completed or failed;
         ``note_ids`` limits them to those of these notes."""
         check_choice(status or jobs.STATUSES[0], jobs.STATUSES, "status")
         check_count(limit)
         with self._database.read() as tx:
-            now = self._clock()
+            now = tx.now
             return jobs.listed(
                 tx, user=user, status=status, note_ids=note_ids, now=now, limit=limit
             )
@@ -402,13 +346,13 @@ class Jobs:
     def count(self, *, user: str | None = None) -> Mapping[str, int]:
         """How many jobs there are of each status."""
         with self._database.read() as tx:
-            return jobs.counted(tx, user=user, now=self._clock())
+            return jobs.counted(tx, user=user, now=tx.now)
 
     def due(self, *, user: str) -> bool:
         """Whether the queue holds work of the person that could be done now."""
         with self._database.read() as tx:
-            user = Scope(user).user
-            return bool(jobs.due_kinds(tx, user, self._clock()) or jobs.dead_holders(tx, user))
+            user = types.Scope(user).user
+            return bool(jobs.due_kinds(tx, user, tx.now) or jobs.dead_holders(tx, user))
 
     def dead_holders(self, *, user: str | None = None) -> Sequence[DeadHolder]:
         """The processes that have ended and still hold jobs; the next run takes these over."""
@@ -432,7 +376,7 @@ class Jobs:
         """
         from memchat.jobs.worker import KINDS, JobsDone
 
-        seconds = checked_timeout(timeout)
+        seconds = types.checked_timeout(timeout)
         worker, done = self._assembly.parts().worker, JobsDone()
 
         def work() -> JobsDone:
@@ -440,7 +384,7 @@ class Jobs:
             if again:
                 with self._database.write() as tx:
                     most = len(self._assembly.settings.retry_minutes)
-                    jobs.retry(tx, self._clock(), user=user, attempts=most)
+                    jobs.retry(tx, tx.now, user=user, attempts=most)
             return worker.run(user=user, kinds=KINDS if kinds is None else kinds, done=done)
 
         if seconds is None:
@@ -471,23 +415,233 @@ class Jobs:
             return Changed(0)
         return Changed(self._assembly.parts().worker.run(kinds=("embed",)).done)
 
-    def backfill(self, *, batch: int = 100, progress: OnProgress | None = None) -> BackfillResult:
+    def backfill(
+        self, *, batch: int = 100, progress: types.OnProgress | None = None
+    ) -> BackfillResult:
         """Make the vector of every fact, message, summary and chunk of a note that has none.
 
         It asks the embedding service for ``batch`` texts at a time. Raises ConfigError where no
         service is in use.
         """
-        if not 1 <= batch <= MOST_BATCH:
-            raise InputError(f"a batch of {batch} cannot be; use 1 to {MOST_BATCH}")
-        return self._assembly.parts().worker.backfill(batch, progress or (lambda _: None))
+        if not 1 <= batch <= types.MOST_BATCH:
+            raise InputError(f"a batch of {batch} cannot be; use 1 to {types.MOST_BATCH}")
+        return self._assembly.parts().worker.backfill(batch, progress)
 
     def retry(self, *, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed:
         """Put failed and waiting jobs, or only the failed ones, first in line again; how many."""
         with self._database.write() as tx:
-            count = jobs.retry(tx, self._clock(), user=user, job_id=job_id, failed_only=failed_only)
+            count = jobs.retry(tx, tx.now, user=user, job_id=job_id, failed_only=failed_only)
         return Changed(count)
 
     def clear(self, *, user: str) -> Changed:
         """Remove the person's completed jobs from the queue; how many. What they did stays."""
         with self._database.write() as tx:
             return Changed(jobs.remove_completed(tx, user=user))
+
+
+class MemChat:
+    """One store and the models around it. Use it in a ``with`` block, or ``close`` it.
+
+    One ``MemChat`` may be used from any number of threads.
+    """
+
+    def __init__(
+        self,
+        home: Path | str | None = None,
+        *,
+        settings: config.Settings | None = None,
+        chat_model: ChatModel | None = None,
+        extract_model: ChatModel | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        """Open the store in the folder ``home``, or where the settings say.
+
+        Without ``settings`` they are read from the environment and the settings file. Models given
+        here are used instead of those that the settings name. ``clock`` returns the current time,
+        with its zone. Raises ConfigError for settings that cannot be used, StoreError when the
+        folder or file cannot be used, SchemaError for a store of a newer memchat, or of one from
+        before the first release.
+        """
+        if settings is None:
+            settings = config.load()
+            for line in misspelt(os.environ):
+                log.warning(line)
+        self.settings = settings.with_(home=Path(home)) if home is not None else settings
+        now = utc_now if clock is None else _checked(clock)
+        self._assembly = Assembly(self.settings, now, chat_model, extract_model, embedder)
+        self._background = Background()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        self._assembly.database.check_open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def user(self, user: str, app: str = "default") -> User:
+        """One person in one app: every verb of the result is about their memory alone.
+
+        Nothing is stored until the first verb that stores something. Raises ScopeError for a name
+        that cannot be used.
+        """
+        return User(self._assembly, self._background, types.Scope(user, app))
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The queue of work of the whole store."""
+        return Jobs(self._assembly, self._background)
+
+    @cached_property
+    def services(self) -> Services:
+        """The embedding services of the store."""
+        return Services(self._assembly)
+
+    @property
+    def backups(self) -> Backups:
+        """The backups of the store. To restore one, close every ``MemChat`` of the store and use
+        ``Backups(folder).restore``."""
+        return Backups(self.settings.home)
+
+    @property
+    def backup(self) -> Path | None:
+        """The copy of the store from before opening it brought it up to date; None if that was not
+        needed."""
+        return self._assembly.database.backup
+
+    def doctor(
+        self, *, probe: bool = False, progress: types.OnProgress | None = None
+    ) -> list[Check]:
+        """What is in use and why, and what is wrong, each with its remedy.
+
+        With ``probe`` each model is asked one word over the network, and what came back is one
+        more check, named "probe". Waits for each as long as MEMCHAT_TIMEOUT says, at most;
+        ``progress`` counts the models that were asked.
+        """
+        from memchat import doctor
+
+        store = self._assembly
+        checks = doctor.examine(
+            store.database, self.settings, store.embedding_space, self.address_notices()
+        )
+        if probe:
+            models = store.chat_model(), store.extract_model()
+            checks += doctor.probe(*models, store.embedding_space, progress)
+        return checks
+
+    def repair(self) -> list[str]:
+        """Bring keyword rows, vectors and index back in step with the rows, and the chunks of notes
+        with their texts; what was done.
+
+        Asks no provider: what has no vector is queued.
+        """
+        from memchat.search.repair import Repair
+
+        return Repair(self._assembly.database, self._assembly.usable_embedder).run()
+
+    def address_notices(self) -> list[str]:
+        """A sentence for each address that words are sent to and that is not the provider's own."""
+        return self._assembly.in_force().redirect_warnings()
+
+    def models_line(self) -> str:
+        """The models in use and where each is asked, in one line; no provider is called for it."""
+        from memchat.providers.local import available
+
+        used = self._assembly.in_force()
+        missing = used.embed_model == MINILM and not available()
+        return used.models_line() + (" (its weights are missing)" if missing else "")
+
+    def warm(self) -> None:
+        """Load the models of this machine before the first question; it takes some seconds."""
+        if not self._assembly.chat_model_known:
+            factory.preload(self._assembly.settings)
+        self._assembly.warm()
+
+    @property
+    def now(self) -> datetime:
+        """The current time by the clock of this store."""
+        return self._assembly.clock()
+
+    def close(self) -> None:
+        """Save the index of large scopes, end the threads and close the files.
+
+        Sessions that are open stay open on disk: the next process ends and reads them. Whatever is
+        used afterwards raises StoreError; closing again does nothing.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if not self._background.close():
+            self.jobs.stop()  # what is being done is brought to its end
+        self._assembly.close()
+
+
+def _checked(clock: Callable[[], datetime]) -> Callable[[], datetime]:
+    """A clock that raises InputError where the one that was given says no time to reckon with."""
+    first, last = types.EARLIEST.year, types.LATEST.year
+
+    def now() -> datetime:
+        at: object = clock()
+        if not isinstance(at, datetime) or not first <= at.year <= last:
+            raise InputError(
+                f"the clock said {at}; it must return an aware time of the years {first} "
+                f"to {last}, as datetime.now(UTC) does"
+            )
+        return at
+
+    return now
+
+
+CLOSE_SECONDS = 5.0
+"""How long closing waits for background work; what is not done then is done at the next start."""
+
+
+class Background:
+    """The open chats of a store, and the work that runs in threads beside them. Safe to use from
+    several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._chats: weakref.WeakSet[Chat] = weakref.WeakSet()
+        self._threads: list[threading.Thread] = []
+
+    def add(self, chat: Chat) -> None:
+        """Keep track of an open chat, so that closing the store lets go of it."""
+        with self._lock:
+            self._chats.add(chat)
+
+    def run(self, work: Callable[[], None]) -> threading.Thread:
+        """Do some work in a thread of its own."""
+        thread = threading.Thread(target=work, name="memchat-worker", daemon=True)
+        with self._lock:
+            self._threads = [other for other in self._threads if other.is_alive()]
+            self._threads.append(thread)
+            thread.start()
+        return thread
+
+    def run_within(self, seconds: float, work: Callable[[], Result]) -> Result:
+        """Do some work in a thread, and return what it gives, or raise what it raises.
+
+        Raises TimeoutError where it takes longer than ``seconds``; the work then goes on.
+        """
+        result: Future[Result] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+                result.set_exception(error)
+
+        self.run(run)
+        return result.result(seconds)
+
+    def close(self) -> bool:
+        """Let go of the chats and wait for the work; whether all of it has ended."""
+        with self._lock:
+            chats, threads = list(self._chats), list(self._threads)
+        for chat in chats:
+            chat.abandon()
+        for thread in threads:
+            thread.join(timeout=CLOSE_SECONDS)
+        return not any(thread.is_alive() for thread in threads)

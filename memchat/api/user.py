@@ -11,46 +11,64 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from memchat.api.base import Answer, Changed, Deleted, Exported, PromptContext, Room, check_count
+from memchat import types
+from memchat.api.base import (
+    Answer,
+    Changed,
+    Deleted,
+    Exported,
+    PromptContext,
+    Resource,
+    check_count,
+)
 from memchat.api.clients import ClientAccess, Clients
 from memchat.api.memories import Inbox, Memories, Mentions
 from memchat.api.notes import Notes
 from memchat.api.sessions import Incoming, Messages, Sessions
-from memchat.api.store import Apps
 from memchat.assembly import Assembly
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
-from memchat.errors import InputError, MemChatError, ProviderError, StoreError
-from memchat.facts import proposals
+from memchat.errors import InputError, MemChatError, NotFound, ProviderError, StoreError
+from memchat.facts import audit, proposals
+from memchat.forget import purge
+from memchat.providers import factory
 from memchat.tokens import estimate_tokens
-from memchat.types import (
-    Audit,
-    Finding,
-    Imported,
-    Learned,
-    MemorySwitch,
-    Message,
-    OnProgress,
-    Recalled,
-    Scope,
-    UsageTotal,
-    checked_timeout,
-    clean_tags,
-)
 
 if TYPE_CHECKING:
-    from memchat.api.memchat import Background
+    from memchat.api.store import Background
     from memchat.chat import Chat
 
 
-class User(Room):
+class Apps(Resource):
+    """The apps of one person: each has memories, notes and conversations of its own."""
+
+    def list(self) -> Sequence[types.AppInfo]:
+        """The person's apps, by name."""
+        with self._database.read() as tx:
+            return apps.of_user(tx, self._scope.user)
+
+    def delete(self, app: str) -> Deleted:
+        """Delete an app with its memories, notes and conversations for good.
+
+        Raises NotFound where the person has no such app.
+        """
+        scope = types.Scope(self._scope.user, app)
+        with self._database.write(scope) as tx:
+            if not tx.own:
+                raise NotFound(f"there is no app {app!r}; see memchat apps list")
+            held = next(one for one in apps.of_user(tx, scope.user) if one.name == scope.app)
+            count = purge.forget_app(tx, tx.own)
+        return Deleted(count, held.sessions, apps=1, notes=held.notes)
+
+
+class User(Resource):
     """One person in one app. ``MemChat.user`` gives it; it needs no closing."""
 
-    def __init__(self, assembly: Assembly, background: Background, scope: Scope) -> None:
+    def __init__(self, assembly: Assembly, background: Background, scope: types.Scope) -> None:
         super().__init__(assembly, scope)
         self._background = background
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> types.Scope:
         """The names of the person and the app."""
         return self._scope
 
@@ -86,7 +104,7 @@ class User(Room):
 
     def client(self, name: str, mode: str = "ask") -> ClientAccess:
         """A program that uses this app's memory. Raises InputError for a bad name or mode."""
-        return ClientAccess(self._assembly, self._scope, self.notes, self._catch_up, name, mode)
+        return ClientAccess(self._assembly, self._scope, self._catch_up, name, mode)
 
     @cached_property
     def apps(self) -> Apps:
@@ -102,7 +120,7 @@ class User(Room):
         wait: bool = True,
         timeout: float | None = None,
         read_all: bool = False,
-    ) -> Learned:
+    ) -> types.Learned:
         """Learn from a conversation of your own chat loop.
 
         ``messages`` is one user message as a string, or messages in the form of OpenAI's chat API:
@@ -125,32 +143,35 @@ class User(Room):
         Raises InputError where there is no text to add or a value cannot be, StoreError where the
         conversation is open in a chat or cannot be written.
         """
-        from memchat.api.sessions import Incoming
+        from memchat.jobs.worker import outcome
 
-        timeout = checked_timeout(timeout)
-        incoming = Incoming.of(messages)
-        added = AddedConversation(self._assembly, self._scope, incoming, session, at, read_all)
-        stored = added.store()
+        timeout = types.checked_timeout(timeout)
+        stored = self._stored(Incoming.of(messages), session, at, read_all)
         if not wait or stored.queued is None:
             return stored
-        if timeout is None:
-            return added.read(stored)
 
-        def read() -> Learned:
+        def read() -> types.Learned:
+            worker = self._assembly.parts().worker
+            done = worker.run(kinds=("extract", "verify"), target_id=stored.session_id)
+            return outcome(done, stored)
+
+        def read_in_background() -> types.Learned:
             try:
-                return added.read(stored)
+                return read()
             except MemChatError as error:
                 return replace(stored, queued=str(error))
 
+        if timeout is None:
+            return read()
         try:
-            return self._background.run_within(timeout, read)
+            return self._background.run_within(timeout, read_in_background)
         except TimeoutError:
             late = f"it was not read within {timeout:g} s, and is being read in the background"
             return replace(stored, queued=late)
 
     def search(
         self, query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None = None
-    ) -> Recalled:
+    ) -> types.Recalled:
         """Search the memories and past conversations by meaning and words, best first; with
         ``tags`` only the memories that have each of them.
 
@@ -160,7 +181,7 @@ class User(Room):
 
         Raises InputError for an empty query, a bad tag, a bad ``limit`` or a bad ``timeout``.
         """
-        timeout, wanted = checked_timeout(timeout), clean_tags(tags)
+        timeout, wanted = types.checked_timeout(timeout), types.clean_tags(tags)
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         check_count(limit)
@@ -183,19 +204,23 @@ class User(Room):
         """
         from memchat.chat.prompt import for_message
 
-        timeout = checked_timeout(timeout)
+        timeout = types.checked_timeout(timeout)
         if not prompt.strip():
             raise InputError("the message is empty; give the message of the user")
         parts = self._assembly.parts()
         switch = self.memory_switch()
         if not switch.on:
-            return PromptContext("", 0, Recalled(), memory_off=switch.reason)
+            return PromptContext("", 0, types.Recalled(), memory_off=switch.reason)
         question = parts.query_timeout.wait(parts.query_timeout.start(prompt), timeout)
         text, shown = for_message(parts, self._scope, question, max_tokens)
         return PromptContext(text, estimate_tokens(text) if text else 0, shown)
 
     def chat(
-        self, *, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ()
+        self,
+        *,
+        resume: int | None = None,
+        incognito: bool = False,
+        turns: Sequence[types.Message] = (),
     ) -> Chat:
         """A conversation with the chat model; leaving its ``with`` block ends it and learns from
         it.
@@ -211,8 +236,6 @@ class User(Room):
         from memchat.chat import Chat
 
         if not self._assembly.chat_model_known:
-            from memchat.providers import factory
-
             factory.preload(self._assembly.settings)  # while the person types their first words
         parts = self._assembly.parts()
         chat = Chat(parts, self._scope, incognito=incognito, resume=resume, turns=turns)
@@ -231,7 +254,7 @@ class User(Room):
         """
         from memchat.chat import answer_once
 
-        seconds = checked_timeout(timeout)
+        seconds = types.checked_timeout(timeout)
         ask = partial(answer_once, self._assembly.parts(), self._scope, prompt)
         if seconds is None:
             return Answer(*ask())
@@ -243,15 +266,13 @@ class User(Room):
                 retryable=True,
             ) from None
 
-    def memory_switch(self, *, all_apps: bool = False) -> MemorySwitch:
+    def memory_switch(self, *, all_apps: bool = False) -> types.MemorySwitch:
         """Whether memory takes part in this app, and if not, why; with ``all_apps`` the person's
         own switch over every app."""
         with self._database.read() as tx:
-            if all_apps:
-                return apps.user_switch(tx, self._scope.user)
-            return apps.memory_switch(tx, self._scope)
+            return apps.memory_switch(tx, self._scope, all_apps=all_apps)
 
-    def set_memory(self, on: bool, *, all_apps: bool = False) -> MemorySwitch:
+    def set_memory(self, on: bool, *, all_apps: bool = False) -> types.MemorySwitch:
         """Switch memory on or off for this app, or with ``all_apps`` for the person as a whole.
 
         Returns how the switch stands now. While it is off nothing is read, used or stored.
@@ -266,28 +287,24 @@ class User(Room):
                 self._queue_unread(tx, all_apps)
         return self.memory_switch(all_apps=all_apps)
 
-    def audit(self) -> Audit:
+    def audit(self) -> types.Audit:
         """Look for memories that should not be there, or not as they are; changes nothing."""
-        from memchat.facts.audit import Auditor
-
         meaning, _ = self._assembly.embedding_space()
         with self._database.read(self._scope) as tx:
-            return Auditor(tx, meaning).look()
+            return audit.Auditor(tx, meaning).look()
 
-    def mend(self, findings: Iterable[Finding]) -> Changed:
+    def mend(self, findings: Iterable[types.Finding]) -> Changed:
         """Do what these findings of an audit propose, where it still applies; how many were mended.
 
         ``memories.restore`` undoes all of it, but for secrets, which are forgotten for good.
         """
-        from memchat.facts import audit
-
         mended = 0
         for finding in findings:
             with self._database.write(self._scope) as tx:
                 mended += audit.mend(tx, finding)
         return Changed(mended)
 
-    def usage(self, *, session_id: int | None = None) -> Sequence[UsageTotal]:
+    def usage(self, *, session_id: int | None = None) -> Sequence[types.UsageTotal]:
         """Tokens and cost in every app, or of one conversation, by purpose and model."""
         with self._database.read() as tx:
             return usage.totals(tx, self._scope.user, session_id)
@@ -313,7 +330,7 @@ class User(Room):
         *,
         format: str = "jsonl",
         all_apps: bool = True,
-        progress: OnProgress | None = None,
+        progress: types.OnProgress | None = None,
     ) -> Exported:
         """Write what ``export`` gives into a new file that only this account may read, or to a
         stream of text.
@@ -330,8 +347,8 @@ class User(Room):
         )
 
     def import_file(
-        self, file: Path | str, *, dry_run: bool = False, progress: OnProgress | None = None
-    ) -> Imported:
+        self, file: Path | str, *, dry_run: bool = False, progress: types.OnProgress | None = None
+    ) -> types.Imported:
         """Read an export in jsonl as this person's own, whoever's it was; nothing goes through the
         inbox.
 
@@ -354,8 +371,6 @@ class User(Room):
 
     def delete_all(self) -> Deleted:
         """Delete everything that is kept of the person for good, in every app."""
-        from memchat.forget import purge
-
         count, user = 0, self._scope.user
         with self._database.write() as tx:
             held = apps.of_user(tx, user)
@@ -364,13 +379,73 @@ class User(Room):
         notes = sum(app.notes for app in held)
         return Deleted(count, sum(app.sessions for app in held), apps=len(held), notes=notes)
 
+    def _stored(
+        self, incoming: Incoming, session: str | None, at: datetime | None, read_all: bool
+    ) -> types.Learned:
+        """Store what is new in one transaction and queue its reading; nothing where memory is off.
+
+        Raises InputError for a time or a name that cannot be, StoreError where the conversation is
+        open in a chat.
+        """
+        from memchat.jobs.worker import close_session
+
+        now = self._assembly.clock()
+        at = _checked(at, now)
+        named = isinstance(session, str) and 0 < len(session) <= NAME_LIMIT
+        if session is not None and not named:
+            raise InputError(f"the name of a session is a text of 1 to {NAME_LIMIT} characters")
+        self._assembly.parts().worker.end_abandoned(self._scope.user)
+        every, ignored = len(incoming.turns), incoming.ignored
+        with self._database.write() as tx:
+            switch = apps.memory_switch(tx, self._scope)
+            off = types.Learned(None, skipped=switch.reason, ignored=ignored)
+            if not switch.on and session is None:
+                return off
+            own = apps.ensure(tx, self._scope).own
+            session_id, turns = None, KnownTurns(tuple(range(every)), ())
+            if session is not None:
+                session_id, before = sessions.external(tx, own, session)
+                turns = KnownTurns.of(before, sessions.turn_hashes(tx, incoming.turns))
+                if not switch.on:
+                    # Said while memory was off: not to be learned when it is sent again.
+                    sessions.put_external(tx, own, session, session_id, turns.hashes)
+                    return off
+            if not turns.new:
+                said = "nothing new was said"
+                return types.Learned(session_id, skipped=said, known=every, ignored=ignored)
+            there = None if session_id is None else sessions.by_id(tx, session_id)
+            if there is not None and there[0].ended_at is None:
+                raise StoreError(f"session {session_id} is open in a chat; end it there first")
+            if session_id is None:
+                session_id = sessions.start(tx, own, "", now, at)
+            else:
+                sessions.reopen(tx, session_id, "", now, at)
+            for place in turns.new:
+                message_id = messages.add(tx, session_id, *incoming.turns[place], at)
+                if read_all:
+                    messages.read_all(tx, message_id)
+            if session is not None:
+                sessions.put_external(tx, own, session, session_id, turns.hashes)
+            found = sessions.by_id(tx, session_id)
+            assert found is not None
+            close_session(tx, found[0])
+            waits = jobs.is_unfinished(tx, "extract", session_id)
+        return types.Learned(
+            session_id,
+            queued="it waits to be read" if waits else None,
+            skipped=None if waits else "nothing was said by the user",
+            stored=len(turns.new),
+            known=every - len(turns.new),
+            ignored=ignored,
+        )
+
     def _catch_up(self) -> None:
         """End what other processes left open, and do the person's work that is due."""
         user, worker = self._scope.user, self._assembly.parts().worker
         worker.end_abandoned(user)
         worker.expire(user)
         with self._database.read() as tx:
-            due = jobs.due_kinds(tx, user, self._clock())
+            due = jobs.due_kinds(tx, user, tx.now)
         if due:
             self._background.run(partial(worker.run_in_background, user))
 
@@ -384,8 +459,8 @@ class User(Room):
                 left.append(("verify", *found))
         for kind, session, app_id in left:
             here = all_apps or session.app == self._scope.app
-            if here and apps.memory_switch(tx, Scope(user, session.app)).on:
-                jobs.enqueue(tx, kind, app_id, session.id, self._clock())
+            if here and apps.memory_switch(tx, types.Scope(user, session.app)).on:
+                jobs.enqueue(tx, kind, app_id, session.id, tx.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,100 +500,6 @@ def _matches(before: Sequence[str], sent: Sequence[str]) -> list[Match]:
 
 NAME_LIMIT = 200
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class AddedConversation:
-    """One call of ``User.add``: first ``store``, then ``read``."""
-
-    assembly: Assembly
-    scope: Scope
-    incoming: Incoming
-    session: str | None
-    """The caller's own name of the conversation."""
-    at: datetime | None
-    """When the messages were said; None for now."""
-    read_all: bool
-    """Whether all of a very long message is read."""
-
-    def store(self) -> Learned:
-        """Store what is new in one transaction and queue its reading; nothing where memory is off.
-
-        Raises InputError for a time or a name that cannot be, StoreError where the conversation is
-        open in a chat.
-        """
-        from memchat.jobs.worker import close_session
-
-        now = self.assembly.clock()
-        at = _checked(self.at, now)
-        _check_name(self.session)
-        self.assembly.parts().worker.end_abandoned(self.scope.user)
-        with self.assembly.database.write() as tx:
-            switch = apps.memory_switch(tx, self.scope)
-            if not switch.on and self.session is None:
-                return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
-            own = apps.ensure(tx, self.scope).own
-            session_id, turns = self._compare(tx, own)
-            if not switch.on and self.session is not None:
-                # Said while memory was off: not to be learned when the conversation is sent again.
-                sessions.put_external(tx, own, self.session, session_id, turns.hashes)
-                return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
-            if not turns.new:
-                return self._outcome(session_id, 0)
-            if session_id is None:
-                session_id = sessions.start(tx, own, "", now, at)
-            else:
-                self._refuse_open(tx, session_id)
-                sessions.reopen(tx, session_id, "", now, at)
-            for place in turns.new:
-                role, words = self.incoming.turns[place]
-                message_id = messages.add(tx, session_id, role, words, at)
-                if self.read_all:
-                    messages.read_all(tx, message_id)
-            if self.session is not None:
-                sessions.put_external(tx, own, self.session, session_id, turns.hashes)
-            found = sessions.by_id(tx, session_id)
-            assert found is not None
-            close_session(tx, found[0])
-            waits = jobs.is_unfinished(tx, "extract", session_id)
-        return self._outcome(session_id, len(turns.new), waits=waits)
-
-    def read(self, stored: Learned) -> Learned:
-        """Read what ``store`` queued, and say what it taught or why it still waits."""
-        from memchat.jobs.worker import outcome
-
-        worker = self.assembly.parts().worker
-        done = worker.run(kinds=("extract", "verify"), target_id=stored.session_id)
-        return outcome(done, stored)
-
-    def _compare(self, tx: Tx, own: int) -> tuple[int | None, KnownTurns]:
-        """The session of the caller's name, and which turns were known before."""
-        if self.session is None:
-            return None, KnownTurns(tuple(range(len(self.incoming.turns))), ())
-        session_id, before = sessions.external(tx, own, self.session)
-        return session_id, KnownTurns.of(before, sessions.turn_hashes(tx, self.incoming.turns))
-
-    def _refuse_open(self, tx: Tx, session_id: int) -> None:
-        found = sessions.by_id(tx, session_id)
-        if found is not None and found[0].ended_at is None:
-            raise StoreError(f"session {session_id} is open in a chat; end it there first")
-
-    def _outcome(self, session_id: int | None, stored: int, *, waits: bool = False) -> Learned:
-        why = "nothing was said by the user" if stored else "nothing new was said"
-        return Learned(
-            session_id,
-            queued="it waits to be read" if waits else None,
-            skipped=None if waits else why,
-            stored=stored,
-            known=len(self.incoming.turns) - stored,
-            ignored=self.incoming.ignored,
-        )
-
-
-def _check_name(session: object) -> None:
-    named = isinstance(session, str) and 0 < len(session) <= NAME_LIMIT
-    if session is not None and not named:
-        raise InputError(f"the name of a session is a text of 1 to {NAME_LIMIT} characters")
 
 
 def _checked(at: object, now: datetime) -> datetime:

@@ -11,22 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
+from memchat import types
 from memchat.chat import command_words
 from memchat.chat.command_words import ForgetAnswer
 from memchat.search import render
-from memchat.types import (
-    EVERY_APP,
-    MEMORY_TYPES,
-    Change,
-    Elsewhere,
-    Hit,
-    Memory,
-    MemorySwitch,
-    Message,
-    Question,
-    ReplyParts,
-    Scope,
-)
 
 INCOGNITO = {
     "remember": "This conversation is incognito: I will not remember this. Say it in another one.",
@@ -68,23 +56,22 @@ HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", 
 class ForgetChoice:
     """The question what to forget, as it was shown, and the turn that led to it."""
 
-    scope: Scope
-    turn: Message
-    memories: tuple[Memory, ...]
-    unread: tuple[Message, ...] = ()
+    turn: types.Message
+    memories: tuple[types.Memory, ...]
+    unread: tuple[types.Message, ...] = ()
     """Messages of this conversation that nothing was learnt from yet. They are shown behind the
     memories, and ``chosen`` numbers name them by their ids below zero."""
-    elsewhere: Elsewhere | None = None
+    elsewhere: types.Elsewhere | None = None
     """Once they are forgotten: what else mentions them, which the question is about then."""
     home: int = 0
     """The scope row that the first of them was in."""
 
     @property
-    def asked(self) -> Question:
+    def asked(self) -> types.Question:
         """The question without its words."""
         if self.elsewhere is not None:
-            return Question("blank", 1)
-        return Question("forget", len(self.memories) + len(self.unread))
+            return types.Question("blank", 1)
+        return types.Question("forget", len(self.memories) + len(self.unread))
 
     def answered_by(self, message: str) -> ForgetAnswer | None:
         """What a message agrees to forget, and what else it says; None where it is no answer."""
@@ -99,30 +86,26 @@ class CodeReply:
     """What code says in a reply, and what it did."""
 
     text: str = ""
-    changes: tuple[Change, ...] = ()
-    hits: tuple[Hit, ...] = ()
+    changes: tuple[types.Change, ...] = ()
+    hits: tuple[types.Hit, ...] = ()
     """The memories that the text quotes: they go on the reply's receipt."""
     choice: ForgetChoice | None = None
     """The question it ends with."""
 
     def __add__(self, other: CodeReply) -> CodeReply:
-        lines = [words for words in (self.text, other.text) if words]
-        return CodeReply(
-            "\n".join(dict.fromkeys(lines)),
-            self.changes + other.changes,
-            self.hits + other.hits,
-            other.choice or self.choice,
-        )
+        text = "\n".join(dict.fromkeys(filter(None, (self.text, other.text))))
+        changes, hits = self.changes + other.changes, self.hits + other.hits
+        return CodeReply(text, changes, hits, other.choice or self.choice)
 
 
-def off(kind: str, switch: MemorySwitch) -> CodeReply:
+def off(kind: str, switch: types.MemorySwitch) -> CodeReply:
     """Why nothing is done while memory takes no part."""
     if switch.reason == "incognito":
         return CodeReply(INCOGNITO[kind])
     return CodeReply(OFF[kind].format(reason=f"{switch.reason[:1].upper()}{switch.reason[1:]}"))
 
 
-def remembered(changes: Sequence[Change]) -> CodeReply:
+def remembered(changes: Sequence[types.Change]) -> CodeReply:
     """What became of words to be remembered, each with the reason where it was not saved."""
     return CodeReply("\n".join(_outcome(change) for change in changes), tuple(changes))
 
@@ -132,7 +115,7 @@ def forgotten(count: int, wanted: int) -> CodeReply:
     text = f"Forgotten: {_counted(count)}."
     if count < wanted:
         text += f" {_counted(wanted - count)} had changed meanwhile and stayed."
-    return CodeReply(text, tuple(Change("forgotten", None) for _ in range(count)))
+    return CodeReply(text, tuple(types.Change("forgotten", None) for _ in range(count)))
 
 
 def still_in_backups(count: int) -> CodeReply:
@@ -156,7 +139,7 @@ def not_to_be_learnt(count: int, wanted: int) -> CodeReply:
     return CodeReply("\n".join(lines))
 
 
-def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
+def ask_to_blank(choice: ForgetChoice, found: types.Elsewhere, zone: ZoneInfo) -> CodeReply:
     """What else mentions the forgotten memories, as it would read, and whether to blank it."""
     shown = found.places[:ALSO_MOST]
     lines = [f"It is also spoken of elsewhere: {found.counted}."]
@@ -169,7 +152,7 @@ def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> Code
     return CodeReply("\n".join(lines), choice=choice)
 
 
-def in_notes(found: Elsewhere, zone: ZoneInfo) -> CodeReply:
+def in_notes(found: types.Elsewhere, zone: ZoneInfo) -> CodeReply:
     """Which notes mention the forgotten memories, and what can be done; nothing where none does."""
     if not found.notes:
         return CodeReply()
@@ -182,7 +165,7 @@ def in_notes(found: Elsewhere, zone: ZoneInfo) -> CodeReply:
     return CodeReply(IN_NOTES.format(what=", ".join(named)))
 
 
-def blanked(found: Elsewhere) -> CodeReply:
+def blanked(found: types.Elsewhere) -> CodeReply:
     """What was blanked; never its words."""
     return CodeReply(f"Blanked: {found.counted}.")
 
@@ -191,7 +174,10 @@ def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:
     """What was found, numbered, and whether to forget it."""
     found = choice.memories
     shown = [_line(memory, zone) for memory in found]
-    shown += [f"not learnt yet: “{_beginning(turn.content)}”" for turn in choice.unread]
+    shown += [
+        f"not learnt yet: “{types.first_words(turn.content, QUOTED_MOST)}”"
+        for turn in choice.unread
+    ]
     counted = [_counted(len(found) + more)] if found or more else []
     counted += [_counted(len(choice.unread), *MESSAGES)] if choice.unread else []
     lines = [f"I found {' and '.join(counted)}:"]
@@ -211,13 +197,13 @@ def asked_again(choice: ForgetChoice, zone: ZoneInfo) -> CodeReply:
     return replace(once_more, text=f"{STILL_ASKED} {once_more.text}")
 
 
-def listing(found: Sequence[Memory], most: int, zone: ZoneInfo) -> CodeReply:
+def listing(found: Sequence[types.Memory], most: int, zone: ZoneInfo) -> CodeReply:
     """All that is remembered, by type, newest first; what is beyond ``most`` is only counted."""
     if not found:
         return CodeReply(NOTHING_KNOWN)
     shown = found[:most]
     lines = [REMEMBERED.format(counted=_counted(len(found)))]
-    for kind in MEMORY_TYPES:
+    for kind in types.MEMORY_TYPES:
         rows = [memory for memory in shown if memory.memory_type == kind]
         lines += [f"{HEADINGS[kind]}:"] if rows else []
         lines += [f"- {_line(memory, zone)}" for memory in rows]
@@ -226,7 +212,7 @@ def listing(found: Sequence[Memory], most: int, zone: ZoneInfo) -> CodeReply:
     return CodeReply("\n".join(lines), hits=_quoted(shown, zone))
 
 
-def _outcome(change: Change) -> str:
+def _outcome(change: types.Change) -> str:
     fact = f"{change.memory.key}: {change.memory.value}" if change.memory is not None else ""
     if change.memory is not None and change.memory.starts_at is not None:
         fact += f" (from {change.memory.starts_at.isoformat()})"
@@ -246,39 +232,23 @@ def _outcome(change: Change) -> str:
     return f"Saved: {fact}{before}."
 
 
-def _line(memory: Memory, zone: ZoneInfo) -> str:
+def _line(memory: types.Memory, zone: ZoneInfo) -> str:
     """A memory with its id and its days."""
     days = [render.said(memory, zone)]
     if memory.expires_at is not None:
         days.append(f"until {memory.expires_at.isoformat()}")
     if not memory.active:
         days.append(memory.inactive_reason or "inactive")
-    if memory.app == EVERY_APP:
+    if memory.app == types.EVERY_APP:
         days.append("kept everywhere")
     return f"#{memory.id} {memory.key}: {memory.value} ({', '.join(days)})"
 
 
-def _quoted(found: Sequence[Memory], zone: ZoneInfo) -> tuple[Hit, ...]:
+def _quoted(found: Sequence[types.Memory], zone: ZoneInfo) -> tuple[types.Hit, ...]:
     return tuple(
-        Hit(
-            kind="memory",
-            id=memory.id,
-            text=render.line(memory, zone),
-            score=1.0,
-            cosine=None,
-            bm25=None,
-            channel="listed",
-            tokens=0,
-            memory=memory,
-            said_at=memory.said_at,
-        )
-        for memory in found
+        types.Hit("memory", m.id, render.line(m, zone), 1.0, None, None, "listed", 0, m, m.said_at)
+        for m in found
     )
-
-
-def _beginning(words: str) -> str:
-    line = " ".join(words.split())
-    return line if len(line) <= QUOTED_MOST else f"{line[: QUOTED_MOST - 1].rstrip()}…"
 
 
 def _counted(count: int, one: str = "memory", more: str = "memories") -> str:
@@ -302,13 +272,13 @@ def lists(text: str) -> bool:
     return _HEAD.search(text) is not None
 
 
-def split(text: str, listed: tuple[int, ...] = ()) -> ReplyParts:
+def split(text: str, listed: tuple[int, ...] = ()) -> types.ReplyParts:
     """The parts of a reply in which code listed these memories."""
     asked = _QUESTION.search(text)
     question = asked["asked"] if asked is not None else ""
     rest = text[: asked.start()] if asked is not None else text
     head = _HEAD.search(rest) if listed else None
     if head is None:
-        return ReplyParts(rest, question=question)
+        return types.ReplyParts(rest, question=question)
     after = _LISTED.sub("", rest[head.end() :]).strip()
-    return ReplyParts(rest[: head.end()], listed, after, question)
+    return types.ReplyParts(rest[: head.end()], listed, after, question)

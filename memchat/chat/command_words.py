@@ -169,7 +169,12 @@ def plain(message: str) -> str:
 
 
 def command(message: str) -> Command | None:
-    """The command a message begins with, or None."""
+    """The command to memory that a message begins with, or is behind a slash; None without one."""
+    if behind := _TYPED.fullmatch(message):
+        name, words = behind[1].lower(), (behind[2] or "").strip()
+        if name == "forget" and words:
+            return Command("forget", words, words, whole=True, typed=True)
+        return Command("list", "", message, whole=True, typed=True) if name == "memories" else None
     said = plain(message).strip()
     head = said[:_READ]
     if not head:
@@ -267,10 +272,7 @@ COMMANDS = {
     "memories": ("", "list what is remembered about you"),
     "forget": ("WORDS", "show what is remembered about that, and ask whether to forget it"),
     "why": ("", "explain the last reply: which memories it was given, and why"),
-    "note": (
-        "[TEXT]",
-        "keep the text, or the last long message, as a note (--title TITLE)",
-    ),
+    "note": ("[TEXT]", "keep the text, or the last long message, as a note (--title TITLE)"),
     "incognito": ("", "begin a new chat that uses no memory and leaves nothing behind"),
     "exit": ("", "end this chat; /quit does the same"),
 }
@@ -320,15 +322,6 @@ def typed(message: str) -> Slash | None:
     if name == "forget" and not words:
         raise InputError("say what to forget: /forget WORDS")
     return Slash(name, words)
-
-
-def memory_command(message: str) -> Command | None:
-    """The command to memory that a message is, if it is one typed behind a slash."""
-    found = _TYPED.fullmatch(message)
-    kind, words = (found[1].lower(), (found[2] or "").strip()) if found else ("", "")
-    if kind == "forget" and words:
-        return Command("forget", words, words, whole=True, typed=True)
-    return Command("list", "", message, whole=True, typed=True) if kind == "memories" else None
 
 
 def helped() -> list[tuple[str, str]]:
@@ -398,7 +391,6 @@ _FIRST_SENTENCE = re.compile(
     r"\s*(?P<lead>[^.!?…。！？।؟;\n]{1,80}?)\s*(?:\.(?=\s)|[!！。।]+|\n)\s*(?P<rest>\S.*)",
     re.DOTALL,
 )
-_SENTENCE = re.compile(r"[^.!?…。！？।؟\n]+[.!?…。！？।؟]*")
 _ASKS = re.compile(r"(?:[?？؟\u037e]|(?<=[\u0370-\u03ff\u1f00-\u1fff]);)[\s!?)\"'”’»]*$")
 """The end of a question; Greek's mark looks like a semicolon."""
 # Words that may take a yes back, or put a condition on it.
@@ -439,9 +431,6 @@ _TAKES_BACK = re.compile(
 )
 _BUT = re.compile(r"\W*(?:(?:sì|si|certo)\W+ma|igen\W+de|kyllä\W+en)\b", re.IGNORECASE)
 """Where the word is too common in other languages to be looked for anywhere."""
-_OPENING = re.compile(r"\W*(?:\w[\w'’-]*\W*){1,3}")
-_OPENING_MOST = 24
-"""Characters of a question that may take a yes back: its first three words."""
 
 
 def answer_to(message: str, shown: Mapping[int, str]) -> ForgetAnswer | None:
@@ -449,6 +438,9 @@ def answer_to(message: str, shown: Mapping[int, str]) -> ForgetAnswer | None:
 
     ``shown`` has the number of each in the answer, in that order, with its words.
     """
+    wish = command(message)
+    if wish is not None and wish.typed:
+        return None
     ids = [*shown]
     whole = chosen_ids(message, ids)
     if whole is not None:
@@ -463,7 +455,7 @@ def answer_to(message: str, shown: Mapping[int, str]) -> ForgetAnswer | None:
 def is_unclear_yes(message: str) -> bool:
     """Whether a message that is no clear answer begins with a yes: then it is asked again."""
     first = re.match(r"\W*(\w+)", message)
-    return first is not None and _is_yes(first[1])
+    return first is not None and first[1].casefold() in _YES | _ALL
 
 
 def _split(message: str) -> tuple[str, str]:
@@ -489,32 +481,14 @@ def _counts(message: str, rest: str, shown: Sequence[str]) -> bool:
 def _may_take_back(rest: str, shown: Sequence[str]) -> bool:
     """Whether what follows a yes may limit it, or is about the same facts."""
     about = {word for words in shown for word in text.content_words(words)}
-    if any(text.holds_word(rest, word) for word in about):
+    if _TAKES_BACK.search(rest) or any(text.holds_word(rest, word) for word in about):
         return True
     wish = command(rest)
     if asks_to_forget(rest) and (wish is None or wish.kind != "forget"):
         return True
-    moved_on = False
-    for sentence in _SENTENCE.findall(rest):
-        moved_on = moved_on or _ASKS.search(sentence) is not None
-        opening = _OPENING.match(sentence)
-        said = opening[0][:_OPENING_MOST] if moved_on and opening else sentence
-        if _TAKES_BACK.search(said.strip()):
-            return True
-        if len(shown) > 1 and not moved_on and _names_place(sentence, len(shown)):
-            return True
-    return False
-
-
-def _is_yes(word: str) -> bool:
-    """Whether a word alone agrees to forget."""
-    return word.casefold() in _YES | _ALL
-
-
-def _names_place(sentence: str, count: int) -> bool:
-    """Whether a sentence may name one of so many numbered memories: "the second stays"."""
-    words = re.findall(r"\w+", sentence.casefold())
-    return any(w in _ORDINALS or (w.isdecimal() and int(w) <= count) for w in words)
+    said, count = re.findall(r"\w+", rest.casefold()), len(shown)  # "the second stays"
+    places = [w for w in said if w in _ORDINALS or (w.isdecimal() and int(w) <= count)]
+    return count > 1 and bool(places)
 
 
 def chosen_ids(message: str, ids: list[int]) -> tuple[int, ...] | None:

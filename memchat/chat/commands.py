@@ -11,9 +11,8 @@ are kept from being learnt and found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,17 +20,15 @@ from pydantic import ValidationError
 from memchat.chat import command_replies, command_words
 from memchat.chat.command_replies import CodeReply, ForgetChoice
 from memchat.chat.command_words import Command, arguments
-from memchat.config import Settings
+from memchat.chat.conversation import Parts
 from memchat.db import Tx, apps, backup, messages, sessions, usage
-from memchat.db.database import Database
 from memchat.errors import InputError
 from memchat.facts import changes, keys, memories, proposals
-from memchat.facts.changes import LearnedFact
-from memchat.facts.consolidation import chat_command, ingest
+from memchat.facts.changes import Cause
+from memchat.facts.consolidation import ingest
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
-from memchat.forget.mentions import MentionsToBlank
 from memchat.language import lexicon, text
 from memchat.language.sentences import find_span
 from memchat.language.text import holds_word
@@ -39,15 +36,12 @@ from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
 from memchat.learn.dates import clause_edges
 from memchat.learn.gate import judge
 from memchat.learn.model_calls import NOBODY_LOOKED, NOT_LOOKED_AT, unlooked
-from memchat.learn.outcomes import inbox_entry, known_fact
+from memchat.learn.outcomes import inbox_entry, known_fact, resolve
 from memchat.learn.own_words import own_words
 from memchat.learn.session_reading import SessionReading, shown_memory_lines
 from memchat.learn.values import is_negated
-from memchat.prompts import Prompts
 from memchat.providers import ToolCall
 from memchat.search import receipts
-from memchat.search.embed import QueryTimeout
-from memchat.search.search import Recall
 from memchat.types import Elsewhere, Memory, Message, Scope, Wanted
 
 
@@ -66,13 +60,13 @@ def stating(tx: Tx, what: Sequence[str], request: Message) -> list[Message]:
     """Those said before a request that state something of ``what`` is to be forgotten, but for what
     a command has already saved as a memory."""
     turns = [turn for turn in of_session(tx, request.session_id) if turn.id < request.id]
-    learned = changes.learned_from(tx, [turn.id for turn in turns])
+    taught = changes.taught_by(tx, [turn.id for turn in turns])
     return [
         turn
         for turn in turns
         if any(
             _states(words, turn.content)
-            and not any(fact.message_id == turn.id and _is_meant(words, fact) for fact in learned)
+            and not any(of == turn.id and _is_meant(words, memory) for of, _, memory in taught)
             for words in what
         )
     ]
@@ -101,7 +95,7 @@ def names_fact(words: str, key: str, value: str) -> bool:
     )
 
 
-def _is_meant(words: str, fact: LearnedFact) -> bool:
+def _is_meant(words: str, fact: Memory) -> bool:
     return command_words.everything(words) or names_fact(words, fact.key, fact.value)
 
 
@@ -126,38 +120,25 @@ LISTED_MOST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a command was given: a turn of a stored conversation."""
-
-    scope: Scope
-    session_id: int
-    turn: Message
-
-
-@dataclass(frozen=True, slots=True)
 class Commands:
-    """Carries commands out over one store."""
+    """Carries commands out for a turn of a stored conversation."""
 
-    database: Database
-    settings: Settings
-    prompts: Prompts
-    clock: Callable[[], datetime]
-    recall: Recall
-    query_timeout: QueryTimeout
+    parts: Parts
+    scope: Scope
 
-    def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
+    def execute(self, command: Command, request: Message, *, stand_in: bool) -> CodeReply:
         """A command that was read from the message itself, for a model without tools.
 
         ``stand_in``: no model will read the conversation; words that no rule reads become a note.
         """
         if command.kind == "list":
-            return self._list(place)
+            return self._list()
         if command.kind == "forget":
-            return self._ask_to_forget([command.words], place)
+            return self._ask_to_forget([command.words], request)
         proposals = _read_by_rule(command, stand_in)
-        return self._remember(proposals, place) if proposals else CodeReply(command_replies.LATER)
+        return self._remember(proposals, request) if proposals else CodeReply(command_replies.LATER)
 
-    def run_tools(self, calls: Sequence[ToolCall], place: Place) -> CodeReply:
+    def run_tools(self, calls: Sequence[ToolCall], request: Message) -> CodeReply:
         """The tools that a model called for this turn, each once; what cannot be read is skipped.
 
         It may ask to forget only where the person's own words in this turn are about forgetting.
@@ -165,16 +146,16 @@ class Commands:
         said = CodeReply()
         called = [(call.name, arguments(call)) for call in dict.fromkeys(calls)]
         wishes = [given for name, given in called if name == "remember" and given]
-        if wishes and lexicon.NOT_TO_KEEP.search(place.turn.content):
+        if wishes and lexicon.NOT_TO_KEEP.search(request.content):
             said += CodeReply(command_replies.UNWANTED)
         elif wishes:
-            said += self._remember_proposed(wishes, place)
+            said += self._remember_proposed(wishes, request)
         if any(name == "list_memories" for name, _ in called):
-            said += self._list(place)
+            said += self._list()
         named = [given.get("what") for name, given in called if name == "forget"]
         what = [words for words in named if isinstance(words, str) and words.strip()]
-        if what and command_words.asks_to_forget(place.turn.content):
-            said += self._ask_to_forget(what, place)
+        if what and command_words.asks_to_forget(request.content):
+            said += self._ask_to_forget(what, request)
         return said
 
     def forget_chosen(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
@@ -191,13 +172,13 @@ class Commands:
         turns = [turn for turn in choice.unread if -turn.id in chosen]
         skipped = CodeReply()
         if turns:
-            with self.database.write() as tx:
+            with self.parts.database.write() as tx:
                 count = exclude(tx, turns, choice.turn)
             skipped = command_replies.not_to_be_learnt(count, len(turns))
         return self._forget(choice, wanted) + skipped if wanted else skipped
 
     def _forget(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
-        with self.database.write(choice.scope) as tx:
+        with self.parts.database.write(self.scope) as tx:
             found = memories.by_ids(tx, tx.ids, list(chosen))
             # A memory that was changed since it was shown is not what the person agreed to.
             gone = [
@@ -210,10 +191,10 @@ class Commands:
             home = memories.app_id_of(tx, gone[0].id) if gone else 0
             purge.forget(tx, gone)
         done = command_replies.forgotten(len(gone), len(chosen))
-        if gone and (backups := backup.perhaps_forgotten(self.database.home)):
+        if gone and (backups := backup.perhaps_forgotten(self.parts.database.home)):
             done += command_replies.still_in_backups(len(backups))
         if left is not None:
-            done += command_replies.in_notes(left, self.settings.zone)
+            done += command_replies.in_notes(left, self.parts.settings.zone)
             left = left.without_notes
         if left is None or not left.places:
             return done
@@ -224,16 +205,16 @@ class Commands:
         """Blank what else mentions the forgotten memories, where the person agreed to all of it."""
         if len(chosen) != len(choice.memories):
             return CodeReply(command_replies.NOTHING_BLANKED)
-        with self.database.write(choice.scope) as tx:
-            mentions.blank(tx, choice.home, MentionsToBlank.of(found))
+        with self.parts.database.write(self.scope) as tx:
+            mentions.blank(tx, choice.home, mentions.to_blank(found))
         return command_replies.blanked(found)
 
     def ask(self, choice: ForgetChoice) -> CodeReply:
         """The question again, about what is still as it was shown; or whether to blank what else
         mentions the forgotten memories."""
         if choice.elsewhere is not None:
-            return command_replies.ask_to_blank(choice, choice.elsewhere, self.settings.zone)
-        with self.database.read(choice.scope) as tx:
+            return command_replies.ask_to_blank(choice, choice.elsewhere, self.parts.settings.zone)
+        with self.parts.database.read(self.scope) as tx:
             found = memories.by_ids(tx, tx.ids, [m.id for m in choice.memories])
             unread = {turn.id for turn in of_session(tx, choice.turn.session_id)}
         same = [m for m in choice.memories if m.id in found and found[m.id].sha1 == m.sha1]
@@ -242,7 +223,7 @@ class Commands:
         if not (same or turns):
             return CodeReply()
         again = replace(choice, memories=tuple(same), unread=turns)
-        return command_replies.asked_again(again, self.settings.zone)
+        return command_replies.asked_again(again, self.parts.settings.zone)
 
     def _link_request(self, tx: Tx, choice: ForgetChoice, gone: Sequence[Memory]) -> None:
         """Make the request evidence of the memories whose words it holds ("forget that I live in
@@ -254,53 +235,53 @@ class Commands:
 
     # Remember
 
-    def _remember_proposed(self, wishes: Sequence[dict[str, Any]], place: Place) -> CodeReply:
+    def _remember_proposed(self, wishes: Sequence[dict[str, Any]], request: Message) -> CodeReply:
         proposals = []
         for given in wishes:
             try:
                 proposals.append(Candidate.model_validate({**given, "flags": ["asked"]}))
             except ValidationError:
                 continue  # without key or value: the reading at the end finds them itself
-        said = self._remember(proposals, place) if proposals else CodeReply()
+        said = self._remember(proposals, request) if proposals else CodeReply()
         return said if len(proposals) == len(wishes) else said + CodeReply(command_replies.LATER)
 
-    def _remember(self, given: Sequence[Candidate], place: Place) -> CodeReply:
+    def _remember(self, given: Sequence[Candidate], request: Message) -> CodeReply:
         """Put proposals through the gate and what passes into the store, in one transaction."""
-        with self.database.write() as tx:
-            if not (switch := apps.memory_switch(tx, place.scope)).on:
+        with self.parts.database.write() as tx:
+            if not (switch := apps.memory_switch(tx, self.scope)).on:
                 return command_replies.off("remember", switch)
-            found = sessions.by_id(tx, place.session_id)
+            found = sessions.by_id(tx, request.session_id)
             if found is None:
                 return CodeReply()
-            turns = messages.of_session(tx, place.session_id, learnable=True)
-            reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
-            tx = apps.ensure(tx, place.scope)
-            judged = [self._judge(tx, item, reading, place) for item in given]
+            turns = messages.of_session(tx, request.session_id, learnable=True)
+            injected = shown_memory_lines(tx, turns)
+            reading = SessionReading(*found, turns, 0, tx.zone, injected=injected)
+            tx = apps.ensure(tx, self.scope)
+            judged = [self._judge(tx, item, reading, request) for item in given]
             reading.verdicts = judged
-            facts, changes = reading.resolve(self.settings.zone)
-            source = chat_command(place.session_id, place.turn.id)
-            done = ingest(tx, source, facts, self.settings.merge_threshold)
-            changes = done.changes + changes
-            said = {turn.id: turn for turn in turns}
+            facts, changes = resolve(reading)
+            source = Cause("model", "asked for", request.session_id, request.id)
+            done = ingest(tx, source, facts)
+            changes = done + changes
             for verdict in reading.verdicts:
                 if verdict.outcome == "review":
-                    proposals.add(tx, found[1], inbox_entry(verdict, reading.known, said))
+                    proposals.add(tx, found[1], inbox_entry(verdict, reading))
         return command_replies.remembered(changes)
 
-    def _judge(self, tx: Tx, item: Candidate, reading: SessionReading, place: Place) -> Verdict:
+    def _judge(self, tx: Tx, item: Candidate, reading: SessionReading, request: Message) -> Verdict:
         turns = [
             replace(turn, text=command_words.plain(turn.text)) for turn in reading.gate_turns()
         ]
-        here = next((turn.id for turn in turns if turn.message_id == place.turn.id), "")
-        asks = command_words.command(place.turn.content)
+        here = next((turn.id for turn in turns if turn.message_id == request.id), "")
+        asks = command_words.command(request.content)
         asks = asks if asks and asks.kind == "remember" else None
         whole = asks.sentence.rstrip(" .!…。！") if asks else ""
-        said = asks.words if asks else own_words(place.turn.content)
+        said = asks.words if asks else own_words(request.content)
         asked = asks is not None or lexicon.REMEMBER.search(said) is not None
         if asked and not any(_is_cut_out(quote.text, said) for quote in item.quotes):
             waits = None
         else:  # what the person did not ask for in so many words is looked at when it ends
-            waits = NOBODY_LOOKED if self.settings.verify == "off" else NOT_LOOKED_AT
+            waits = NOBODY_LOOKED if self.parts.settings.verify == "off" else NOT_LOOKED_AT
         # "Don't forget that …" is no negation of what follows: the quote is the whole request.
         quotes = tuple(
             Quote(msg=here, text=whole if find_span(quote.text, whole) else quote.text)
@@ -315,52 +296,49 @@ class Commands:
             item,
             turns,
             [known] if known is not None else [],
-            prompt_text="\n".join(self.prompts.text(name) for name in ("chat", "tools")),
+            prompt_text="\n".join(self.parts.prompts.text(name) for name in ("chat", "tools")),
             injected=reading.injected,
-            zone=self.settings.zone,
         )
         return verdict if waits is None else unlooked(verdict, waits)
 
     # Forget and list
 
-    def _ask_to_forget(self, what: Sequence[str], place: Place) -> CodeReply:
+    def _ask_to_forget(self, what: Sequence[str], request: Message) -> CodeReply:
         """Ask which of the memories found to forget, and of what was said in this conversation
         and not read yet; nothing is forgotten here."""
-        with self.database.read() as tx:
-            turns = stating(tx, what, place.turn)
+        with self.parts.database.read() as tx:
+            turns = stating(tx, what, request)
         named_only = bool(turns)
-        found = {m.id: m for words in what for m in self._matching(words, place, named_only)}
+        found = {m.id: m for words in what for m in self._matching(words, request, named_only)}
         if not (found or turns):
             return CodeReply(command_replies.NOTHING_FOUND)
         shown = list(found.values())[:CHOICE_MOST]
         unread = turns[-CHOICE_MOST:]
-        choice = ForgetChoice(place.scope, place.turn, tuple(shown), tuple(unread))
-        return command_replies.question(choice, len(found) - len(shown), self.settings.zone)
+        choice = ForgetChoice(request, tuple(shown), tuple(unread))
+        return command_replies.question(choice, len(found) - len(shown), self.parts.settings.zone)
 
-    def _matching(self, words: str, place: Place, named_only: bool) -> list[Memory]:
+    def _matching(self, words: str, request: Message, named_only: bool) -> list[Memory]:
         """The memories that the words name, active ones first; else those they come nearest to,
         but for ``named_only``."""
-        every = self._all(place.scope, "all")
+        every = self._all("all")
         if command_words.everything(words):
             return [memory for memory in every if memory.active]
         named = [memory for memory in every if _names(words, memory)]
         if named or named_only:
             return sorted(named, key=lambda memory: not memory.active)
-        question = self.query_timeout.wait(self.query_timeout.start(words))
-        hits = self.recall.search(place.scope, question, CHOICE_MOST).hits
+        question = self.parts.query_timeout.wait(self.parts.query_timeout.start(words))
+        hits = self.parts.recall.search(self.scope, question, CHOICE_MOST).hits
         if question.usage is not None:
-            with self.database.write(place.scope, ensure=True) as tx:
-                usage.add(tx, tx.own, place.session_id, question.usage)
+            with self.parts.database.write(self.scope, ensure=True) as tx:
+                usage.add(tx, tx.own, request.session_id, question.usage)
         return [h.memory for h in hits if h.memory and h.score >= NEAR * hits[0].score]
 
-    def _list(self, place: Place) -> CodeReply:
-        return command_replies.listing(
-            self._all(place.scope, "active"), LISTED_MOST, self.settings.zone
-        )
+    def _list(self) -> CodeReply:
+        return command_replies.listing(self._all("active"), LISTED_MOST, self.parts.settings.zone)
 
-    def _all(self, scope: Scope, status: str) -> list[Memory]:
-        with self.database.read(scope) as tx:
-            now = as_of(tx, tx.ids, tx.today)
+    def _all(self, status: str) -> list[Memory]:
+        with self.parts.database.read(self.scope) as tx:
+            now = as_of(tx, tx.ids)
             return memories.listed(tx, tx.ids, Wanted(status=status), now)
 
 

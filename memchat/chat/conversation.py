@@ -15,7 +15,6 @@ from threading import RLock
 
 from memchat import processes
 from memchat.chat.command_replies import CodeReply, ForgetChoice
-from memchat.chat.commands import Commands, Place
 from memchat.config import Settings
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
@@ -33,12 +32,29 @@ from memchat.search.search import Recall
 from memchat.types import Change, Learned, MemorySwitch, Message, Recalled, Scope, checked_timeout
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The store, the models and the services that a conversation uses."""
+
+    database: Database
+    settings: Settings
+    prompts: Prompts
+    clock: Callable[[], datetime]
+    model: Callable[[], ChatModel]
+    recall: Recall
+    block: PromptBlock
+    notes: NotesBlock
+    query_timeout: QueryTimeout
+    worker: Worker
+    model_filter: ModelFilter | None
+    """None where it is not switched on."""
+
+
 class Conversation:
     """The state of a session between its turns. An incognito one exists in this object alone."""
 
-    def __init__(
-        self, database: Database, scope: Scope, session_id: int | None, incognito: bool
-    ) -> None:
+    def __init__(self, parts: Parts, scope: Scope, session_id: int | None, incognito: bool) -> None:
+        self.parts = parts
         self.scope = scope
         self.session_id = session_id
         """None until the first message is stored, and always when incognito."""
@@ -55,22 +71,14 @@ class Conversation:
         """The question that the last reply ended with."""
         self.pending_queries: list[PendingQuery] = []
         """The searches whose vector is not stored yet."""
-        self._database = database
 
     @property
     def memory(self) -> MemorySwitch:
         """Whether memory takes part, as it stands now."""
         if self.incognito:
             return MemorySwitch(False, "incognito")
-        with self._database.read() as tx:
+        with self.parts.database.read() as tx:
             return apps.memory_switch(tx, self.scope)
-
-    @property
-    def place(self) -> Place | None:
-        """The last turn, for commands; None where nothing is stored."""
-        if self.session_id is None or not self.turns:
-            return None
-        return Place(self.scope, self.session_id, self.turns[-1])
 
     def load(self, tx: Tx, session_id: int) -> None:
         """Read the turns of the session, and the facts drawn from them."""
@@ -81,10 +89,10 @@ class Conversation:
     def reload(self) -> None:
         """Read the turns again: some of their words may have been forgotten meanwhile."""
         if self.session_id is not None:
-            with self._database.read() as tx:
+            with self.parts.database.read() as tx:
                 self.load(tx, self.session_id)
 
-    def store_query_vectors(self, tx: Tx, recall: Recall) -> None:
+    def store_query_vectors(self, tx: Tx) -> None:
         """Store the vectors of messages that have arrived by now; the others stay pending.
 
         The vector of two messages together is not stored: it would outlive either of them.
@@ -99,29 +107,10 @@ class Conversation:
                 if question.usage is not None:
                     usage.add(tx, tx.own, self.session_id, question.usage)
                 if question.text in said:
-                    recall.store_vector(tx, question)
+                    self.parts.recall.store_vector(tx, question)
             elif not query.future.done():
                 pending.append(query)
         self.pending_queries = pending
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The store, the models and the services that a conversation uses."""
-
-    database: Database
-    settings: Settings
-    prompts: Prompts
-    clock: Callable[[], datetime]
-    model: Callable[[], ChatModel]
-    recall: Recall
-    block: PromptBlock
-    notes: NotesBlock
-    query_timeout: QueryTimeout
-    worker: Worker
-    commands: Commands
-    model_filter: ModelFilter | None
-    """None where it is not switched on."""
 
 
 _STOP_SECONDS = 5.0
@@ -242,14 +231,14 @@ def _seconds_until(moment: float | None) -> float | None:
 class Reader:
     """Runs the queued reading of one session."""
 
-    def __init__(self, parts: Parts, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         self.learned: Learned | None = None
         """What the last reading taught."""
         self.failure: str | None = None
         """Why the last reading did not succeed; it is queued and tried again."""
         self.must_embed = False
         """Whether a command saved facts that have no vector yet."""
-        self._parts = parts
+        self._parts = conversation.parts
         self._conversation = conversation
         self._thread: threading.Thread | None = None
 
@@ -320,11 +309,11 @@ def refuse_held(tx: Tx, session_id: int) -> None:
 class Lease:
     """Takes the lease with each message, and renews it in a thread until it is stopped."""
 
-    def __init__(self, parts: Parts, conversation: Conversation, reader: Reader) -> None:
+    def __init__(self, conversation: Conversation, reader: Reader) -> None:
         self.owner = processes.new_owner()
         self.stopped = threading.Event()
         self.thread: threading.Thread | None = None
-        self._parts = parts
+        self._parts = conversation.parts
         self._conversation = conversation
         self._reader = reader
         self._held = False
@@ -343,9 +332,14 @@ class Lease:
 
         Raises StoreError where another process holds it, or where a newer chat has taken it over.
         """
-        self._refuse_taken_over(tx, session_id)
-        if not self.is_held_here(tx, session_id):
+        owner, _ = sessions.lease(tx, session_id)
+        if not processes.is_of_this_process(owner):
             refuse_held(tx, session_id)
+        elif self._held and owner != self.owner:
+            raise StoreError(
+                f"session {session_id} was taken over by another chat of this program, which "
+                "resumed it; go on there, or resume it here"
+            )
         sessions.reopen(tx, session_id, self.owner, _until(tx), tx.now)
         self._held = True
 
@@ -354,23 +348,12 @@ class Lease:
 
         Raises StoreError where another process holds it.
         """
-        if not self.is_held_here(tx, session_id):
+        owner, _ = sessions.lease(tx, session_id)
+        if not processes.is_of_this_process(owner):
             refuse_held(tx, session_id)
             return False
         self._held = sessions.hand_over(tx, session_id, self.owner, _until(tx))
         return True
-
-    def is_held_here(self, tx: Tx, session_id: int) -> bool:
-        """Whether a chat of this process holds the lease, this one or another."""
-        return processes.is_of_this_process(sessions.lease(tx, session_id)[0])
-
-    def _refuse_taken_over(self, tx: Tx, session_id: int) -> None:
-        owner, _ = sessions.lease(tx, session_id)
-        if self._held and owner != self.owner and processes.is_of_this_process(owner):
-            raise StoreError(
-                f"session {session_id} was taken over by another chat of this program, which "
-                "resumed it; go on there, or resume it here"
-            )
 
     def is_held_elsewhere(self, tx: Tx, session_id: int) -> bool:
         """Whether another chat, of this process or of another that is alive, holds the session."""
@@ -414,16 +397,13 @@ class Lease:
 
     def _run(self, stopped: threading.Event) -> None:
         """Renew while the process lives; a session that has gone silent is ended and read."""
+        held = True
         try:
-            while not stopped.wait(LEASE_SECONDS / 3) and self._goes_on():
-                pass
+            while held and not stopped.wait(LEASE_SECONDS / 3):
+                try:
+                    held = self.renew()
+                except StoreError as error:
+                    session_id = self._conversation.session_id
+                    log.warning("the lease of session %s was not renewed: %s", session_id, error)
         finally:
             processes.remove_renewal(self.owner, stopped)
-
-    def _goes_on(self) -> bool:
-        try:
-            return self.renew()
-        except StoreError as error:
-            session_id = self._conversation.session_id
-            log.warning("the lease of session %s was not renewed: %s", session_id, error)
-            return True

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from memchat import types
 from memchat.chat.command_words import TOOLS
 from memchat.chat.conversation import Conversation, Parts
 from memchat.db import Tx, apps, messages, sessions, usage
@@ -20,19 +21,6 @@ from memchat.search import receipts, render, search
 from memchat.search.embed import Question
 from memchat.search.receipts import SentPrompt
 from memchat.tokens import estimate_tokens
-from memchat.types import (
-    ChatMessage,
-    Given,
-    Hit,
-    Memory,
-    MemorySwitch,
-    Message,
-    Recalled,
-    Role,
-    Scope,
-    Usage,
-    Why,
-)
 
 _REPLY_SHARE = 4
 """One part in so many of the model's window is left for its reply."""
@@ -45,12 +33,12 @@ class MessageWindow:
     """A system text and the newest turns that fit beside it."""
 
     system: str
-    turns: Sequence[Message]
+    turns: Sequence[types.Message]
     dropped: Sequence[int]
     """Ids of the stored turns that do not fit."""
 
     @classmethod
-    def fit(cls, model: ChatModel, system: str, turns: Sequence[Message]) -> MessageWindow:
+    def fit(cls, model: ChatModel, system: str, turns: Sequence[types.Message]) -> MessageWindow:
         """As many turns as fit the model. Raises InputError where the last one alone does not."""
         room = model.window * (_REPLY_SHARE - 1) // _REPLY_SHARE - estimate_tokens(system)
         fitting = 0
@@ -70,20 +58,20 @@ class MessageWindow:
         return cls(system, turns[split:], [turn.id for turn in turns[:split] if turn.id])
 
     @property
-    def messages(self) -> list[ChatMessage]:
+    def messages(self) -> list[types.ChatMessage]:
         """What the model is sent."""
-        return [ChatMessage("system", self.system), *alternating(self.turns)]
+        return [types.ChatMessage("system", self.system), *alternating(self.turns)]
 
 
-def alternating(turns: Sequence[Message]) -> list[ChatMessage]:
+def alternating(turns: Sequence[types.Message]) -> list[types.ChatMessage]:
     """The turns as providers want them: beginning with the user, never two of one role in a row."""
-    merged: list[tuple[Role, str]] = []
+    merged: list[tuple[types.Role, str]] = []
     for turn in turns:
         if merged and merged[-1][0] == turn.role:
             merged[-1] = (turn.role, f"{merged[-1][1]}\n\n{turn.content}")
         elif merged or turn.role == "user":
             merged.append((turn.role, turn.content))
-    return [ChatMessage(role, content) for role, content in merged]
+    return [types.ChatMessage(role, content) for role, content in merged]
 
 
 NO_ROOM = "the message left no room for memories"
@@ -93,24 +81,25 @@ NO_ROOM = "the message left no room for memories"
 class Prompt:
     """What a model is sent for a message, and what was recalled for it."""
 
-    messages: list[ChatMessage]
-    shown: Recalled
+    messages: list[types.ChatMessage]
+    shown: types.Recalled
     sent: SentPrompt
     """The same as it is stored with the reply."""
     dropped_turns: int
-    filter_usage: Usage | None
+    filter_usage: types.Usage | None
     """What the model filter took, where it was asked."""
 
 
 def build(
-    parts: Parts, conversation: Conversation, text: str, switch: MemorySwitch, *, tools: bool
+    conversation: Conversation, text: str, switch: types.MemorySwitch, *, tools: bool
 ) -> Prompt:
     """Recall what the message asks for and put the prompt together. ``tools``: they are offered.
 
     The window is fitted twice, as the memories recalled may need some room of it. Raises InputError
     where the message alone does not fit the model.
     """
-    query, shown, filter_usage = None, Recalled(), None
+    parts, scope = conversation.parts, conversation.scope
+    query, shown, filter_usage = None, types.Recalled(), None
     if switch.on:
         searched = search.searched(text, conversation.turns)
         query = parts.query_timeout.start(searched)  # its vector is made while this goes on
@@ -119,17 +108,16 @@ def build(
     window = MessageWindow.fit(model, _system(parts, switch, "", tools=tools), conversation.turns)
     if query is not None:
         question = parts.query_timeout.wait(query)
-        fitting, filter_usage = _filter_pinned(parts, conversation, text)
+        session_id, fitting = conversation.session_id, list[int]()
+        if parts.model_filter is not None:
+            pinned = parts.block.pinned(scope, session_id)
+            fitting, filter_usage = parts.model_filter.choose(text, pinned)
         shown = parts.block.for_prompt(
-            conversation.scope,
-            question,
-            dropped=window.dropped,
-            session_id=conversation.session_id,
-            first=fitting,
+            scope, question, dropped=window.dropped, session_id=session_id, first=fitting
         )
-        shown = replace(shown, notes=parts.notes.for_prompt(conversation.scope, question))
+        shown = replace(shown, notes=parts.notes.for_prompt(scope, question))
         # The message fits alone: what does not fit beside it is left out, and the result says so.
-        without = Recalled(degraded=NO_ROOM, dropped=shown.lines + shown.dropped)
+        without = types.Recalled(degraded=NO_ROOM, dropped=shown.lines + shown.dropped)
         for given in (shown, replace(shown, notes=())):
             block = recalled(parts, conversation.fence_mark, given)
             with suppress(InputError):
@@ -138,27 +126,20 @@ def build(
                 without = given
                 break
         shown = without
-    sent = SentPrompt(
-        window.system,
-        window.turns[0].id,
-        tools,
-        len(window.turns),
-        shown.lines,
-        shown.dropped,
-        shown.degraded,
-    )
+    counts = len(window.turns), shown.lines, shown.dropped
+    sent = SentPrompt(window.system, window.turns[0].id, tools, *counts, shown.degraded)
     return Prompt(window.messages, shown, sent, len(window.dropped), filter_usage)
 
 
-def recalled(parts: Parts, mark: str, shown: Recalled) -> str:
+def recalled(parts: Parts, mark: str, shown: types.Recalled) -> str:
     """The memories and the passages of notes as a prompt has them, each fenced by the mark."""
     blocks = (render.block(parts.prompts, mark, shown), parts.notes.render(mark, shown.notes))
     return "\n".join(filter(None, blocks))
 
 
 def for_message(
-    parts: Parts, scope: Scope, question: Question, max_tokens: int | None = None
-) -> tuple[str, Recalled]:
+    parts: Parts, scope: types.Scope, question: Question, max_tokens: int | None = None
+) -> tuple[str, types.Recalled]:
     """The memories and passages for a message outside of any conversation, and what they are.
 
     With ``max_tokens`` both together have no more; the notes have what the memories leave.
@@ -173,17 +154,7 @@ def for_message(
     return recalled(parts, mark, shown), shown
 
 
-def _filter_pinned(
-    parts: Parts, conversation: Conversation, text: str
-) -> tuple[list[int], Usage | None]:
-    """The pinned facts that a cheap model finds to fit, where that is switched on."""
-    if parts.model_filter is None:
-        return [], None
-    facts = parts.block.pinned(conversation.scope, conversation.session_id)
-    return parts.model_filter.choose(text, facts)
-
-
-def _system(parts: Parts, switch: MemorySwitch, block: str, *, tools: bool) -> str:
+def _system(parts: Parts, switch: types.MemorySwitch, block: str, *, tools: bool) -> str:
     rule = ""
     if tools:
         rule = parts.prompts.text("tools")
@@ -201,17 +172,18 @@ class Explaining:
     """One reply of a scope, explained from the rows of one snapshot."""
 
     tx: Tx
-    reply: Message
+    reply: types.Message
 
-    def why(self) -> Why:
+    def why(self) -> types.Why:
         """The whole explanation."""
         shown = receipts.of_reply(self.tx, self.reply.id)
         sent = receipts.prompt_of_reply(self.tx, self.reply.id)
-        lines, also = self._lines(shown), self._also(sent, shown)
+        every = self._lines([*shown, *self._listed(sent, shown)])
+        lines, also = every[: len(shown)], every[len(shown) :]
         before = [t for t in self._turns(0) if t.role == "user"]
         given = {(line.hit.kind, line.hit.id) for line in lines if line.hit.channel != "listed"}
-        held = any(line.since == HIDDEN for line in (*lines, *also))
-        return Why(
+        held = any(line.since == HIDDEN for line in every)
+        return types.Why(
             reply=self.reply,
             question=before[-1].content if before else None,
             lines=tuple(lines),
@@ -226,19 +198,19 @@ class Explaining:
             calls=tuple(usage.of_reply(self.tx, self.reply.session_id, self.reply.id)),
         )
 
-    def _turns(self, first_id: int) -> list[Message]:
+    def _turns(self, first_id: int) -> list[types.Message]:
         turns = messages.of_session(self.tx, self.reply.session_id)
         return [turn for turn in turns if first_id <= turn.id < self.reply.id]
 
-    def _prompt(self, sent: SentPrompt) -> tuple[ChatMessage, ...] | None:
+    def _prompt(self, sent: SentPrompt) -> tuple[types.ChatMessage, ...] | None:
         system = self._system(sent)
         if system is None:
             return None
         turns = self._turns(sent.first_message_id)
-        left = [ChatMessage(turn.role, turn.content) for turn in turns]
+        left = [types.ChatMessage(turn.role, turn.content) for turn in turns]
         # Turns around a deleted one were not sent as one message.
         whole = alternating(turns) if not self._deleted(sent) else left
-        return (ChatMessage("system", system), *whole)
+        return (types.ChatMessage("system", system), *whole)
 
     def _system(self, sent: SentPrompt) -> str | None:
         """The system text, with its list of facts where that is stored in rows of its own."""
@@ -249,27 +221,18 @@ class Explaining:
             return None
         return found.opening + render.listing([_sent(*line) for line in found.lines]) + sent.system
 
-    def _also(self, sent: SentPrompt | None, shown: Sequence[Hit]) -> list[Given]:
+    def _listed(self, sent: SentPrompt | None, shown: Sequence[types.Hit]) -> list[types.Hit]:
         """The facts of the list of all facts, without those found for the message."""
         if sent is None or sent.list_id is None:
             return []
         found = {hit.id for hit in shown if hit.kind == "memory" and hit.channel != "listed"}
-        listed = [_sent(*line) for line in receipts.list_of(self.tx, sent.list_id).lines]
-        rest = [hit for hit in listed if hit.id not in found]
-        there = memories.by_ids(self.tx, self.tx.ids, [hit.id for hit in rest])
-        held = {memory.id for memory in self._hidden()}
-        mute = sessions.muted_of_session(self.tx, self.reply.session_id)
-        return [
-            Given(replace(hit, text="…"), since=HIDDEN)
-            if hit.id in held
-            else replace(self._line(hit, there.get(hit.id)), muted=hit.id in mute)
-            for hit in rest
-        ]
+        listed = receipts.list_of(self.tx, sent.list_id).lines
+        return [_sent(*line) for line in listed if line[0] not in found]
 
     def _deleted(self, sent: SentPrompt) -> int:
         return max(sent.turns - len(self._turns(sent.first_message_id)), 0)
 
-    def _lines(self, shown: list[Hit]) -> list[Given]:
+    def _lines(self, shown: list[types.Hit]) -> list[types.Given]:
         ids = [hit.id for hit in shown if hit.kind == "memory"]
         there = memories.by_ids(self.tx, self.tx.ids, ids)
         held = self._held()
@@ -278,61 +241,56 @@ class Explaining:
         lines = []
         for hit in shown:
             if (hit.kind, hit.id) in held:
-                lines.append(Given(replace(hit, text="…"), since=HIDDEN))
+                lines.append(types.Given(replace(hit, text="…"), since=HIDDEN))
             elif hit.kind == "note":
                 lines.append(self._passage(hit))
             elif hit.kind == "message":
                 turn = said.get(hit.id)
                 lines.append(
-                    Given(hit, turn.created_at, turn.session_id)
+                    types.Given(hit, turn.created_at, turn.session_id)
                     if turn is not None
-                    else Given(hit, since="its message was deleted")
+                    else types.Given(hit, since="its message was deleted")
                 )
             else:
                 line = self._line(hit, there.get(hit.id))
                 lines.append(replace(line, muted=hit.id in mute))
         return lines
 
-    def _passage(self, hit: Hit) -> Given:
+    def _passage(self, hit: types.Hit) -> types.Given:
         note = rows.get(self.tx, self.tx.ids, hit.id)
         if note is None:
-            return Given(hit, since="its note is no longer kept here")
+            return types.Given(hit, since="its note is no longer kept here")
         changed = note.updated_at is not None and note.updated_at > self.reply.created_at
-        return Given(hit, note.created_at, since="its note was changed" if changed else None)
+        return types.Given(hit, note.created_at, since="its note was changed" if changed else None)
 
     def _held(self) -> set[tuple[str, int]]:
         """The lines that a queued purge will remove, by kind and id."""
+        here = self.tx.ids[0]
+        # The purge may be queued in any app: memories may have been moved.
+        hidden = memories.hidden(self.tx, [here, *apps.other_ids(self.tx, here)])
         held: set[tuple[str, int]] = set()
-        for traces in purge.traces_of(self.tx, self._hidden()):
+        for traces in purge.traces_of(self.tx, hidden):
             held |= {("memory", i) for i in traces.shown(self.tx)}
             held |= {("message", i) for i in purge.turns_that_may_mention(self.tx, traces)}
         return held
 
-    def _hidden(self) -> list[Memory]:
-        """The memories whose purge is queued, in any app: they may have been moved."""
-        here = self.tx.ids[0]
-        return memories.hidden(self.tx, [here, *apps.other_ids(self.tx, here)])
-
-    def _line(self, hit: Hit, memory: Memory | None) -> Given:
+    def _line(self, hit: types.Hit, memory: types.Memory | None) -> types.Given:
         if memory is None:
-            return Given(hit, since="is no longer kept here")
+            return types.Given(hit, since="is no longer kept here")
         proofs = [p for p in changes.evidence_of_memory(self.tx, hit.id) if p.role == "user"]
         proofs = [p for p in proofs if p.message_id < self.reply.id] or proofs
         newest = max(proofs, key=lambda p: p.message_id, default=None)
-        return Given(
-            hit,
-            newest.said_at if newest else memory.said_at,
-            newest.session_id if newest else None,
-            self._since(hit, memory),
-            client=programs.of_memories(self.tx, [hit.id]).get(hit.id),
-        )
+        said_at = newest.said_at if newest else memory.said_at
+        session_id = newest.session_id if newest else None
+        client = programs.of_memories(self.tx, [hit.id]).get(hit.id)
+        return types.Given(hit, said_at, session_id, self._since(hit, memory), client=client)
 
-    def _since(self, hit: Hit, memory: Memory) -> str | None:
+    def _since(self, hit: types.Hit, memory: types.Memory) -> str | None:
         if not memory.active:
-            what = _RETIRED.get(memory.inactive_reason or "", memory.inactive_reason)
-            by = f" by #{memory.replaced_by}" if what == "replaced" and memory.replaced_by else ""
-            into = f" into #{memory.replaced_by}" if what == "merged" and memory.replaced_by else ""
-            return f"{what}{by}{into}"
+            reason = memory.inactive_reason or ""
+            what = _RETIRED.get(reason, reason)
+            how = {"replaced": "by", "merged": "into"}.get(what)
+            return f"{what} {how} #{memory.replaced_by}" if how and memory.replaced_by else what
         if memory.expires_at is not None and memory.expires_at < self.tx.today:
             return "over"
         if render.has_value(hit.text, memory.key, memory.value):
@@ -340,7 +298,7 @@ class Explaining:
         return f"changed, now {render.escaped(f'{memory.key}: {memory.value}')}"
 
 
-def _sent(memory_id: int, text: str) -> Hit:
+def _sent(memory_id: int, text: str) -> types.Hit:
     """A line of a list of facts."""
-    hit = Hit("memory", memory_id, text, 1.0, None, None, "all", 0)
+    hit = types.Hit("memory", memory_id, text, 1.0, None, None, "all", 0)
     return replace(hit, tokens=estimate_tokens(f"{render.bullet(hit)}\n"))

@@ -48,10 +48,10 @@ class Chat:
         if turns and not incognito:
             raise InputError("only an incognito chat can begin with turns; use sessions.copy")
         self._parts = parts
-        self._conversation = Conversation(parts.database, scope, resume, incognito)
+        self._conversation = Conversation(parts, scope, resume, incognito)
         self._conversation.turns.extend(_unstored(turn) for turn in turns)
-        self._reader = Reader(parts, self._conversation)
-        self._lease = Lease(parts, self._conversation, self._reader)
+        self._reader = Reader(self._conversation)
+        self._lease = Lease(self._conversation, self._reader)
         self._lease.chat = self
         self._reply: Reply | None = None
         if resume is not None:
@@ -145,7 +145,7 @@ class Chat:
         content = None if text is None else message_text(text)
         timeout = checked_timeout(timeout)
         self._stop_reply()
-        redo = Redo(self._parts, self._conversation)
+        redo = Redo(self._conversation)
         redo.begin(whole_turn=content is not None)
         try:
             turn = self._turn(redo, timeout)
@@ -171,7 +171,7 @@ class Chat:
         with self._parts.database.write(self.scope) as tx:
             found = sessions.get(tx, tx.ids, conversation.session_id)
             if found is not None:
-                conversation.store_query_vectors(tx, self._parts.recall)
+                conversation.store_query_vectors(tx)
                 # Another process may have it since its lease ran out, or a chat that resumed it.
                 if found.ended_at is None and self._lease.is_held_elsewhere(tx, found.id):
                     return None  # whoever holds it ends it
@@ -188,7 +188,7 @@ class Chat:
 
     def _turn(self, redo: Redo | None = None, timeout: float | None = None) -> Turn:
         self._parts.database.check_open()  # an incognito turn reads and writes nothing there
-        return Turn(self._parts, self._conversation, self._lease, self._reader, redo, timeout)
+        return Turn(self._conversation, self._lease, self._reader, redo, timeout)
 
     def _stop_reply(self) -> None:
         """Store a reply that was not read to its end, as a partial one."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 
@@ -17,6 +18,7 @@ from memchat.chat import command_replies, command_words
 from memchat.chat import prompt as prompts
 from memchat.chat.command_replies import CodeReply, ForgetChoice
 from memchat.chat.command_words import TOOLS, Command, ForgetAnswer
+from memchat.chat.commands import Commands
 from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.prompt import Prompt
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
@@ -40,8 +42,8 @@ class Redo:
     the new reply is kept, as when a provider fails.
     """
 
-    def __init__(self, parts: Parts, conversation: Conversation) -> None:
-        self._parts = parts
+    def __init__(self, conversation: Conversation) -> None:
+        self._parts = conversation.parts
         self._conversation = conversation
         self._before: list[Message] = []
         self._muted: list[int] = []
@@ -106,7 +108,7 @@ class Redo:
             delete_turns(tx, list(turns.values()))
 
 
-def _with_list_apart(
+def _store_fact_list(
     tx: Tx, session_id: int, sent: SentPrompt, listed: Sequence[Hit]
 ) -> SentPrompt:
     """What was sent with its list of facts in rows of its own, which later replies share."""
@@ -142,10 +144,7 @@ class BackgroundStream:
 
     def __iter__(self) -> Iterator[str]:
         threading.Thread(target=self._read, name="memchat-stream", daemon=True).start()
-        while not self._closed.is_set():
-            came = self._next()
-            if came is None or self._closed.is_set():
-                return
+        while (came := self._next()) is not None:
             if isinstance(came, BaseException):
                 raise came
             yield came
@@ -172,13 +171,12 @@ class BackgroundStream:
         self._stream.close()
 
     def _next(self) -> str | BaseException | None:
-        """What comes next; None at the end, and when the time is over."""
+        """What comes next; None at the end, once it is closed, and when the time is over."""
         left = self._seconds_left()
-        if left is None or left > 0:
-            try:
-                return self._came.get(timeout=left)
-            except Empty:
-                pass
+        with suppress(Empty):
+            if left is None or left > 0:
+                came = self._came.get(timeout=left)
+                return None if self._closed.is_set() else came
         self.late = not self._closed.is_set()
         self.close()
         return None
@@ -201,7 +199,6 @@ class Turn:
 
     def __init__(
         self,
-        parts: Parts,
         conversation: Conversation,
         lease: Lease,
         reader: Reader,
@@ -210,7 +207,7 @@ class Turn:
     ) -> None:
         """``redo`` is the replacement that this turn is part of, ``timeout`` how many seconds its
         reply may take."""
-        self._parts = parts
+        self._parts = conversation.parts
         self._conversation = conversation
         self._lease = lease
         self._reader = reader
@@ -224,6 +221,7 @@ class Turn:
         self._confirmation: ForgetAnswer | None = None
         self._prompt: Prompt | None = None
         self._memory = conversation.memory
+        self._commands = Commands(conversation.parts, conversation.scope)
 
     def send(self, text: str, *, read_all: bool = False) -> Reply:
         """Store the message and begin its reply. ``read_all``: all of it is read for memories,
@@ -231,11 +229,9 @@ class Turn:
         conversation = self._conversation
         self._choice, conversation.choice = conversation.choice, None
         if self._choice is not None:
-            is_command = command_words.memory_command(text) is not None
-            answer = ForgetAnswer((), text) if is_command else self._choice.answered_by(text)
-            self._confirmation = answer
+            self._confirmation = self._choice.answered_by(text)
         rest = text if self._confirmation is None else self._confirmation.rest
-        self._command = _command(rest)
+        self._command = command_words.command(rest)
         # There is nothing to learn from a message that is only a command to memory.
         only_command = not rest or (
             self._command is not None and self._command.whole and self._command.kind != "remember"
@@ -252,7 +248,7 @@ class Turn:
                 self._lease.take(tx, conversation.session_id)
             self._lease.start()
         text = conversation.turns[-1].content
-        self._command = _command(text)
+        self._command = command_words.command(text)
         return self._begin_reply(text)
 
     def _store_message(self, text: str, *, learnable: bool, read_all: bool) -> None:
@@ -307,7 +303,7 @@ class Turn:
             yield from self._ask(choice)
             return
         chosen = confirmed.chosen if confirmed is not None else ()
-        done = self._parts.commands.forget_chosen(choice, chosen)
+        done = self._commands.forget_chosen(choice, chosen)
         self._reply.by_code = replace(done, choice=None)
         yield done.text
         if confirmed is None or confirmed.rest:
@@ -326,9 +322,7 @@ class Turn:
             self._reply.by_code += acted
             yield acted.text
             return
-        self._prompt = prompts.build(
-            self._parts, self._conversation, self._text, self._memory, tools=tools
-        )
+        self._prompt = prompts.build(self._conversation, self._text, self._memory, tools=tools)
         self._reply.shown = self._prompt.shown
         self._reply.dropped_turns = self._prompt.dropped_turns
         asked = model.stream(self._prompt.messages, TOOLS if tools else ())
@@ -348,9 +342,9 @@ class Turn:
     def _act(self, stream: ChatStream, *, tools: bool) -> Iterator[str]:
         """Carry out what the model called, or what the message asks for where it called nothing,
         so that a model's mere "done" becomes true."""
-        place, acted = self._conversation.place, CodeReply()
-        if tools and place is not None:
-            acted = self._parts.commands.run_tools(stream.calls, place)
+        acted = CodeReply()
+        if tools and (turn := self._stored_turn()) is not None:
+            acted = self._commands.run_tools(stream.calls, turn)
         if self._command is not None and not acted.text:
             acted = self._execute(self._command)
         if not (acted.text or self._reply.received):
@@ -358,15 +352,20 @@ class Turn:
         yield from self._say(acted)
 
     def _execute(self, command: Command) -> CodeReply:
-        place = self._conversation.place
-        if place is None or not self._memory.on:
+        turn = self._stored_turn()
+        if turn is None or not self._memory.on:
             return command_replies.off(command.kind, self._memory)
-        return self._parts.commands.execute(command, place, stand_in=self._parts.model().stand_in)
+        return self._commands.execute(command, turn, stand_in=self._parts.model().stand_in)
+
+    def _stored_turn(self) -> Message | None:
+        """The message; None in an incognito session."""
+        conversation = self._conversation
+        return None if conversation.session_id is None else conversation.turns[-1]
 
     def _ask(self, choice: ForgetChoice | None) -> Iterator[str]:
         """A question that is open, at the end of the reply: a yes can then mean nothing else."""
         if choice is not None and not (self._reply.stopped or self._reply.by_code.choice):
-            yield from self._say(self._parts.commands.ask(choice))
+            yield from self._say(self._commands.ask(choice))
 
     def _say(self, words: CodeReply) -> Iterator[str]:
         """What code says, on lines of its own."""
@@ -397,41 +396,35 @@ class Turn:
             self._redo.finish(self._message_id, kept=replaces)
 
     def _store_reply(self, status: str) -> None:
+        """Write the reply, its receipt and what it cost in one transaction, and where each message
+        is read by itself queue that, too."""
         parts, conversation, reply = self._parts, self._conversation, self._reply
         answered = status == "complete" or reply.cut is not None
         conversation.choice = reply.by_code.choice if answered else None
         self._reader.must_embed |= any(change.memory is not None for change in reply.done)
-        if conversation.session_id is None:
+        session_id = conversation.session_id
+        if session_id is None:
             if reply.received:
                 turn = Message(0, 0, "assistant", reply.received, parts.clock(), status)
                 conversation.turns.append(turn)
             return
         extract = self._memory.on and parts.settings.extraction == "per_message"
-        if self._write(conversation.session_id, status, extract=extract) and extract:
-            self._reader.start()
-
-    def _write(self, session_id: int, status: str, *, extract: bool) -> bool:
-        """Write the reply, its receipt and what it cost in one transaction, and with ``extract``
-        queue the reading of it.
-
-        False where the session was deleted while the reply came in: then nothing is written.
-        """
-        parts, conversation, reply = self._parts, self._conversation, self._reply
         with parts.database.write(conversation.scope) as tx:
             if not tx.own or sessions.by_id(tx, session_id) is None:
-                return False
+                return  # the session was deleted while the reply came in
             if reply.received:
                 self._write_words(tx, session_id, status)
-                sessions.touch(tx, session_id, tx.now)
+                sessions.change(tx, session_id, last_activity_at=tx.now)
             spent = [reply.stream.usage] if reply.stream is not None else []
             if self._prompt is not None and self._prompt.filter_usage is not None:
                 spent.append(self._prompt.filter_usage)
             for one in spent:
                 usage.add(tx, tx.own, session_id, one, message_id=reply.message_id)
-            conversation.store_query_vectors(tx, parts.recall)
+            conversation.store_query_vectors(tx)
             if extract:
                 jobs.enqueue(tx, "extract", tx.own, session_id, tx.now)
-        return True
+        if extract:
+            self._reader.start()
 
     def _write_words(self, tx: Tx, session_id: int, status: str) -> None:
         """The reply with its receipt, without the words that were forgotten while it came in."""
@@ -452,7 +445,7 @@ class Turn:
             complete = complete and len(there) == len(given.notes)
             # A prompt that holds what was forgotten since is not stored.
             sent = self._prompt.sent if complete else replace(self._prompt.sent, system=None)
-            sent = _with_list_apart(tx, session_id, sent, listed)
+            sent = _store_fact_list(tx, session_id, sent, listed)
             receipts.add_prompt(tx, reply.message_id, sent)
         read = {hit.id for hit in given.hits if hit.kind == "memory"}
         read |= echoed(given.listed, reply.received)
@@ -461,10 +454,6 @@ class Turn:
         if passages:
             rows.count_matches(tx, passages)
             rows.count_reads(tx, [tx.own], passages)
-
-
-def _command(message: str) -> Command | None:
-    return command_words.memory_command(message) or command_words.command(message)
 
 
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import typer
 
-from memchat.cli import chat, command, mcp, memories, notes, output, sessions, store, system
+from memchat import disk
+from memchat.cli import chat, command, memories, notes, output, sessions, store, system
+from memchat.config.settings import misspelt, read_env_file
 from memchat.errors import MemChatError
-
-LOG = "memchat.cli.log"
-"""Imported with the first store that is opened; before that there is no log."""
 
 app = command.group(
     "A chat assistant that remembers: typed, expiring, inspectable memory on your disk.\n\n"
@@ -50,9 +49,7 @@ def root(
     :param env_file: Read settings and keys from this file; the environment comes before it.
     :param verbose: Show on standard error what is done; -vv also each call of a model.
     """
-    from memchat.config.settings import misspelt, read_env_file
-
-    command.VERBOSE.set(verbose)
+    output.VERBOSE.set(verbose)
     found = None if env_file is None else read_env_file(env_file)
     command.ENV_FILE.set(found)
     if found is not None and found.ignored:
@@ -83,8 +80,8 @@ app.command()(store.export)
 app.command("import")(store.import_)
 app.command()(system.doctor)
 app.command()(system.config)
-app.add_typer(mcp.app, name="mcp")
-app.add_typer(system.keys, name="keys")
+app.add_typer(system.mcp, name="mcp")
+app.add_typer(system.keys_group, name="keys")
 app.add_typer(store.backup_group, name="backup")
 app.command()(store.restore)
 app.command()(store.wipe)
@@ -104,7 +101,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 130
     except MemChatError as error:
-        _log_failure(error)
+        output.command_failed(error)
         output.error(str(error))
         code = 1
     except OSError as error:
@@ -113,22 +110,15 @@ def main(args: Sequence[str] | None = None) -> int:
         output.error(_refused(error))
         code = 1
     except Exception as error:
-        _log_failure(error)
+        output.command_failed(error)
         if os.environ.get("MEMCHAT_DEBUG") == "1":
             raise
         # Only the class: the text of a library's error may hold people's words.
         output.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
     finally:
-        if LOG in sys.modules:
-            sys.modules[LOG].stop()
+        output.stop_log()
     return code
-
-
-def _log_failure(error: Exception) -> None:
-    """Log what ended a command, if its log was begun."""
-    if LOG in sys.modules:
-        sys.modules[LOG].command_failed(error)
 
 
 @functools.cache
@@ -145,8 +135,6 @@ def _close_output() -> None:
 
 
 def _refused(error: OSError) -> str:
-    from memchat import disk
-
     if disk.has_no_room(error):
         return str(disk.full(str(error.filename or "the output"), error))
     return f"the system refused: {error.strerror or type(error).__name__}"

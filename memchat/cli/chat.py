@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 from typer import Argument, BadParameter, Option
 
 from memchat.cli import output, sessions, system
-from memchat.cli.command import All, Call, Limit, WithTags, command, settings
+from memchat.cli.command import Call, command, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from memchat.api import MemChat
     from memchat.api.user import User as Person
     from memchat.chat import Chat, Reply
     from memchat.chat.command_words import Slash
-    from memchat.types import Hit
 
 FENCE = '"""'
 """Begins and ends a message of several lines."""
@@ -38,37 +36,25 @@ def next_message() -> str:
         if not line:
             raise EOFError
         return line.rstrip("\r\n")
-    _mark_pastes()
+    import readline
+
+    # What is pasted comes as one line with breaks in it, where the terminal marks it; Python
+    # switches that off. The module also gives ``input`` its line editing.
+    readline.parse_and_bind("set enable-bracketed-paste on")
     text = input("> ")
     if text.lstrip().startswith(FENCE):
-        return _fenced(text.lstrip().removeprefix(FENCE))
+        text = text.lstrip().removeprefix(FENCE)
+        while not text.rstrip().endswith(FENCE):
+            text = f"{text}\n{input('... ')}"
+        return text.rstrip().removesuffix(FENCE).strip("\n")
     while True:
         if text.endswith(GOES_ON):
             text = f"{text.removesuffix(GOES_ON)}\n{input('... ')}"
-        elif text and _waits():
+        # More lines came with this one, as in a paste that the terminal does not mark.
+        elif text and select.select([sys.stdin], [], [], PASTE_SECONDS)[0]:
             text = f"{text}\n{input()}"
         else:
             return text
-
-
-def _fenced(text: str) -> str:
-    """The lines up to the closing quotes."""
-    while not text.rstrip().endswith(FENCE):
-        text = f"{text}\n{input('... ')}"
-    return text.rstrip().removesuffix(FENCE).strip("\n")
-
-
-def _mark_pastes() -> None:
-    """Have the terminal mark what is pasted, so that it comes as one line with breaks in it; Python
-    switches that off. The module also gives ``input`` its line editing."""
-    import readline
-
-    readline.parse_and_bind("set enable-bracketed-paste on")
-
-
-def _waits() -> bool:
-    """Whether more lines came with this one, as in a paste that the terminal does not mark."""
-    return bool(select.select([sys.stdin], [], [], PASTE_SECONDS)[0])
 
 
 GOODBYES = ("exit", "quit", "bye")
@@ -104,14 +90,17 @@ def chat(
     if sum((incognito, resume is not None, latest, once)) > 1:
         raise BadParameter("give one of --incognito, --resume, --continue and --once")
     if once:
-        _answer_once(call, _question(question))
+        _answer_once(call, question)
         return
     if question is not None:
         raise BadParameter("a question goes with --once; without it the chat asks for one")
     system.offer(settings())
     mc, person = call.mc, call.person
     if latest:
-        resume = _latest(person)
+        found = person.sessions.list(limit=1)
+        if not found:
+            raise NotFound(f"there is no conversation to go on with in the app {person.scope.app}")
+        resume = found[0].id
     first_time = not any(item.sessions for item in person.apps.list())
     began = mc.now
     conversation: Chat | None = person.chat(incognito=incognito, resume=resume)
@@ -133,11 +122,11 @@ def chat(
 def recall(
     call: Call,
     query: str,
-    tags: WithTags = None,
-    limit: Limit = 10,
+    tags: list[str] | None = None,
+    limit: int = 10,
     confident: bool = False,
     min_score: float | None = Option(None, metavar="X"),
-    everything: All = False,
+    everything: bool = False,
 ) -> None:
     """Search memories and past conversations.
 
@@ -160,44 +149,28 @@ def recall(
     if call.as_json:
         output.print_json(hits)
     else:
-        _print_hits(output.shown_hits(hits, everything=everything))
+        shown = output.shown_hits(hits, everything=everything)
+        sure = sum(hit.confident for hit in shown)
+        output.print_table(
+            ("score", "kind", "id", "session", "text"),
+            [(f"{h.score:.3f}", h.kind, h.id, h.session_id or "", h.text) for h in shown],
+            none="nothing is known about this",
+            divide=(sure, "Less sure:") if sure else None,
+        )
 
 
-def _print_hits(hits: Sequence[Hit]) -> None:
-    """The hits as one table, with a line where the confident ones end."""
-    sure = sum(hit.confident for hit in hits)
-    output.print_table(
-        ("score", "kind", "id", "session", "text"),
-        [(f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text) for hit in hits],
-        none="nothing is known about this",
-        divide=(sure, "Less sure:") if sure else None,
-    )
-
-
-def _question(given: str | None) -> str:
-    """The one question: the argument, else all of standard input."""
-    if given is None and sys.stdin.isatty():
+def _answer_once(call: Call, question: str | None) -> None:
+    """Print the answer to one question, that of standard input where none is given, and write
+    nothing."""
+    if question is None and sys.stdin.isatty():
         raise BadParameter('say what to ask: memchat chat --once "QUESTION"')
-    return sys.stdin.read() if given is None else given
-
-
-def _answer_once(call: Call, question: str) -> None:
-    """Print the answer to one question, and write nothing."""
-    answer = call.known.answer(question)
+    answer = call.known.answer(sys.stdin.read() if question is None else question)
     for line in call.mc.address_notices():
         output.notice(line)
     print(output.plain(answer.text), flush=True)
     for line in (answer.shown.degraded or "", output.remembered(answer.shown)):
         if line:
             output.notice(line)
-
-
-def _latest(person: Person) -> int:
-    """The session of the app that began last. Raises NotFound where there is none."""
-    found = person.sessions.list(limit=1)
-    if not found:
-        raise NotFound(f"there is no conversation to go on with in the app {person.scope.app}")
-    return found[0].id
 
 
 def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool) -> None:
@@ -226,6 +199,7 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
 def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
     """Turn after turn until the person is done; whether every turn was answered, and whether an
     incognito chat is to follow."""
+    from memchat.api.sessions import last_long
     from memchat.chat import command_words
 
     answered, told = True, set[str]()
@@ -245,7 +219,9 @@ def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
                 continue
             answered = _turn(conversation, text, told) and answered
             _tell_long(person, conversation)
-            _offer_note(conversation)
+            said = [turn for turn in conversation.turns if turn.role == "user" and turn.id]
+            if said and last_long(said) == said[-1]:
+                output.notice("To keep this message as a note: /note, or /note --title TITLE")
     except (EOFError, KeyboardInterrupt):
         if output.on_terminal():
             print()
@@ -273,22 +249,11 @@ def _carry_out(command: Slash, mc: MemChat, person: Person, conversation: Chat) 
     return True
 
 
-def _offer_note(conversation: Chat) -> None:
-    """Say how to keep the message that was just sent, where it is long."""
-    from memchat.api.sessions import last_long
-
-    said = [turn for turn in conversation.turns if turn.role == "user" and turn.id]
-    if said and last_long(said) == said[-1]:
-        output.notice("To keep this message as a note: /note, or /note --title TITLE")
-
-
 def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
     """Say one thing and print the reply as it arrives; whether there was one.
 
     ``told`` holds what was said of the search before, so that it is said once.
     """
-    from memchat.cli import log
-
     try:
         reply = conversation.send(text)
         _stream(reply)
@@ -297,7 +262,7 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         output.notice("(stopped)")
         return True
     except MemChatError as error:
-        log.command_failed(error)
+        output.command_failed(error)
         output.error(str(error))
         return False
     if reply.cut:
@@ -309,8 +274,16 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
             output.notice(line)
     if used := output.remembered(reply.shown):
         output.notice(used)
-    if done := _done(reply):
-        output.notice(done)
+    # What a turn did to the memory, by code's own count: a model's words prove nothing.
+    forgotten = sum(change.kind == "forgotten" for change in reply.done)
+    done = [
+        f"{change.kind} #{change.memory.id} {change.memory.key}"
+        for change in reply.done
+        if change.memory is not None
+    ]
+    done += [f"forgotten {forgotten}"] if forgotten else []
+    if done:
+        output.notice(f"memory: {', '.join(done)}")
     return True
 
 
@@ -327,18 +300,6 @@ def _tell_long(person: Person, conversation: Chat) -> None:
                 f"its beginning and end are read. To have all of it read ({message.effort}): "
                 f"{read_all} {last}"
             )
-
-
-def _done(reply: Reply) -> str:
-    """What a turn did to the memory, by code's own count: a model's words prove nothing."""
-    forgotten = sum(change.kind == "forgotten" for change in reply.done)
-    lines = [
-        f"{change.kind} #{change.memory.id} {change.memory.key}"
-        for change in reply.done
-        if change.memory is not None
-    ]
-    lines += [f"forgotten {forgotten}"] if forgotten else []
-    return f"memory: {', '.join(lines)}" if lines else ""
 
 
 def _stream(reply: Reply) -> None:

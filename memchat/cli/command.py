@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 import io
+import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime
@@ -20,7 +21,17 @@ from functools import cached_property
 from inspect import Parameter
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, Self, TextIO, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    BinaryIO,
+    Literal,
+    Self,
+    TextIO,
+    TypeVar,
+    get_origin,
+)
 from zoneinfo import ZoneInfo
 
 import typer
@@ -29,14 +40,15 @@ from typer.core import TyperGroup
 from typer.models import ArgumentInfo, ParameterInfo
 
 from memchat.cli import output
+from memchat.config import Settings, load
+from memchat.config.providers import without_secrets
+from memchat.config.settings import USER, EnvFile, collect
 from memchat.errors import InputError, MemChatError, NotFound, ScopeError
 from memchat.types import MEMORY_TYPES, counted, documented
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
     from memchat.api.user import User as Person
-    from memchat.config import Settings
-    from memchat.config.settings import EnvFile
 
 Thing = TypeVar("Thing")
 DEFAULT_APP = "default"
@@ -46,10 +58,6 @@ COMPLETE_VAR = "_MEMCHAT_COMPLETE"
 """The variable by which the scripts ask the program for completions."""
 ENV_FILE: ContextVar[EnvFile | None] = ContextVar("ENV_FILE", default=None)
 """The file that was named with ``--env-file`` for the command that is running."""
-COMMAND: ContextVar[str] = ContextVar("COMMAND", default="memchat")
-"""The names of the command that is running, without its arguments."""
-VERBOSE: ContextVar[int] = ContextVar("VERBOSE", default=0)
-"""How often ``--verbose`` was given."""
 PIPED = "-"
 """What stands for standard input, or output, where a command takes a file or a text."""
 SECOND_NAMES = {"search": "recall", "update": "edit"}
@@ -68,7 +76,7 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the words name, and the words behind its name."""
         name, command, rest = super().resolve_command(ctx, args)
-        COMMAND.set(f"{ctx.command_path} {name}")
+        output.COMMAND.set(f"{ctx.command_path} {name}")
         return name, command, rest
 
 
@@ -123,13 +131,11 @@ def user_name() -> str:
     """
     import getpass
 
-    from memchat.config.settings import USER, collect
-
     if is_completing():  # no file needs to be read then, and none may be in the way
         return ""
-    named = collect(os.environ, ENV_FILE.get()).values.get(USER)
+    named = collect(os.environ, ENV_FILE.get()).get(USER)
     if named:
-        return named
+        return named[0]
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -146,52 +152,47 @@ def day(text: str) -> date:
         raise typer.BadParameter(f"{text!r} is no day; write it as YYYY-MM-DD") from None
 
 
-def type_names() -> list[str]:
-    """The memory types, for completion."""
-    return [*MEMORY_TYPES]
+def one_of(noun: str, choices: Sequence[str]) -> dict[str, Any]:
+    """The settings of an option that takes one of a few words, typed in any case. A word that a
+    shell would have to quote is not completed."""
+    two = len(choices) == 2
+    use = " or ".join(choices) if two else f"one of {', '.join(choices)}"
+
+    def read(text: str) -> str:
+        if text.lower() not in choices:
+            raise typer.BadParameter(f"{text!r} is no {noun}; use {use}")
+        return text.lower()
+
+    words = [choice for choice in choices if " " not in choice]
+    metavar = "|".join(choices) if two else noun.upper()
+    return {"parser": read, "autocompletion": lambda: words, "metavar": metavar}
 
 
-def type_name(text: str) -> str:
-    """A memory type, typed in any case."""
-    if text.lower() not in MEMORY_TYPES:
-        raise typer.BadParameter(f"{text!r} is no type; use one of {TYPES}")
-    return text.lower()
-
-
-User = Annotated[
-    str,
-    Option(
-        "--user",
-        envvar="MEMCHAT_USER",
-        default_factory=user_name,
-        show_default="the login name",
-        help="Whose memory.",
-    ),
-]
+_LOGIN: dict[str, Any] = {"default_factory": user_name, "show_default": "the login name"}
+User = Annotated[str, Option("--user", envvar="MEMCHAT_USER", help="Whose memory.", **_LOGIN)]
 App = Annotated[str, Option("--app", help="In which app.")]
 Json = Annotated[bool, Option("--json", help="Print JSON, with times in UTC.")]
-Limit = Annotated[int, Option("--limit", min=1, help="How many at most.")]
-Offset = Annotated[int, Option("--offset", min=0, help="How many to leave out first.")]
-All = Annotated[
-    bool, Option("--all", help="Where nothing surely fits, print all that may, and not only three.")
-]
-Yes = Annotated[bool, Option("--yes", help="Do it without asking.")]
+SHARED = {
+    "limit": Option("--limit", min=1, help="How many at most."),
+    "offset": Option("--offset", min=0, help="How many to leave out first."),
+    "yes": Option("--yes", help="Do it without asking."),
+    "query": Option("--query", metavar="WORDS", help="All that have each of these words."),
+    "tags": Option(
+        "--tag", metavar="TAG", help="Only memories with this tag; given twice, with both."
+    ),
+    "everything": Option(
+        "--all", help="Where nothing surely fits, print all that may, and not only three."
+    ),
+}
+"""Options that several commands have: a parameter of this name is one, unless the command says
+otherwise."""
 DAY: dict[str, Any] = {"parser": day, "metavar": "YYYY-MM-DD"}
-TYPE: dict[str, Any] = {"parser": type_name, "autocompletion": type_names, "metavar": "TYPE"}
-WithTags = Annotated[
-    list[str] | None,
-    Option("--tag", metavar="TAG", help="Only memories with this tag; given twice, with both."),
-]
+TYPE = one_of("type", MEMORY_TYPES)
 Ids = Annotated[list[int] | None, Argument(metavar="ID", help="Its number; there may be several.")]
-Query = Annotated[
-    str | None, Option("--query", metavar="WORDS", help="All that have each of these words.")
-]
 
 
 def settings() -> Settings:
     """The settings of this command: the environment, ``--env-file``, the data folder's files."""
-    from memchat.config import load
-
     return load(env_file=ENV_FILE.get())
 
 
@@ -201,13 +202,16 @@ def open_store() -> MemChat:
     Where the store is of an earlier version it is brought up to date, and one line says where the
     copy from before is.
     """
+    from importlib.metadata import version
+
     from memchat.api import MemChat
-    from memchat.cli import log
 
     chosen = settings()
-    log.start(chosen)
+    output.start_log(chosen)
     mc = MemChat(settings=chosen)
-    log.command_began()
+    log, python = logging.getLogger(__name__), ".".join(map(str, sys.version_info[:3]))
+    about = output.COMMAND.get(), version("memchat"), python, sys.platform
+    log.info("%s (version %s, Python %s, %s)", *about)
     if mc.backup is not None:
         output.notice(
             f"The store was brought up to date; a copy of it as it was before is {mc.backup}"
@@ -215,30 +219,34 @@ def open_store() -> MemChat:
     return mc
 
 
-def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> None:
-    """Return if the person agrees. Without a terminal to ask on, only ``--yes`` agrees."""
+def confirm(
+    question: str, *, yes: bool, why: str = "this cannot be undone", word: str = ""
+) -> None:
+    """Return if the person agrees, with a yes, or by typing the ``word``. Without a terminal to ask
+    on, only ``--yes`` agrees."""
     if yes:
         return
     if not sys.stdin.isatty():
         output.error(f"nothing was done; {why}, so add --yes to agree")
         raise typer.Exit(2)
-    if output.answer(f"{output.plain(question)} [y/N]").lower() not in ("y", "yes"):
+    said = output.answer(output.plain(question) if word else f"{output.plain(question)} [y/N]")
+    if said != word if word else said.lower() not in ("y", "yes"):
         output.error("nothing was done")
         raise typer.Exit(2)
 
 
-def agree(ask: str, names: Sequence[str], kind: str, *, yes: bool) -> None:
+def agree(ask: str, names: Sequence[str], noun: str, *, yes: bool) -> None:
     """Show what a command is about, and ask once for all of it: ``ask`` has {} in its place."""
     if len(names) > 1 and not yes:
         for name in names:
             output.notice(name)
-    what = names[0] if len(names) == 1 else f"these {len(names)} {kind}"
+    what = names[0] if len(names) == 1 else f"these {counted(len(names), noun)}"
     confirm(ask.format(what), yes=yes)
 
 
-def listed(ids: Sequence[int]) -> str:
-    """Numbers in a sentence."""
-    return ", ".join(map(str, ids))
+def numbered(noun: str, ids: Sequence[int]) -> str:
+    """``note 3``, or ``notes 3, 5``."""
+    return f"{counted(len(ids), noun).split()[1]} {', '.join(map(str, ids))}"
 
 
 class Call:
@@ -296,33 +304,34 @@ class Call:
     def table(
         self,
         found: Sequence[Thing],
-        columns: str | Mapping[str, str | Callable[[Thing], object]],
+        columns: str,
         *,
         none: str,
         more: str = "",
         record: Callable[[Thing], Any] = lambda one: one,
+        **made: Callable[[Thing], object],
     ) -> None:
         """Print things as JSON, or as a table; ``none`` is said where there are none, and ``more``
         below them.
 
-        A column is a field of the things, or made from each. Where all are fields, they can be
-        given in one text: ``id state=status``.
+        The columns are fields of the things, as in ``id state=status``, or ``made`` from each of
+        them by what has the column's name. An underscore stands for a space.
         """
         if self.as_json:
             output.print_json([record(one) for one in found])
             return
-        if isinstance(columns, str):
-            named = (column.partition("=") for column in columns.split())
-            columns = {heading: field or heading for heading, _, field in named}
+        named = (column.partition("=") for column in columns.split())
+        fields = {heading: field or heading for heading, _, field in named}
 
-        def cell(one: Thing, column: str | Callable[[Thing], object]) -> object:
-            value = getattr(one, column) if isinstance(column, str) else column(one)
+        def cell(one: Thing, heading: str) -> object:
+            value = made[heading](one) if heading in made else getattr(one, fields[heading])
             if isinstance(value, datetime):
                 return self.time(value)
             return "" if value is None else value
 
-        rows = [[cell(one, column) for column in columns.values()] for one in found]
-        output.print_table([*columns], rows, none=none, more=more)
+        rows = [[cell(one, heading) for heading in fields] for one in found]
+        headings = [heading.replace("_", " ") for heading in fields]
+        output.print_table(headings, rows, none=none, more=more)
 
     def chosen(
         self,
@@ -364,7 +373,7 @@ class Call:
             try:
                 do(part)
             except MemChatError as error:
-                output.error(f"not done with {listed(part)}: {error}")
+                output.error(f"not done with {', '.join(map(str, part))}: {error}")
                 self.failed = True
             else:
                 done += part
@@ -439,7 +448,10 @@ def command(
 def _declared(one: Parameter, help: str | None) -> Parameter:
     """A parameter as Typer takes it. A flag has no ``--no-`` form, unless it says so."""
     info: Any = one.default
-    if help is not None or one.annotation is bool:
+    told = isinstance(info, ParameterInfo) or get_origin(one.annotation) is Annotated
+    if one.name in SHARED and help is None and not told:
+        one = one.replace(annotation=Annotated[one.annotation, SHARED[one.name]])
+    elif help is not None or one.annotation is bool:
         if info is Parameter.empty:
             info = Argument()
         elif not isinstance(info, ParameterInfo):
@@ -520,8 +532,6 @@ def edited(text: str) -> str:
     import shlex
     import subprocess
     import tempfile
-
-    from memchat.config.providers import without_secrets
 
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command or not sys.stdin.isatty():

@@ -12,41 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from typer import Argument, BadParameter, Option
 
+from memchat import types
+from memchat.cli import command as cli
 from memchat.cli import output
-from memchat.cli.command import (
-    ALL,
-    DAY,
-    TYPE,
-    TYPES,
-    Call,
-    Ids,
-    Limit,
-    Offset,
-    Query,
-    WithTags,
-    Yes,
-    agree,
-    command,
-    confirm,
-    group,
-    listed,
-)
+from memchat.cli.command import Call, Ids, command
 from memchat.errors import NotFound, SecretError
-from memchat.types import (
-    Elsewhere,
-    EmbeddingState,
-    EmbeddingStatus,
-    Event,
-    Evidence,
-    InboxItem,
-    Memory,
-    MemoryStatus,
-    Place,
-    clean_tags,
-)
 
 if TYPE_CHECKING:
-    from memchat.api.memories import Inbox, Memories
+    from memchat.api.memories import Inbox
     from memchat.api.user import User
 
 
@@ -64,7 +37,7 @@ FIELDS = {
 """What of a fact its history shows, under the names that people know."""
 
 
-STATES = get_args(EmbeddingStatus)
+STATES = get_args(types.EmbeddingStatus)
 AT_ONCE = 100
 """Memories that are forgotten in one transaction."""
 LISTED = 10
@@ -82,7 +55,7 @@ _NAMES = {
 }
 
 
-def with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
+def with_embedding(memory: types.Memory, state: types.EmbeddingState) -> dict[str, Any]:
     """The memory as JSON, with the state of its vector."""
     return memory.to_json() | {
         "embedding_status": state.status,
@@ -91,21 +64,123 @@ def with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
     }
 
 
-def everything(memories: Memories, memory: Memory) -> dict[str, Any]:
-    """The memory as JSON, with its vector's state, its proofs and its history."""
-    evidence, events = memories.evidence(memory.id), memories.history(memory.id)
-    (state,) = memories.embedding_states([memory.id])
-    return with_embedding(memory, state) | {
-        "evidence": evidence,
-        "history": events,
-    }
+def changes_of_fact(events: Sequence[types.Event]) -> list[types.Event]:
+    """The events that changed the fact, without those of the index."""
+    return [event for event in events if event.kind not in UPKEEP]
 
 
-def print_memory(
-    call: Call, memory: Memory, state: EmbeddingState, client: str | None = None
+def difference(event: types.Event) -> str:
+    """What an event changed, each value with the one before it."""
+    # What goes out of use keeps its words: only a new state is worth telling.
+    old, new = event.old or {}, event.new or {}
+    changed = []
+    for name, label in FIELDS.items():
+        after = new.get(name, old.get(name))
+        if after != old.get(name):
+            before = f"{_shown(old[name])} → " if name in old else ""
+            changed.append(f"{label} {before}{_shown(after)}")
+    if event.related_id is not None:
+        changed.append(f"memory {event.related_id}")
+    return "; ".join(changed)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "(none)"
+    return "(none)" if value is None else value
+
+
+def store(
+    call: Call, save: Callable[..., types.Memory], key: str | None, yes: bool
+) -> types.Memory:
+    """Save by hand and print the memory, and its key where it is stored under another than ``key``;
+    what looks like a secret is saved only if the person agrees."""
+    try:
+        saved = save(keep_secret=yes)
+    except SecretError as error:
+        what = f"looks like a {error.kind}"
+        cli.confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
+        saved = save(keep_secret=True)
+    call.result(saved, saved.id)
+    if key is not None and saved.key != key:
+        output.notice(f"“{key}” is stored under the key {saved.key}")
+    return saved
+
+
+app = cli.group("See, add, correct and forget what is remembered.")
+
+Id = Annotated[int, Argument(metavar="ID", help="The memory's number.")]
+Expires = Annotated[
+    date | None, Option("--expires", help="The last day on which it holds.", **cli.DAY)
+]
+Starts = Annotated[
+    date | None, Option("--starts", help="The first day on which it holds.", **cli.DAY)
+]
+NewTags = Annotated[
+    list[str] | None,
+    Option("--tag", metavar="TAG", help="A word to group it by; can be given several times."),
+]
+
+
+@command(app, "list")
+def list_memories(
+    call: Call,
+    days: int | None = Argument(None, min=0),
+    status: types.MemoryStatus = "active",
+    expiring: bool = False,
+    memory_type: str | None = Option(None, "--type", help=f"Only one of {cli.TYPES}.", **cli.TYPE),
+    tags: list[str] | None = None,
+    limit: int = 100,
+    offset: int = 0,
 ) -> None:
-    """Print what is known of one memory, a line for each thing; ``client`` is the program that
-    stored it over MCP."""
+    """List memories, newest first.
+
+    The app's own, and those that the user has in every app.
+
+    :param days: With --expiring: within how many days (default 30).
+    :param status: Which ones; the last three by how their vector stands.
+    :param expiring: Only those that soon end, the soonest first.
+    """
+    status = "expiring" if expiring else status
+    if days is not None and status != "expiring":
+        raise BadParameter("a number of days goes with --expiring")
+    wanted: dict[str, Any] = {"status": status, "type": memory_type, "tags": tags or ()}
+    wanted |= {} if days is None else {"within": days}
+    memories = call.known.memories
+    found = memories.list(**wanted, limit=offset + limit)[offset:]
+    total = 0 if call.as_json else memories.count(**wanted)
+    vectors: dict[int, types.EmbeddingState] = {}
+    if call.as_json or status in STATES:
+        vectors = {one.memory_id: one for one in memories.embedding_states([m.id for m in found])}
+    end, columns = offset + len(found), output.MEMORY_COLUMNS
+    columns += " tags" if any(memory.tags for memory in found) else ""
+    columns += " vector" if status in STATES else ""
+    call.table(
+        found,
+        columns,
+        none=f"no memories of {call.user} in {call.app} (status {status})",
+        more=f"{offset + 1} to {end} of {total}; go on with --offset {end}" if end < total else "",
+        record=lambda memory: with_embedding(memory, vectors[memory.id]),
+        tags=lambda memory: ", ".join(memory.tags),
+        vector=lambda memory: output.vector(vectors[memory.id]),
+        **output.memory_cells(call.zone),
+    )
+
+
+@command(app, "show")
+def show_memory(call: Call, memory_id: Id) -> None:
+    """Show one memory, the words that prove it, and its history."""
+    memories = call.person.memories
+    memory = memories.get(memory_id)
+    (state,) = memories.embedding_states([memory_id])
+    evidence, events = memories.evidence(memory_id), memories.history(memory_id)
+    if call.as_json:
+        more = {"evidence": evidence, "history": events}
+        output.print_json(with_embedding(memory, state) | more)
+        return
+    client = call.person.clients.of_memories([memory_id]).get(memory_id)
     today = datetime.now(call.zone).date()
     times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
     origin = f"by {client} over MCP" if client is not None else memory.created_by
@@ -130,152 +205,30 @@ def print_memory(
     for name, content in lines.items():
         if content:
             print(output.plain(f"{name:<9} {content}"))
-
-
-def evidence_line(call: Call, evidence: Evidence) -> str:
-    """The words that prove a memory, by whom and when they were said or sent."""
-    words, at = " ".join(evidence.quote.split()), call.time(evidence.said_at)
-    if evidence.client is not None:
-        return f"sent      “{words}” (by {evidence.client} over MCP, {at})"
-    title = f", {evidence.session_title}" if evidence.session_title else ""
-    where = f"session {evidence.session_id}{title}"
-    return f"said      “{words}” ({evidence.role}, {at}, {where})"
-
-
-def changes_of_fact(events: Sequence[Event]) -> list[Event]:
-    """The events that changed the fact, without those of the index."""
-    return [event for event in events if event.kind not in UPKEEP]
-
-
-def event_line(call: Call, event: Event) -> str:
-    """One line of a history: when, what, by whom and why, and what changed."""
-    why = f" ({event.cause})" if event.cause else ""
-    what = f"{event.kind} by {event.actor}{why}"
-    return f"{call.time(event.at)} {what} {difference(event)}".rstrip()
-
-
-def difference(event: Event) -> str:
-    """What an event changed, each value with the one before it."""
-    # What goes out of use keeps its words: only a new state is worth telling.
-    old, new = event.old or {}, event.new or {}
-    changed = []
-    for name, label in FIELDS.items():
-        after = new.get(name, old.get(name))
-        if after != old.get(name):
-            before = f"{_shown(old[name])} → " if name in old else ""
-            changed.append(f"{label} {before}{_shown(after)}")
-    if event.related_id is not None:
-        changed.append(f"memory {event.related_id}")
-    return "; ".join(changed)
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(value) or "(none)"
-    return "(none)" if value is None else value
-
-
-def store(
-    call: Call, save: Callable[[Memories, bool], Memory], key: str | None, yes: bool
-) -> Memory:
-    """Save by hand and print the memory, and its key where it is stored under another than ``key``;
-    what looks like a secret is saved only if the person agrees."""
-    memories = call.person.memories
-    try:
-        saved = save(memories, yes)
-    except SecretError as error:
-        what = f"looks like a {error.kind}"
-        confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
-        saved = save(memories, True)
-    call.result(saved, saved.id)
-    if key is not None and saved.key != key:
-        output.notice(f"“{key}” is stored under the key {saved.key}")
-    return saved
-
-
-app = group("See, add, correct and forget what is remembered.")
-
-Id = Annotated[int, Argument(metavar="ID", help="The memory's number.")]
-Expires = Annotated[date | None, Option("--expires", help="The last day on which it holds.", **DAY)]
-Starts = Annotated[date | None, Option("--starts", help="The first day on which it holds.", **DAY)]
-NewTags = Annotated[
-    list[str] | None,
-    Option("--tag", metavar="TAG", help="A word to group it by; can be given several times."),
-]
-
-
-@command(app, "list")
-def list_memories(
-    call: Call,
-    days: int | None = Argument(None, min=0),
-    status: MemoryStatus = "active",
-    expiring: bool = False,
-    memory_type: str | None = Option(None, "--type", help=f"Only one of {TYPES}.", **TYPE),
-    tags: WithTags = None,
-    limit: Limit = 100,
-    offset: Offset = 0,
-) -> None:
-    """List memories, newest first.
-
-    The app's own, and those that the user has in every app.
-
-    :param days: With --expiring: within how many days (default 30).
-    :param status: Which ones; the last three by how their vector stands.
-    :param expiring: Only those that soon end, the soonest first.
-    """
-    status = "expiring" if expiring else status
-    if days is not None and status != "expiring":
-        raise BadParameter("a number of days goes with --expiring")
-    wanted: dict[str, Any] = {"status": status, "type": memory_type, "tags": tags or ()}
-    wanted |= {} if days is None else {"within": days}
-    memories = call.known.memories
-    found = memories.list(**wanted, limit=offset + limit)[offset:]
-    vectors = {one.memory_id: one for one in memories.embedding_states([m.id for m in found])}
-    total = 0 if call.as_json else memories.count(**wanted)
-    columns = output.memory_columns(call.zone)
-    if any(memory.tags for memory in found):
-        columns["tags"] = lambda memory: ", ".join(memory.tags)
-    if status in STATES:
-        columns["vector"] = lambda memory: output.vector(vectors[memory.id])
-    call.table(
-        found,
-        columns,
-        none=f"no memories of {call.user} in {call.app} (status {status})",
-        more=output.more_line(len(found), offset, total),
-        record=lambda memory: with_embedding(memory, vectors[memory.id]),
-    )
-
-
-@command(app, "show")
-def show_memory(call: Call, memory_id: Id) -> None:
-    """Show one memory, the words that prove it, and its history."""
-    memories = call.person.memories
-    memory = memories.get(memory_id)
-    if call.as_json:
-        output.print_json(everything(memories, memory))
-        return
-    (state,) = memories.embedding_states([memory_id])
-    client = call.person.clients.of_memories([memory_id]).get(memory_id)
-    print_memory(call, memory, state, client)
-    for evidence in memories.evidence(memory_id):
-        print(output.plain(evidence_line(call, evidence)))
-    for event in changes_of_fact(memories.history(memory_id)):
-        print(output.plain(f"history   {event_line(call, event)}"))
+    for proof in evidence:
+        words, at = " ".join(proof.quote.split()), call.time(proof.said_at)
+        title = f", {proof.session_title}" if proof.session_title else ""
+        how, where = "said", f"{proof.role}, {at}, session {proof.session_id}{title}"
+        if proof.client is not None:
+            how, where = "sent", f"by {proof.client} over MCP, {at}"
+        print(output.plain(f"{how}      “{words}” ({where})"))
+    for event in changes_of_fact(events):
+        why = f" ({event.cause})" if event.cause else ""
+        what = f"{event.kind} by {event.actor}{why} {difference(event)}"
+        print(output.plain(f"history   {call.time(event.at)} {what}".rstrip()))
 
 
 @command(app)
 def add(
     call: Call,
-    memory_type: Annotated[str, Argument(help=f"One of {TYPES}.", **TYPE)],
+    memory_type: Annotated[str, Argument(help=f"One of {cli.TYPES}.", **cli.TYPE)],
     key: str,
     value: str,
     expires: Expires = None,
     starts: Starts = None,
     all_apps: bool = False,
     tags: NewTags = None,
-    yes: Yes = False,
+    yes: bool = False,
 ) -> None:
     """Remember something by hand, and print its id.
 
@@ -287,22 +240,11 @@ def add(
     :param value: What is to be remembered.
     :param all_apps: Keep it for every app.
     """
-
-    def save(memories: Memories, keep_secret: bool) -> Memory:
-        return memories.add(
-            memory_type,
-            key,
-            value,
-            all_apps=all_apps,
-            expires_at=expires,
-            starts_at=starts,
-            keep_secret=keep_secret,
-            tags=tags or (),
-        )
-
-    began = call.mc.now
+    memories, began = call.person.memories, call.mc.now
+    more: dict[str, Any] = {"expires_at": expires, "starts_at": starts, "tags": tags or ()}
+    save = partial(memories.add, memory_type, key, value, all_apps=all_apps, **more)
     added = store(call, save, key, yes)
-    for old in call.person.memories.replaced(added.id):
+    for old in memories.replaced(added.id):
         if old.updated_at >= began:
             undo = output.command("memories restore", call.app)
             output.notice(output.changed(old, added, undo))
@@ -315,14 +257,16 @@ def edit(
     memory_id: Id,
     value: str | None = None,
     key: str | None = None,
-    memory_type: str | None = Option(None, "--type", help=f"The new type: one of {TYPES}.", **TYPE),
+    memory_type: str | None = Option(
+        None, "--type", help=f"The new type: one of {cli.TYPES}.", **cli.TYPE
+    ),
     expires: Expires = None,
     no_expiry: bool = False,
     all_apps: bool | None = Option(None, "--all-apps/--one-app"),
     sensitive: bool | None = Option(None, "--sensitive/--not-sensitive"),
     tags: NewTags = None,
     untag: list[str] | None = Option(None, metavar="TAG"),
-    yes: Yes = False,
+    yes: bool = False,
 ) -> None:
     """Correct a memory, and print its id.
 
@@ -348,14 +292,11 @@ def edit(
         raise BadParameter(
             "nothing to change; give --value, --key, --type, --expires, --tag or --untag"
         )
-
-    def save(memories: Memories, keep_secret: bool) -> Memory:
-        if tags or untag:
-            kept = {*memories.get(memory_id).tags, *clean_tags(tags or ())}
-            changes["tags"] = kept.difference(clean_tags(untag or ()))
-        return memories.update(memory_id, keep_secret=keep_secret, **changes)
-
-    store(call, save, key, yes)
+    memories = call.person.memories
+    if tags or untag:
+        kept = {*memories.get(memory_id).tags, *types.clean_tags(tags or ())}
+        changes["tags"] = kept.difference(types.clean_tags(untag or ()))
+    store(call, partial(memories.update, memory_id, **changes), key, yes)
     call.embed_now()
 
 
@@ -364,11 +305,11 @@ def delete(
     call: Call,
     memory_ids: Ids = None,
     id_option: list[int] | None = Option(None, "--id", metavar="ID"),
-    query: Query = None,
-    tags: WithTags = None,
+    query: str | None = None,
+    tags: list[str] | None = None,
     keep_transcript: bool = False,
     everywhere: bool = False,
-    yes: Yes = False,
+    yes: bool = False,
 ) -> None:
     """Forget memories for good, with the words that proved them.
 
@@ -385,18 +326,18 @@ def delete(
     if keep_transcript and everywhere:
         raise BadParameter("give either --keep-transcript or --everywhere")
     memories = call.person.memories
-    find = partial(memories.list, status="all", tags=tags or (), limit=ALL)
+    find = partial(memories.list, status="all", tags=tags or (), limit=cli.ALL)
     given = [*(memory_ids or ()), *(id_option or ())]
     gone = call.chosen(given, memories.get, query, find, tags)
     names = [f"memory {m.id} “{m.key}: {m.value}”" for m in gone]
-    agree("Forget {} for good?", names, "memories", yes=yes)
+    cli.agree("Forget {} for good?", names, "memory", yes=yes)
     numbers = [memory.id for memory in gone]
     found = None if keep_transcript else call.person.mentions.find(numbers)
     blank = found and found.without_notes if everywhere else ask_mentions(call, found, yes=yes)
     forget = partial(memories.delete_many, keep_transcript=keep_transcript, blank=blank)
     done = call.each(numbers, forget, lambda i: {"id": i, "forgotten": True}, at_once=AT_ONCE)
     if done:
-        output.notice(f"forgot memor{'y' if len(done) == 1 else 'ies'} {listed(done)}")
+        output.notice(f"forgot {cli.numbered('memory', done)}")
     tell_mentions(call, found, blank)
     call.tell_forgotten()
 
@@ -418,13 +359,13 @@ def pin(call: Call, memory_id: Id, off: bool = False) -> None:
 
 
 @command(app)
-def clear(call: Call, yes: Yes = False) -> None:
+def clear(call: Call, yes: bool = False) -> None:
     """Forget all memories of one app for good, and print how many.
 
     What else speaks of them stays, and is told.
     """
     person = call.known
-    confirm(f"Forget all memories of {call.user} in {call.app} for good?", yes=yes)
+    cli.confirm(f"Forget all memories of {call.user} in {call.app} for good?", yes=yes)
     found = mentions_of_app(person)
     forgotten = person.memories.clear().memories
     call.result({"app": call.app, "forgotten": forgotten}, forgotten)
@@ -438,18 +379,13 @@ def history(call: Call, memory_id: Id) -> None:
     events = call.person.memories.history(memory_id)
     call.table(
         events if call.as_json else changes_of_fact(events),
-        {
-            "at": "at",
-            "what": "kind",
-            "by": "actor",
-            "why": "cause",
-            "change": difference,
-        },
+        "at what=kind by=actor why=cause change",
         none=f"nothing is recorded of memory {memory_id}",
+        change=difference,
     )
 
 
-def ask_mentions(call: Call, found: Elsewhere | None, *, yes: bool) -> Elsewhere | None:
+def ask_mentions(call: Call, found: types.Elsewhere | None, *, yes: bool) -> types.Elsewhere | None:
     """The places that the person wants blanked, too; none without a terminal to ask on."""
     if found is None or yes or not sys.stdin.isatty():
         return None
@@ -468,19 +404,20 @@ def ask_mentions(call: Call, found: Elsewhere | None, *, yes: bool) -> Elsewhere
     return replace(found, places=places) if places else None
 
 
-def tell_mentions(call: Call, found: Elsewhere | None, blanked: Elsewhere | None) -> None:
+def tell_mentions(
+    call: Call, found: types.Elsewhere | None, blanked: types.Elsewhere | None
+) -> None:
     """What was blanked with the memory, and what still speaks of it."""
     if found is None:
         return
-    if blanked is not None and blanked.places:
-        output.notice(f"blanked with it: {blanked.counted}")
-        for place in blanked.notes:
-            if place.has_file:
-                output.notice(
-                    f"the file of note {place.id} still has the words, and they come back when it "
-                    "is read again after a change"
-                )
     gone = blanked.places if blanked is not None else ()
+    if blanked is not None and gone:
+        output.notice(f"blanked with it: {blanked.counted}")
+        for place in (place for place in blanked.notes if place.has_file):
+            output.notice(
+                f"the file of note {place.id} still has the words, and they come back when it "
+                "is read again after a change"
+            )
     left = replace(found, places=tuple(place for place in found.places if place not in gone))
     if not left.places:
         return
@@ -495,7 +432,7 @@ def tell_mentions(call: Call, found: Elsewhere | None, blanked: Elsewhere | None
         )
 
 
-def mentions_of_app(person: User) -> Elsewhere | None:
+def mentions_of_app(person: User) -> types.Elsewhere | None:
     """What will still speak of an app's own memories once all of them are forgotten; None where
     nothing will, or where they are too many to look for it."""
     found = person.memories.list(status="all", limit=LOOKED_FOR + 1)
@@ -504,22 +441,22 @@ def mentions_of_app(person: User) -> Elsewhere | None:
     return person.mentions.find([m.id for m in found if m.app == person.scope.app])
 
 
-def tell_mentions_of_app(call: Call, found: Elsewhere | None) -> None:
+def tell_mentions_of_app(call: Call, found: types.Elsewhere | None) -> None:
     """What still speaks of an app's memories that were all forgotten."""
     if found is None or not found.places:
         return
     output.notice(f"they are still spoken of elsewhere: {found.counted}")
     _list(call, found, LISTED)
     kinds = {place.kind for place in found.places}
-    ways = ["memories delete"] if "memory" in kinds else []
-    ways += ["inbox reject"] if "inbox" in kinds else []
-    ways += ["notes delete"] if "note" in kinds else []
-    ways += ["sessions delete"] if kinds & {"message", "reply", "title", "summary"} else []
-    if ways:
-        output.notice(f"to forget these as well: {', '.join(f'memchat {way}' for way in ways)}")
+    said = {"message", "reply", "title", "summary"}
+    ways = {"memories delete": {"memory"}, "inbox reject": {"inbox"}, "notes delete": {"note"}}
+    ways |= {"sessions delete": said}
+    named = [f"memchat {way}" for way, forgets in ways.items() if kinds & forgets]
+    if named:
+        output.notice(f"to forget these as well: {', '.join(named)}")
 
 
-def _numbered(found: Elsewhere, said: str) -> tuple[Place, ...]:
+def _numbered(found: types.Elsewhere, said: str) -> tuple[types.Place, ...]:
     """The places that were named by their numbers; none where anything else was said."""
     parts = said.replace(",", " ").split()
     if not all(part.isdecimal() and 1 <= int(part) <= len(found.places) for part in parts):
@@ -527,7 +464,7 @@ def _numbered(found: Elsewhere, said: str) -> tuple[Place, ...]:
     return tuple(found.places[n - 1] for n in sorted({int(part) for part in parts}))
 
 
-def _list(call: Call, found: Elsewhere, most: int) -> None:
+def _list(call: Call, found: types.Elsewhere, most: int) -> None:
     for number, place in enumerate(found.places[:most], 1):
         what = _NAMES.get(place.kind, "{kind} in session {session}")
         what = what.format(id=place.id, kind=place.kind, session=place.session_id)
@@ -537,7 +474,7 @@ def _list(call: Call, found: Elsewhere, most: int) -> None:
         print(f"      and {len(found.places) - most} more", file=sys.stderr)
 
 
-inbox_group = group("See what waits for your decision, and say yes or no.")
+inbox_group = cli.group("See what waits for your decision, and say yes or no.")
 
 
 @command(inbox_group, "list")
@@ -550,17 +487,14 @@ def list_items(call: Call) -> None:
     inbox = call.known.inbox
     call.table(
         inbox.list(),
-        {
-            "id": "id",
-            "would remember": _proposes,
-            "asks": inbox.question,
-            "held back because": "reason",
-        },
+        "id would_remember asks held_back_because=reason",
         none=f"nothing waits for {call.user} in {call.app}",
+        would_remember=_proposes,
+        asks=inbox.question,
     )
 
 
-def _proposes(item: InboxItem) -> str:
+def _proposes(item: types.InboxItem) -> str:
     if item.key is None:
         return ""
     return f"{item.key}: {item.value}" if item.relation != "ends" else f"end of {item.key}"
@@ -570,9 +504,9 @@ def _proposes(item: InboxItem) -> str:
 def accept(
     call: Call,
     item_ids: Ids = None,
-    query: Query = None,
+    query: str | None = None,
     value: str | None = None,
-    yes: Yes = False,
+    yes: bool = False,
 ) -> None:
     """Say yes: it counts as your own word, and does what is asked. Prints the memory's id.
 
@@ -584,25 +518,24 @@ def accept(
     numbers = _chosen(call, inbox, item_ids, query, "Say yes to {}?", yes=yes)
     if value is not None and len(numbers) > 1:
         raise BadParameter("--value goes with the number of one item")
-    stored: dict[int, Memory] = {}
+    stored: dict[int, types.Memory] = {}
 
     def say_yes(part: Sequence[int]) -> None:
         stored[part[0]] = inbox.accept(*part, value=value)
 
     call.each(numbers, say_yes, lambda item_id: _answered(stored[item_id]))
-    forgotten = [one for one in stored.values() if one.inactive_reason == "forgotten"]
     for memory in stored.values():
-        if memory in forgotten:
+        if memory.inactive_reason == "forgotten":
             output.notice(f"forgot memory {memory.id}")
         elif not call.as_json:
             print(memory.id)
-    if forgotten:
+    if any(memory.inactive_reason == "forgotten" for memory in stored.values()):
         call.tell_forgotten()
     call.embed_now()
 
 
 @command(inbox_group)
-def reject(call: Call, item_ids: Ids = None, query: Query = None, yes: Yes = False) -> None:
+def reject(call: Call, item_ids: Ids = None, query: str | None = None, yes: bool = False) -> None:
     """Say no: the same is not asked again. What --query finds is shown first."""
     inbox = call.person.inbox
     numbers = _chosen(call, inbox, item_ids, query, "Say no to {}?", yes=yes)
@@ -610,8 +543,8 @@ def reject(call: Call, item_ids: Ids = None, query: Query = None, yes: Yes = Fal
         numbers, lambda part: inbox.reject(*part), lambda i: {"id": i, "rejected": True}
     )
     if done:
-        are = f"item {done[0]} is" if len(done) == 1 else f"items {listed(done)} are"
-        output.notice(f"{are} rejected; the same is not asked again")
+        are = "is" if len(done) == 1 else "are"
+        output.notice(f"{cli.numbered('item', done)} {are} rejected; the same is not asked again")
 
 
 def _chosen(
@@ -622,23 +555,23 @@ def _chosen(
 
     waiting = {item.id: item for item in inbox.list()}
 
-    def get(number: int) -> InboxItem:
+    def get(number: int) -> types.InboxItem:
         if number not in waiting:
             raise NotFound(f"nothing waits under the number {number}; see memchat inbox list")
         return waiting[number]
 
-    def named(item: InboxItem) -> str:
+    def named(item: types.InboxItem) -> str:
         return f"item {item.id}: {_proposes(item)} {inbox.question(item)}"
 
-    def find(words: str) -> list[InboxItem]:
+    def find(words: str) -> list[types.InboxItem]:
         return [item for item in waiting.values() if holds_all(folded(words), named(item))]
 
     found = call.chosen(ids, get, query, find)
-    agree(ask, [named(item) for item in found], "items", yes=yes or bool(ids))
+    cli.agree(ask, [named(item) for item in found], "item", yes=yes or bool(ids))
     return [item.id for item in found]
 
 
-def _answered(memory: Memory) -> dict[str, Any]:
+def _answered(memory: types.Memory) -> dict[str, Any]:
     if memory.inactive_reason == "forgotten":
         return {"id": memory.id, "forgotten": True}
     return memory.to_json()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,34 +16,14 @@ from zoneinfo import ZoneInfo
 
 from typer import Argument, BadParameter, Option
 
+from memchat.cli import command as cli
 from memchat.cli import output
-from memchat.cli.command import (
-    ALL,
-    DAY,
-    PIPED,
-    All,
-    Call,
-    Ids,
-    Limit,
-    Offset,
-    Query,
-    Yes,
-    agree,
-    command,
-    confirm,
-    edited,
-    group,
-    listed,
-    piped,
-    stopping,
-)
 from memchat.cli.output import ProgressLine, shorten
 from memchat.errors import InputError, MemChatError
-from memchat.types import Job, Note, NoteHit, NoteSource, NotesReport, counted, to_json
+from memchat.types import Job, Note, NoteHit, NoteSource, counted, to_json
 
 if TYPE_CHECKING:
-    from memchat.api.base import FileChange, FilesAdded
-    from memchat.notes.ask import NotesAnswer
+    from memchat.api.base import FileChange
 
 UNTITLED = "Untitled"
 OPENING = 60
@@ -56,7 +37,7 @@ _MADE_UP = re.compile(r"[0-9a-f]{32}")
 MANY_CALLS = 5
 """Calls of a model beyond which a person is asked before an answer is made."""
 
-app = group("Keep memos and documents, search them, and ask them questions.")
+app = cli.group("Keep memos and documents, search them, and ask them questions.")
 
 Id = Annotated[int, Argument(metavar="ID", help="The note's number.")]
 Title = Annotated[str | None, Option("--title", help="Its title.")]
@@ -64,10 +45,10 @@ OfType = Annotated[
     str | None, Option("--type", help="Only notes of this type: memo, document, file …")
 ]
 Since = Annotated[
-    date | None, Option("--since", help="Only notes of this day or a later one.", **DAY)
+    date | None, Option("--since", help="Only notes of this day or a later one.", **cli.DAY)
 ]
 Until = Annotated[
-    date | None, Option("--until", help="Only notes of this day or an earlier one.", **DAY)
+    date | None, Option("--until", help="Only notes of this day or an earlier one.", **cli.DAY)
 ]
 
 
@@ -84,9 +65,9 @@ def moment(text: str) -> datetime:
         ) from None
 
 
-@command(app)
+@cli.command(app)
 def add(
-    call: Call,
+    call: cli.Call,
     files: list[Path] | None = Argument(None, metavar="FILE"),
     text: str | None = None,
     title: Title = None,
@@ -111,7 +92,7 @@ def add(
     of_text: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if files and text is not None:
         raise BadParameter("give either files or --text")
-    if files and PIPED not in map(str, files):
+    if files and cli.PIPED not in map(str, files):
         if of_text:
             raise BadParameter("--title, --date, --id and --type go with --text or -")
         _add_files(call, files)
@@ -123,19 +104,19 @@ def add(
         _add_text(call, text, of_text)
 
 
-def _add_text(call: Call, text: str | None, of_text: dict[str, Any]) -> None:
+def _add_text(call: cli.Call, text: str | None, of_text: dict[str, Any]) -> None:
     """Keep one text, that of standard input where none is given."""
     notes = call.person.notes
     if "created_at" in of_text:
         of_text["created_at"] = of_text["created_at"].replace(tzinfo=call.zone)
     profile = "document" if of_text.get("type") == "document" else "memo"
-    note = notes.add(piped() if text is None else text, profile=profile, **of_text)
+    note = notes.add(cli.piped() if text is None else text, profile=profile, **of_text)
     if note is None:
         raise InputError("the text has no words; nothing was kept")
     call.result(note, note.id)
 
 
-def _add_files(call: Call, files: list[Path]) -> None:
+def _add_files(call: cli.Call, files: list[Path]) -> None:
     """Keep files; those that cannot be read are named, and the exit code is then 1."""
     notes = call.person.notes
     try:
@@ -150,7 +131,10 @@ def _add_files(call: Call, files: list[Path]) -> None:
         print(output.plain(f"{note.id}  {note.title or UNTITLED}"))
     for failure in done.failed:
         output.error(f"{failure.path}: {failure.reason}")
-    output.notice(_counts(done))
+    parts = [f"{counted(len(done.added), 'note')} added"]
+    parts += [f"{done.unchanged:,} unchanged"] if done.unchanged else []
+    parts += [f"{len(done.failed):,} failed"] if done.failed else []
+    output.notice(", ".join(parts))
     try:  # the vectors that still wait, as after an addition that was broken off
         call.mc.jobs.run(user=call.user, kinds=("note",))
     except MemChatError as error:
@@ -158,16 +142,8 @@ def _add_files(call: Call, files: list[Path]) -> None:
     call.failed = bool(done.failed)
 
 
-def _counts(done: FilesAdded) -> str:
-    """How many files were added, were here already, and failed."""
-    parts = [f"{counted(len(done.added), 'note')} added"]
-    parts += [f"{done.unchanged:,} unchanged"] if done.unchanged else []
-    parts += [f"{len(done.failed):,} failed"] if done.failed else []
-    return ", ".join(parts)
-
-
-@command(app)
-def watch(call: Call, folder: Path = Argument(metavar="DIR")) -> None:
+@cli.command(app)
+def watch(call: cli.Call, folder: Path = Argument(metavar="DIR")) -> None:
     """Keep the files of a folder as notes, and go on as they change, until Ctrl-C.
 
     A line tells what became of each file. The note of a file that is gone stays, and is marked.
@@ -176,30 +152,27 @@ def watch(call: Call, folder: Path = Argument(metavar="DIR")) -> None:
     :param folder: The folder to watch.
     """
     stop, notes = Event(), call.person.notes
+
+    def tell(change: FileChange) -> None:
+        note = change.note
+        if call.as_json:
+            shown = None if note is None else without_text(note)
+            output.print_json(to_json(change) | {"note": shown}, indent=None)
+        elif note is None:
+            output.error(f"{change.path}: {change.reason}")
+        else:
+            print(output.plain(f"{change.what:<8} {note.id}  {note.title or UNTITLED}"))
+        sys.stdout.flush()
+
     if folder.is_dir():
         output.notice(f"watching {folder}; Ctrl-C ends it")
-    with stopping(stop.set):
-        notes.watch(folder, on_change=_changed_json if call.as_json else _changed, stop=stop)
+    with cli.stopping(stop.set):
+        notes.watch(folder, on_change=tell, stop=stop)
     output.notice("ended; what changes now is kept the next time")
 
 
-def _changed(change: FileChange) -> None:
-    """Print what became of a file."""
-    if change.note is None:
-        output.error(f"{change.path}: {change.reason}")
-        return
-    title = change.note.title or UNTITLED
-    print(output.plain(f"{change.what:<8} {change.note.id}  {title}"), flush=True)
-
-
-def _changed_json(change: FileChange) -> None:
-    note = None if change.note is None else without_text(change.note)
-    output.print_json(to_json(change) | {"note": note}, indent=None)
-    sys.stdout.flush()
-
-
-@command(app, "list")
-def list_notes(call: Call, note_type: OfType = None, limit: Limit = 50, offset: Offset = 0) -> None:
+@cli.command(app, "list")
+def list_notes(call: cli.Call, note_type: OfType = None, limit: int = 50, offset: int = 0) -> None:
     """List notes, newest first."""
     notes = call.known.notes
     page = notes.list(type=note_type, limit=offset + limit)
@@ -207,40 +180,49 @@ def list_notes(call: Call, note_type: OfType = None, limit: Limit = 50, offset: 
     jobs = {} if call.as_json else unfinished(call, [note.id for note in found])
     call.table(
         found,
-        {
-            "id": "id",
-            "date": "created_at",
-            "type": "type",
-            "title": lambda note: note.title or _opening(notes.get(note.id).text),
-            "state": lambda note: state(note, jobs.get(note.id)),
-        },
+        "id date=created_at type title state",
         none=f"no notes of {call.user} in {call.app}; memchat notes add keeps some",
         more=f"go on with --offset {offset + limit}" if page.cursor else "",
         record=without_text,
+        title=lambda note: note.title or _opening(notes.get(note.id).text),
+        state=lambda note: state(note, jobs.get(note.id)),
     )
 
 
-@command(app, "show")
-def show_note(call: Call, note_id: Id) -> None:
+@cli.command(app, "show")
+def show_note(call: cli.Call, note_id: Id) -> None:
     """Show one note, whole."""
     note = call.person.notes.get(note_id)
     if call.as_json:
         output.print_json(note)
-    else:
-        shown = whole(call, note, unfinished(call, [note_id]).get(note_id))
-        output.page(shown)
+        return
+    source = "" if _MADE_UP.fullmatch(str(note.external_id)) else str(note.external_id)
+    lines = {
+        "title": note.title or UNTITLED,
+        "date": call.time(note.created_at),
+        "type": note.type,
+        "app": note.app,
+        "changed": call.time(note.updated_at) if note.updated_at else "",
+        "state": state(note, unfinished(call, [note_id]).get(note_id)),
+        "source": source,
+        "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
+    }
+    head = [f"{name:<8}  {content}" for name, content in lines.items() if content]
+    # The line breaks are those of this system: a terminal shows others as errors.
+    text = note.text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+    output.page("\n".join([*head, "", text]))
 
 
-@command(app)
+@cli.command(app)
 def search(
-    call: Call,
+    call: cli.Call,
     query: str,
-    limit: Limit = 10,
+    limit: int = 10,
     note_type: OfType = None,
     since: Since = None,
     until: Until = None,
     scores: bool = False,
-    everything: All = False,
+    everything: bool = False,
 ) -> None:
     """Search notes for passages.
 
@@ -263,15 +245,15 @@ def search(
         output.notice("no note speaks of this")
 
 
-@command(app)
+@cli.command(app)
 def ask(
-    call: Call,
+    call: cli.Call,
     question: str,
     summary: bool = False,
     note_type: OfType = None,
     since: Since = None,
     until: Until = None,
-    yes: Yes = False,
+    yes: bool = False,
 ) -> None:
     """Answer a question from the notes, and name the notes that the answer is taken from.
 
@@ -283,26 +265,30 @@ def ask(
     :param summary: Sum up all that the notes say on a subject.
     """
     line = ProgressLine()
+    mode, period = "summary" if summary else "answer", _period(since, until, call.zone)
     answer = call.known.notes.ask(
-        question,
-        mode="summary" if summary else "answer",
-        type=note_type,
-        **_period(since, until, call.zone),
-        on_progress=line.update,
+        question, mode=mode, type=note_type, **period, on_progress=line.update
     )
     for told in (answer.degraded, *call.mc.address_notices()):
         if told:
             output.notice(told)
     if answer.plan.calls > MANY_CALLS:
         effort = f"{counted(len(answer.sources), 'note')} may speak of it: {answer.plan.effort}"
-        confirm(f"{effort}. Read them all?", yes=yes, why=f"{effort}; it may cost money")
+        cli.confirm(f"{effort}. Read them all?", yes=yes, why=f"{effort}; it may cost money")
     if call.as_json:
         with line:
             text = answer.read()
         more = {"degraded": answer.degraded, "cut": answer.cut}
         output.print_json({"text": text, "cited": answer.cited} | more)
         return
-    _stream(answer, line)
+    pieces = iter(answer)
+    with line:
+        first = next(pieces, "")
+    try:
+        for piece in chain([first], pieces):
+            print(output.plain(piece), end="", flush=True)
+    finally:
+        print(flush=True)
     if answer.cut:
         output.notice(answer.cut)
     if answer.cited:
@@ -310,8 +296,8 @@ def ask(
         print("\n".join(["", *sources]))
 
 
-@command(app)
-def edit(call: Call, note_id: Id, text: str | None = None, title: Title = None) -> None:
+@cli.command(app)
+def edit(call: cli.Call, note_id: Id, text: str | None = None, title: Title = None) -> None:
     """Change the text or title of a note, and print its id.
 
     Without --text and --title your editor (VISUAL or EDITOR) opens its text.
@@ -319,11 +305,11 @@ def edit(call: Call, note_id: Id, text: str | None = None, title: Title = None) 
     :param text: The new text; - for standard input.
     """
     notes = call.person.notes
-    if text == PIPED:
-        text = piped()
+    if text == cli.PIPED:
+        text = cli.piped()
     elif text is None and title is None:
         before = notes.get(note_id).text
-        text = edited(before)
+        text = cli.edited(before)
         if text == before:
             output.notice("nothing was changed")
             return
@@ -331,23 +317,25 @@ def edit(call: Call, note_id: Id, text: str | None = None, title: Title = None) 
     call.result(note, note.id)
 
 
-@command(app)
-def delete(call: Call, note_ids: Ids = None, query: Query = None, yes: Yes = False) -> None:
+@cli.command(app)
+def delete(
+    call: cli.Call, note_ids: cli.Ids = None, query: str | None = None, yes: bool = False
+) -> None:
     """Delete notes for good."""
     notes = call.person.notes
-    found = call.chosen(note_ids, notes.get, query, lambda words: notes.list(words, limit=ALL))
+    found = call.chosen(note_ids, notes.get, query, lambda words: notes.list(words, limit=cli.ALL))
     numbers = [note.id for note in found]
-    agree("Delete {} for good?", [name(notes.get(i)) for i in numbers], "notes", yes=yes)
+    cli.agree("Delete {} for good?", [name(notes.get(i)) for i in numbers], "note", yes=yes)
     done = call.each(
         numbers, lambda part: notes.delete(*part), lambda i: {"id": i, "deleted": True}
     )
     if done:
-        output.notice(f"deleted note{'' if len(done) == 1 else 's'} {listed(done)}")
+        output.notice(f"deleted {cli.numbered('note', done)}")
     call.tell_forgotten()
 
 
-@command(app)
-def reindex(call: Call) -> None:
+@cli.command(app)
+def reindex(call: cli.Call) -> None:
     """Cut all notes anew for the embedding model in use, and make the vectors that are lacking.
 
     What did not change stays. It may be stopped at any time and run again. Prints how many notes
@@ -359,8 +347,8 @@ def reindex(call: Call) -> None:
     call.result({"changed": changed}, changed)
 
 
-@command(app)
-def report(call: Call, limit: int = Option(20, min=1)) -> None:
+@cli.command(app)
+def report(call: cli.Call, limit: int = Option(20, min=1)) -> None:
     """Show how many notes there are, how they are used, and what waits to be done.
 
     A note that searches often find and nobody reads may only be in the way.
@@ -370,10 +358,29 @@ def report(call: Call, limit: int = Option(20, min=1)) -> None:
     found = call.known.notes.report(top=limit)
     if call.as_json:
         output.print_json(found)
-    elif not found.types:
+        return
+    if not found.types:
         output.notice(f"no notes of {call.user} in {call.app}; memchat notes add keeps some")
-    else:
-        print_report(found)
+        return
+    rows = [
+        (name, counts.notes, counts.chunks, counts.matches, counts.reads)
+        for name, counts in found.types.items()
+    ]
+    output.print_table(("type", "notes", "chunks", "found", "read"), rows, none="")
+    if found.waiting:
+        makes = "memchat jobs run makes the vectors now"
+        lacks = "there is no embedding model, and memchat doctor tells how to get one"
+        waiting = counted(found.waiting, "note")
+        print(f"\nnot found by meaning yet: {waiting}; {makes if found.embeds else lacks}")
+    if found.failed:
+        failed = counted(found.failed, "note")
+        print(f"\nvectors could not be made: {failed}; memchat jobs run tries again")
+    if found.unread:
+        print("\nFound by searches and never read:")
+        unread = [
+            (use.matches, use.note_id, use.type, use.title or UNTITLED) for use in found.unread
+        ]
+        output.print_table(("found", "note", "type", "title"), unread, none="")
 
 
 def _period(since: date | None, until: date | None, zone: ZoneInfo) -> dict[str, Any]:
@@ -386,20 +393,7 @@ def _period(since: date | None, until: date | None, zone: ZoneInfo) -> dict[str,
     }
 
 
-def _stream(answer: NotesAnswer, line: ProgressLine) -> None:
-    """Print an answer as it comes in, after the progress of what is read for it."""
-    pieces = iter(answer)
-    with line:
-        first = next(pieces, "")
-    try:
-        print(output.plain(first), end="", flush=True)
-        for piece in pieces:
-            print(output.plain(piece), end="", flush=True)
-    finally:
-        print(flush=True)
-
-
-def unfinished(call: Call, note_ids: Sequence[int]) -> Mapping[int, Job]:
+def unfinished(call: cli.Call, note_ids: Sequence[int]) -> Mapping[int, Job]:
     """The job of each of these notes whose vectors are still to be made, or could not be made."""
     find = partial(call.mc.jobs.list, user=call.user, note_ids=note_ids, limit=len(note_ids))
     return {
@@ -423,22 +417,6 @@ def without_text(note: Note) -> dict[str, Any]:
     return {name: value for name, value in to_json(note).items() if name != "text"}
 
 
-def whole(call: Call, note: Note, job: Job | None) -> str:
-    """What is known of one note, a line for each thing, and its text."""
-    lines = {
-        "title": note.title or UNTITLED,
-        "date": call.time(note.created_at),
-        "type": note.type,
-        "app": note.app,
-        "changed": call.time(note.updated_at) if note.updated_at else "",
-        "state": state(note, job),
-        "source": "" if _MADE_UP.fullmatch(str(note.external_id)) else str(note.external_id),
-        "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
-    }
-    head = [f"{name:<8}  {content}" for name, content in lines.items() if content]
-    return "\n".join([*head, "", _lines(note.text)])
-
-
 def name(note: Note) -> str:
     """A note in a sentence."""
     named = f" “{note.title}”" if note.title else ""
@@ -458,31 +436,11 @@ def print_hits(hits: Sequence[NoteHit], query: str, zone: ZoneInfo, *, scores: b
             print("Less sure:")
         print(_head(hit, zone))
         if scores:
-            print(f"  {_scores(hit)}")
+            parts = {"score": f"{hit.score:.3f}"}
+            parts |= {} if hit.cosine is None else {"meaning": f"{hit.cosine:.2f}"}
+            parts |= {} if hit.bm25 is None else {"words": f"{hit.bm25:.2f}"}
+            print(f"  {', '.join(f'{name} {part}' for name, part in parts.items())}")
         output.print_text(_passage(hit.text or "", query), indent="  ")
-
-
-def print_report(found: NotesReport) -> None:
-    """Print how many notes there are of each type, what waits, and which were never read."""
-    rows = [
-        (name, counts.notes, counts.chunks, counts.matches, counts.reads)
-        for name, counts in found.types.items()
-    ]
-    output.print_table(("type", "notes", "chunks", "found", "read"), rows, none="")
-    if found.waiting:
-        makes = "memchat jobs run makes the vectors now"
-        lacks = "there is no embedding model, and memchat doctor tells how to get one"
-        waiting = counted(found.waiting, "note")
-        print(f"\nnot found by meaning yet: {waiting}; {makes if found.embeds else lacks}")
-    if found.failed:
-        failed = counted(found.failed, "note")
-        print(f"\nvectors could not be made: {failed}; memchat jobs run tries again")
-    if found.unread:
-        print("\nFound by searches and never read:")
-        unread = [
-            (use.matches, use.note_id, use.type, use.title or UNTITLED) for use in found.unread
-        ]
-        output.print_table(("found", "note", "type", "title"), unread, none="")
 
 
 def _head(found: NoteHit | NoteSource, zone: ZoneInfo, mark: str = "") -> str:
@@ -493,14 +451,6 @@ def _head(found: NoteHit | NoteSource, zone: ZoneInfo, mark: str = "") -> str:
         room = shutil.get_terminal_size().columns - len(mark) - len(rest)
         title = shorten(title, max(room, output.NARROWEST))
     return f"{mark}{title}{rest}"
-
-
-def _scores(hit: NoteHit) -> str:
-    """The score of a passage with the parts it is made of."""
-    parts = [f"score {hit.score:.3f}"]
-    parts += [] if hit.cosine is None else [f"meaning {hit.cosine:.2f}"]
-    parts += [] if hit.bm25 is None else [f"words {hit.bm25:.2f}"]
-    return ", ".join(parts)
 
 
 def _passage(text: str, query: str) -> str:
@@ -528,8 +478,3 @@ def _words(query: str) -> re.Pattern[str]:
 def _opening(text: str) -> str:
     """The first words of a text."""
     return shorten(" ".join(text[: 4 * OPENING].split()), OPENING)
-
-
-def _lines(text: str) -> str:
-    """A text with the line breaks of this system: a terminal shows others as errors."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()

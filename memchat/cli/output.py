@@ -1,36 +1,33 @@
 """Output of commands: tables, times, paging and progress for people, and JSON for scripts; how many
-columns of a terminal a text takes, and shortening and wrapping it to fit."""
+columns of a terminal a text takes, and shortening and wrapping it to fit.
+
+The log of a command goes to a file of the data folder, which a person may send to whoever looks
+into a problem, and with ``--verbose`` to standard error.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import fcntl
 import json
+import logging
 import os
 import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from datetime import date, datetime
-from time import monotonic
+from pathlib import Path
+from time import gmtime, monotonic
 from typing import Any, Self, TextIO, TypeVar
 from zoneinfo import ZoneInfo
 
-from memchat.types import (
-    EVERY_APP,
-    Change,
-    EmbeddingState,
-    Hit,
-    Job,
-    Learned,
-    Memory,
-    NoteHit,
-    Progress,
-    Recalled,
-    Refusal,
-    Usage,
-    UsageTotal,
-    to_json,
-)
+from memchat import types
+from memchat.config import Settings
+from memchat.config.providers import without_secrets
+from memchat.errors import ConfigError, MemChatError, ProviderError, origin
 
 EMOJI_STYLE = "\ufe0f"
 """Shows the character before it as an emoji, which takes two columns."""
@@ -89,7 +86,7 @@ def _columns(c: str) -> int:
     return 0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 1
 
 
-Found = TypeVar("Found", Hit, NoteHit)
+Found = TypeVar("Found", types.Hit, types.NoteHit)
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 TARGETS = {
     "extract": "session",
@@ -245,8 +242,6 @@ def page(text: str) -> None:
         return
     import subprocess
 
-    from memchat.config.providers import without_secrets
-
     command = os.environ.get("PAGER") or ("less" if shutil.which("less") else "")
     if not command or os.environ.get("TERM", "dumb") == "dumb":
         print(text)
@@ -278,7 +273,7 @@ def print_json(record: Any, *, indent: int | None = 2) -> None:
     Characters that are invisible or control the terminal, or that the output's encoding lacks, are
     escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(record, ensure_ascii=not utf8, indent=indent, default=to_json)
+    text = json.dumps(record, ensure_ascii=not utf8, indent=indent, default=types.to_json)
     print(text if text.replace("\n", "").isprintable() else "".join(map(_in_json, text)))
 
 
@@ -294,7 +289,7 @@ def time(at: datetime, zone: ZoneInfo) -> str:
     return at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
 
 
-def memory_state(memory: Memory, today: date) -> str:
+def memory_state(memory: types.Memory, today: date) -> str:
     """active, coming, expired, or why it is not active."""
     if not memory.active:
         return memory.inactive_reason or "inactive"
@@ -303,26 +298,21 @@ def memory_state(memory: Memory, today: date) -> str:
     return "coming" if memory.starts_at and memory.starts_at > today else "active"
 
 
-def memory_columns(zone: ZoneInfo) -> dict[str, Callable[[Memory], object]]:
-    """The columns of a list of memories, with the days of the user's zone."""
+MEMORY_COLUMNS = "id type=memory_type key value state said until app"
+
+
+def memory_cells(zone: ZoneInfo) -> dict[str, Callable[[types.Memory], object]]:
+    """What is made for a list of memories, with the days of the user's zone."""
     today = datetime.now(zone).date()
-
-    def state(memory: Memory) -> str:
-        return memory_state(memory, today) + (", sensitive" if memory.sensitive else "")
-
     return {
-        "id": lambda memory: memory.id,
-        "type": lambda memory: memory.memory_type,
-        "key": lambda memory: memory.key,
-        "value": lambda memory: memory.value,
-        "state": state,
-        "said": lambda memory: memory.said_at.astimezone(zone).date(),
+        "state": lambda one: memory_state(one, today) + (", sensitive" if one.sensitive else ""),
+        "said": lambda one: one.said_at.astimezone(zone).date(),
         "until": days,
-        "app": lambda memory: app_name(memory.app),
+        "app": lambda one: app_name(one.app),
     }
 
 
-def days(memory: Memory) -> str:
+def days(memory: types.Memory) -> str:
     """The first and last day it holds; empty if it has neither."""
     start = f"from {memory.starts_at}" if memory.starts_at else ""
     if not memory.expires_at:
@@ -330,40 +320,32 @@ def days(memory: Memory) -> str:
     return f"{start}, until {memory.expires_at}" if start else str(memory.expires_at)
 
 
-def vector(state: EmbeddingState) -> str:
+def vector(state: types.EmbeddingState) -> str:
     """The state of a memory's vector: its model, or why there is none yet."""
     if state.status == "completed":
         return f"completed ({state.model})"
     if state.error is not None:
-        tries = "1 try" if state.attempts == 1 else f"{state.attempts} tries"
-        return f"{state.status} after {tries}: {state.error}"
+        return f"{state.status} after {types.counted(state.attempts, 'try')}: {state.error}"
     return state.status or "none (memchat backfill makes it, where there is a model)"
 
 
 def app_name(app: str) -> str:
     """The app's name in a column."""
-    return "(every app)" if app == EVERY_APP else app
+    return "(every app)" if app == types.EVERY_APP else app
 
 
-def more_line(shown: int, offset: int, total: int) -> str:
-    """How many rows were left out and how to list them, or nothing."""
-    if offset + shown >= total:
-        return ""
-    return f"{offset + 1} to {offset + shown} of {total}; go on with --offset {offset + shown}"
-
-
-def remembered(shown: Recalled) -> str:
+def remembered(shown: types.Recalled) -> str:
     """The keys of the memories that an answer was given, and how many notes, or nothing."""
     keys = [hit.memory.key for hit in shown.hits if hit.memory is not None]
     words = sum(hit.kind == "message" for hit in shown.hits)
     if words:
-        keys.append("1 earlier message" if words == 1 else f"{words} earlier messages")
+        keys.append(types.counted(words, "earlier message"))
     if shown.notes:
         keys.append(f"{len(shown.notes)} of your notes")
     return f"remembered: {', '.join(dict.fromkeys(keys))}" if keys else ""
 
 
-def learned(outcome: Learned, *, kept_only: bool = False) -> str:
+def learned(outcome: types.Learned, *, kept_only: bool = False) -> str:
     """What was learned from a conversation, with its evidence; with ``kept_only`` without what
     waits in the inbox or was refused."""
     if outcome.skipped is not None:
@@ -383,7 +365,7 @@ def command(words: str, app: str) -> str:
     return f"memchat {words}" + (f" --app {shlex.quote(app)}" if app != "default" else "")
 
 
-def changed(old: Memory, new: Memory | None, undo: str) -> str:
+def changed(old: types.Memory, new: types.Memory | None, undo: str) -> str:
     """What replaced a memory, or that it has ended (``new`` is the same), with the command that
     undoes it. If a key holds several values, that restores the old one beside the new."""
     was = shorten(plain(" ".join(old.value.split())), VALUE)
@@ -394,35 +376,34 @@ def changed(old: Memory, new: Memory | None, undo: str) -> str:
     return f"changed: {plain(new.key)}: {was} → {now}; {back}: {undo} {old.id}"
 
 
-def not_kept(refusals: Sequence[Refusal], keep: str) -> list[str]:
+def not_kept(refusals: Sequence[types.Refusal], keep: str) -> list[str]:
     """A line for each refused proposal with the reason, and one for all that only repeat what is
     known. ``keep`` is the command that stores one anyway."""
-    lines, repeats = [], [refusal for refusal in refusals if refusal.repeats]
+    lines = []
     for refusal in refusals:
         if refusal.repeats:
             continue
-        line = f"{refusal.proposes} — {refusal.reason}" if refusal.proposes else refusal.reason
         anyway = f"; keep it anyway: {keep} {refusal.id}" if refusal.proposes else ""
-        lines.append(plain(line) + anyway)
-    if repeats:
-        known = "1 that only repeats" if len(repeats) == 1 else f"{len(repeats)} that only repeat"
+        lines.append(plain(" — ".join(filter(None, (refusal.proposes, refusal.reason)))) + anyway)
+    if repeats := sum(refusal.repeats for refusal in refusals):
+        known = "1 that only repeats" if repeats == 1 else f"{repeats} that only repeat"
         lines.append(f"{'and ' if lines else ''}{known} what is known")
     return lines
 
 
-def failed(job: Job) -> str:
+def failed(job: types.Job) -> str:
     """A failed job, its target and the reason."""
     target = f"{TARGETS.get(job.kind, 'target')} {job.target_id}"
     return f"job {job.id} ({job.kind} of {target}): {job.error_message or 'unknown'}"
 
 
-def used(total: UsageTotal) -> str:
+def used(total: types.UsageTotal) -> str:
     """Calls, tokens, time and cost of one purpose and model."""
-    calls = "1 call" if total.calls == 1 else f"{total.calls} calls"
+    calls = types.counted(total.calls, "call")
     return f"{total.purpose}, {total.model}: {calls}, {spent(total, 'cost ')}"
 
 
-def spent(use: UsageTotal | Usage, cost: str = "") -> str:
+def spent(use: types.UsageTotal | types.Usage, cost: str = "") -> str:
     """Tokens, time and cost; ``cost`` comes before a known cost."""
     dollars = f"{use.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
     price = "cost unknown" if use.cost_usd is None else f"{cost}${dollars}"
@@ -430,18 +411,14 @@ def spent(use: UsageTotal | Usage, cost: str = "") -> str:
     return f"{tokens}, {use.seconds:.1f} s, {price}"
 
 
-def _change(change: Change) -> str:
-    parts = [f"  {change.kind:<10}"]
-    if change.memory is not None:
-        parts.append(f"[{change.memory.memory_type}] {change.memory.key}: {change.memory.value}")
-        if change.memory.starts_at is not None:
-            parts.append(f"(from {change.memory.starts_at})")
-        if change.memory.expires_at is not None:
-            parts.append(f"(until {change.memory.expires_at})")
-    if change.before is not None:
-        parts.append(f"(before: {change.before})")
-    if change.reason is not None:
-        parts.append(f"({change.reason})")
+def _change(change: types.Change) -> str:
+    parts, memory = [f"  {change.kind:<10}"], change.memory
+    if memory is not None:
+        parts.append(f"[{memory.memory_type}] {memory.key}: {memory.value}")
+        parts += [f"(from {memory.starts_at})"] if memory.starts_at else []
+        parts += [f"(until {memory.expires_at})"] if memory.expires_at else []
+    parts += [f"(before: {change.before})"] if change.before is not None else []
+    parts += [f"({change.reason})"] if change.reason is not None else []
     if change.quotes:
         parts.append("← " + " … ".join(f"“{' '.join(quote.split())}”" for quote in change.quotes))
     return " ".join(parts)
@@ -461,7 +438,7 @@ class ProgressLine:
         self._terminal = sys.stderr.isatty()
         self._shown_at = 0.0
         self._open = False
-        self._pending: Progress | None = None
+        self._pending: types.Progress | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -473,7 +450,7 @@ class ProgressLine:
         if self._open:
             print(file=sys.stderr, flush=True)
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: types.Progress) -> None:
         """Show this, unless there is nothing to do or a report was shown just before."""
         if not progress.total:
             return
@@ -482,19 +459,20 @@ class ProgressLine:
         if progress.pause is not None or monotonic() - self._shown_at >= between:
             self._show(progress)
 
-    def _show(self, progress: Progress) -> None:
+    def _show(self, progress: types.Progress) -> None:
         self._pending, self._shown_at = None, monotonic()
         text = progress_text(progress)
         if self._terminal:
             columns = shutil.get_terminal_size().columns - 1
-            text = shorten(f"{_bar(progress)} {text}", columns)
+            filled = min(BAR, BAR * progress.past // progress.total)
+            text = shorten(f"[{'#' * filled}{'.' * (BAR - filled)}] {text}", columns)
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
             self._open = True
         else:
             print(text, file=sys.stderr, flush=True)
 
 
-def progress_text(progress: Progress) -> str:
+def progress_text(progress: types.Progress) -> str:
     """``1,200 of 3,000 (40 %), 600 a second, 3 s left``."""
     share = 100 if not progress.total else int(100 * progress.past / progress.total)
     unit = f" {progress.unit}" if progress.unit else ""
@@ -512,11 +490,6 @@ def progress_text(progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def _bar(progress: Progress) -> str:
-    filled = min(BAR, BAR * progress.past // progress.total)
-    return f"[{'#' * filled}{'.' * (BAR - filled)}]"
-
-
 def duration(seconds: float) -> str:
     """A time span in its two largest units: ``1 h 5 min``, ``2 min 10 s``, ``7 s``."""
     whole = max(1, round(seconds))
@@ -524,3 +497,133 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+COMMAND: ContextVar[str] = ContextVar("COMMAND", default="memchat")
+"""The names of the command that is running, without its arguments."""
+VERBOSE: ContextVar[int] = ContextVar("VERBOSE", default=0)
+"""How often ``--verbose`` was given."""
+LEVELS = ("warning", "info", "debug")
+"""What standard error gets at most, by how often ``--verbose`` was given; without it nothing."""
+_handlers: list[logging.Handler] = []
+
+
+def start_log(settings: Settings, *, verbose: int = 0) -> None:
+    """Write memchat's log until ``stop_log``; ``verbose`` is as often as ``--verbose`` at least."""
+    stop_log()
+    verbose = max(verbose, VERBOSE.get())
+    asked = min(verbose, len(LEVELS) - 1)
+    if settings.log != "off":
+        _add(LogFile(settings.home), LEVELS[max(asked, LEVELS.index(settings.log))])
+    if verbose:
+        _add(_to_stderr(), LEVELS[asked])
+    if not _handlers:
+        _handlers.append(logging.NullHandler())
+    log = logging.getLogger("memchat")
+    log.setLevel(min((one.level for one in _handlers), default=logging.WARNING))
+    for handler in _handlers:
+        log.addHandler(handler)
+
+
+def stop_log() -> None:
+    """Write the log no more."""
+    if not _handlers:
+        return
+    log = logging.getLogger("memchat")
+    while _handlers:
+        log.removeHandler(_handlers.pop())
+    log.setLevel(logging.NOTSET)
+
+
+def command_failed(error: Exception) -> None:
+    """Log what ended a command, if its log was begun."""
+    if _handlers:
+        expected = isinstance(error, MemChatError)
+        level = logging.WARNING if expected else logging.ERROR
+        logging.getLogger(__name__).log(level, "%s failed: %s", COMMAND.get(), error)
+
+
+def _add(handler: logging.Handler, level: str) -> None:
+    handler.setLevel(level.upper())
+    _handlers.append(handler)
+
+
+def _to_stderr() -> logging.Handler:
+    class Plain(logging.Formatter):
+        """A line each, without the characters that would drive the terminal."""
+
+        def formatMessage(self, record: logging.LogRecord) -> str:
+            return plain(" ".join(super().formatMessage(record).split()))
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Plain("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    return handler
+
+
+NAME = "memchat.log"
+OLDER = "memchat.log.1"
+MOST_BYTES = 1_000_000
+"""From this size on the file takes the place of the older one, and a new one begins."""
+
+
+class WordlessFormatter(logging.Formatter):
+    """A line for each record, in UTC. An error is named by its class and the places in the code
+    that it came through: its text may hold what a person wrote."""
+
+    def __init__(self) -> None:
+        line = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
+        super().__init__(line, "%Y-%m-%dT%H:%M:%SZ")
+        self.converter = gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without a newline."""
+        record = copy.copy(record)
+        if isinstance(record.args, tuple):
+            record.args = tuple(_without_text(one) for one in record.args)
+        record.exc_info = record.exc_text = None
+        return " ".join(super().format(record).split())
+
+
+class LogFile(logging.Handler):
+    """Writes records to a file that this account alone may read.
+
+    Several processes may write to it. It is opened for each record, so that none goes on writing
+    to a file that another has replaced.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ConfigError if something that is no file is in the log's place."""
+        super().__init__()
+        self._path = folder.absolute() / NAME
+        if self._path.exists() and not self._path.is_file():
+            raise ConfigError(
+                f"{self._path} is no file, so no log can be written there; move it away, or set "
+                "MEMCHAT_LOG=off"
+            )
+        self.setFormatter(WordlessFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record. Where that cannot be done it is left out: the work goes on."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags |= os.O_NONBLOCK  # a pipe in its place would be waited for until somebody reads it
+        with contextlib.suppress(OSError):
+            handle = os.open(self._path, flags, 0o600)
+            with open(handle, "a", encoding="utf-8", errors="replace") as file:
+                file.write(f"{self.format(record)}\n")
+                file.flush()
+                if os.fstat(handle).st_size >= MOST_BYTES:
+                    self._rotate(handle)
+
+    def _rotate(self, handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(handle), self._path.stat()):  # no other process was faster
+            self._path.replace(self._path.with_name(OLDER))
+
+
+def _without_text(arg: object) -> object:
+    if not isinstance(arg, BaseException):
+        return arg
+    status = f" (status {arg.status})" if isinstance(arg, ProviderError) and arg.status else ""
+    cause = f", from {type(arg.__cause__).__name__}" if arg.__cause__ is not None else ""
+    place = origin(arg) if arg.__traceback__ is not None else type(arg).__name__
+    return f"{place}{status}{cause}"

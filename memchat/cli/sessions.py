@@ -5,31 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+from zoneinfo import ZoneInfo
 
 from typer import Argument, BadParameter, Option
 
 from memchat.cli import output
-from memchat.cli.command import (
-    ALL,
-    Call,
-    Ids,
-    Limit,
-    Offset,
-    Query,
-    Yes,
-    agree,
-    command,
-    group,
-    listed,
-)
+from memchat.cli.command import ALL, Call, Ids, agree, command, group, numbered
 from memchat.cli.output import ProgressLine, shorten
 from memchat.types import Given, Session, Undone, Why, counted, to_json
-
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
-    from memchat.api.sessions import Sessions
 
 app = group("See, rename, end and delete conversations.")
 
@@ -37,7 +21,7 @@ Id = Annotated[int, Argument(metavar="ID", help="The session's number.")]
 
 
 @command(app, "list")
-def list_sessions(call: Call, limit: Limit = 50, offset: Offset = 0) -> None:
+def list_sessions(call: Call, limit: int = 50, offset: int = 0) -> None:
     """List conversations, newest first."""
     found = call.known.sessions.list(limit=offset + limit)[offset:]
     call.table(
@@ -180,11 +164,11 @@ def copy(call: Call, session_id: Id, before: int = Option(metavar="MESSAGE")) ->
 def delete(
     call: Call,
     session_ids: Ids = None,
-    query: Query = None,
+    query: str | None = None,
     message: int | None = Option(None, metavar="ID"),
     keep_memories: bool = False,
     dry_run: bool = False,
-    yes: Yes = False,
+    yes: bool = False,
 ) -> None:
     """Delete conversations for good, and what only they taught.
 
@@ -200,9 +184,9 @@ def delete(
     numbers = [session.id for session in found]
     remove: Callable[..., Undone]
     if message is None:
-        what = f"session{'' if len(found) == 1 else 's'} {listed(numbers)}"
+        what = numbered("session", numbers)
         names = [_name(session) for session in found]
-        remove = partial(sessions.delete_many, numbers, keep_memories=keep_memories)
+        remove = partial(sessions.delete_many, numbers)
     else:
         if len(found) > 1:
             raise BadParameter("--message goes with the number of one session")
@@ -210,19 +194,19 @@ def delete(
             raise BadParameter(f"session {numbers[0]} has no message {message}")
         what = f"message {message}"
         names = [f"{what} of session {numbers[0]}"]
-        remove = partial(sessions.delete_message, message, keep_memories=keep_memories)
-    undone = remove(dry_run=True)
-    if not call.as_json:
-        for title, memories in (
-            ("goes", undone.gone),
-            ("comes back", undone.back),
-            ("stays, known from elsewhere too", undone.kept),
-        ):
-            for memory in memories:
-                print(output.plain(f"{title}: {memory.id}  {memory.key}: {memory.value}"))
+        remove = partial(sessions.delete_message, message)
+    undone = remove(keep_memories=keep_memories, dry_run=True)
+    lists = {
+        "goes": undone.gone,
+        "comes back": undone.back,
+        "stays, known from elsewhere too": undone.kept,
+    }
+    for title, memories in () if call.as_json else lists.items():
+        for memory in memories:
+            print(output.plain(f"{title}: {memory.id}  {memory.key}: {memory.value}"))
     if not dry_run:
-        agree("Delete {} for good?", names, "sessions", yes=yes)
-        undone = remove()
+        agree("Delete {} for good?", names, "session", yes=yes)
+        undone = remove(keep_memories=keep_memories)
     if call.as_json:
         one = len(session_ids or ()) == 1
         of = {"session": numbers[0], "message": message} if one else {"sessions": numbers}
@@ -269,33 +253,36 @@ def why(
     """
     sessions = call.person.sessions
     found = sessions.why(message)
+    session_id = found.reply.session_id
+    if not_relevant is not None:
+        memory = sessions.mute(not_relevant, session_id)
+        print(output.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
+    if relevant is not None:
+        memory = sessions.unmute(relevant, session_id)
+        print(output.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
     if not_relevant is not None or relevant is not None:
-        _judge(sessions, found, not_relevant, relevant)
-    elif call.as_json:
+        return
+    if call.as_json:
         output.print_json(found)
     else:
         lines = _sent(found) if prompt else explained(found, call.zone, everything=everything)
         output.page("\n".join(lines))
 
 
-def _judge(sessions: Sessions, found: Why, out: int | None, back: int | None) -> None:
-    session_id = found.reply.session_id
-    if out is not None:
-        memory = sessions.mute(out, session_id)
-        print(output.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
-    if back is not None:
-        memory = sessions.unmute(back, session_id)
-        print(output.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
-
-
 def explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
     """The lines that explain a reply; with ``everything`` also the facts that were sent unasked."""
     reply = found.reply
     said = shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
+    given = (*found.lines, *found.also)
+    parts = [f"{found.dropped} more did not fit"] if found.dropped else []
+    parts += [f"{found.forgotten} forgotten since"] if found.forgotten else []
+    if given or parts:
+        tokens = sum(line.hit.tokens for line in given)
+        parts.insert(0, f"{counted(len(given), 'line')}, {tokens} tokens")
     lines = [
         f"reply   #{reply.id}, {output.time(reply.created_at, zone)}, session {reply.session_id}",
         f"to      {said}",
-        f"memory  {_counted(found)}",
+        f"memory  {'; '.join(parts) or 'nothing was given'}",
     ]
     if found.degraded:
         lines.append(f"search  {found.degraded}")
@@ -305,38 +292,27 @@ def explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
     for line in found.lines:
         lines += ["", *_line(line, zone)]
     if found.also:
-        lines += ["", _also(found, everything=everything)]
+        other = "other " if any(line.hit.kind == "memory" for line in found.lines) else ""
+        facts = counted(len(found.also), f"{other}fact")
+        hint = ":" if everything else "; memchat why --all lists them"
+        lines += ["", f"also sent: {facts}, as all fit{hint}"]
     for line in found.also if everything else ():
         lines += ["", *_line(line, zone)]
     return lines
 
 
-def _also(found: Why, *, everything: bool) -> str:
-    """How many facts were sent whatever was asked."""
-    count = len(found.also)
-    other = "other " if any(line.hit.kind == "memory" for line in found.lines) else ""
-    facts = f"{other}fact" if count == 1 else f"{other}facts"
-    hint = ":" if everything else "; memchat why --all lists them"
-    return f"also sent: {count} {facts}, as all fit{hint}"
-
-
-def _counted(found: Why) -> str:
-    given = (*found.lines, *found.also)
-    tokens, count = sum(line.hit.tokens for line in given), len(given)
-    parts = [f"{count} {'line' if count == 1 else 'lines'}, {tokens} tokens"]
-    if found.dropped:
-        parts.append(f"{found.dropped} more did not fit")
-    if found.forgotten:
-        parts.append(f"{found.forgotten} forgotten since")
-    return "; ".join(parts) if count or len(parts) > 1 else "nothing was given"
-
-
 def _line(line: Given, zone: ZoneInfo) -> list[str]:
     hit = line.hit
     mark = {"memory": "#", "message": "message ", "note": "note "}[hit.kind]
-    facts = [_how(line), f"{hit.tokens} tokens"]
+    facts = [_reason(line), f"{hit.tokens} tokens"]
     if line.said_at is not None:
-        facts.append(_source(line, output.time(line.said_at, zone)))
+        at = output.time(line.said_at, zone)
+        if line.session_id is not None:
+            facts.append(f"said {at}, session {line.session_id}")
+        elif line.client is not None:
+            facts.append(f"stored {at} by {line.client} over MCP")
+        else:
+            facts.append(f"said {at}" if hit.kind == "note" else f"said {at}, by hand")
     lines = [f"{mark}{hit.id}  {hit.text}", f"    {' · '.join(facts)}"]
     if line.since is not None:
         lines.append(f"    since then: {line.since}")
@@ -345,29 +321,18 @@ def _line(line: Given, zone: ZoneInfo) -> list[str]:
     return lines
 
 
-def _source(line: Given, at: str) -> str:
-    """When and where it was said, or which program stored it."""
-    if line.session_id is not None:
-        return f"said {at}, session {line.session_id}"
-    if line.client is not None:
-        return f"stored {at} by {line.client} over MCP"
-    return f"said {at}" if line.hit.kind == "note" else f"said {at}, by hand"
-
-
-def _how(line: Given) -> str:
+def _reason(line: Given) -> str:
     """Why a line was given, and the parts of its score."""
     hit = line.hit
     if hit.channel in CHOSEN:
         return CHOSEN[hit.channel]
-    parts = []
-    if hit.cosine is not None:
-        parts.append(f"meaning {hit.cosine:.2f}")
-    if hit.bm25 is not None:
-        parts.append(f"words {hit.bm25:.2f}")
-    if hit.prior:
-        parts.append(f"its conversation {hit.prior:.2f}")
-    if hit.dated:
-        parts.append(f"the days asked about {hit.dated:.2f}")
+    scores = {
+        "meaning": hit.cosine,
+        "words": hit.bm25,
+        "its conversation": hit.prior or None,
+        "the days asked about": hit.dated or None,
+    }
+    parts = [f"{name} {score:.2f}" for name, score in scores.items() if score is not None]
     named = f"{hit.channel}: " if hit.channel in ("both", "conversation") else ""
     return f"{named}{' + '.join(parts) or hit.channel}, score {hit.score:.2f}"
 

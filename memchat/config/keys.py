@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memchat import disk
-from memchat.config.providers import KEY_NAMES, KEYS, closest
+from memchat.config.providers import KEY_NAMES, KEYS, closest, spelling_hint
 from memchat.errors import ConfigError, InputError, NotFound
 from memchat.types import CLIENT_MODES, ClientMode
 
@@ -40,40 +40,32 @@ class KeyInfo:
 
 
 class Keys:
-    """The keys that are set, by variable. The current environment takes precedence."""
+    """The keys that are set, by variable. Those of the environment come before those of files."""
 
     def __init__(self, given: Mapping[str, tuple[str, str]] | None = None) -> None:
-        """``given`` are the keys of files: for each variable its value and its source."""
+        """``given`` has for each variable its value and its source. The environment is looked at
+        each time, as a key may be put there later."""
         self._given = dict(given or {})
 
     def __repr__(self) -> str:
         return f"Keys({', '.join(sorted(self._given))})"
 
+    def _set(self) -> dict[str, tuple[str, str]]:
+        inside = {name: (os.environ.get(name, ""), ENVIRONMENT) for name in KEY_NAMES}
+        return self._given | {name: key for name, key in inside.items() if key[0]}
+
     def first(self, names: Iterable[str]) -> str | None:
         """The first of these variables that is set, in the environment before a file."""
-        names = tuple(names)
-        inside = (name for name in names if os.environ.get(name))
-        return next(inside, next((name for name in names if name in self._given), None))
+        there = (name for name in names if name in self._set())
+        return min(there, key=lambda name: self.origin(name) != ENVIRONMENT, default=None)
 
     def value(self, name: str) -> str | None:
         """The key in this variable."""
-        return os.environ.get(name) or self._given.get(name, (None, ""))[0]
+        return self._set().get(name, (None, None))[0]
 
     def origin(self, name: str) -> str | None:
         """The source of the key in this variable; None if it is not set."""
-        if os.environ.get(name):
-            return ENVIRONMENT
-        return self._given[name][1] if name in self._given else None
-
-    def names(self) -> list[str]:
-        """The variables that are set, in the order of their providers."""
-        return [name for names in KEYS.values() for name in names if self.origin(name)]
-
-    def kept(self, environment: Mapping[str, str]) -> Keys:
-        """The same keys with a copy of those in ``environment``, for when they are removed from the
-        environment of this process."""
-        inside = {name: (environment[name], ENVIRONMENT) for name in KEY_NAMES & environment.keys()}
-        return Keys(self._given | {name: key for name, key in inside.items() if key[0]})
+        return self._set().get(name, (None, None))[1]
 
 
 def variable_of(name: str) -> str:
@@ -98,8 +90,7 @@ def read(home: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in disk.read(path).items():
         if name not in KEY_NAMES:
-            meant = closest(name, KEY_NAMES)
-            hint = f"did you mean {meant}?" if meant else "remove it"
+            hint = spelling_hint(name, KEY_NAMES, "remove it")
             raise ConfigError(f"{path} holds {name!r}, which is no key that memchat knows; {hint}")
         if not isinstance(value, str):
             raise ConfigError(f"{name} in {path} is no text; write it in quotation marks")
@@ -113,7 +104,7 @@ def set_key(home: Path, name: str, value: str) -> str:
     variable = variable_of(name)
     key = _checked(variable, value)
     with disk.changing(home):
-        _write(home, read(home) | {variable: key})
+        disk.write(home / FILE, read(home) | {variable: key}, _HEADING)
     return variable
 
 
@@ -123,7 +114,8 @@ def remove_key(home: Path, name: str) -> str:
     if variable not in read(home):
         raise NotFound(f"{variable} is not in {home / FILE}; see memchat keys list")
     with disk.changing(home):
-        _write(home, {key: value for key, value in read(home).items() if key != variable})
+        left = {key: value for key, value in read(home).items() if key != variable}
+        disk.write(home / FILE, left, _HEADING)
     return variable
 
 
@@ -140,10 +132,6 @@ def listed(home: Path, keys: Keys) -> list[KeyInfo]:
             if name in stored and origin != FILE:
                 rows.append(KeyInfo(name, provider, FILE, False))
     return rows
-
-
-def _write(home: Path, values: Mapping[str, str]) -> None:
-    disk.write(home / FILE, values, _HEADING)
 
 
 def _checked(name: str, value: str) -> str:

@@ -1,6 +1,7 @@
 """What memchat knows of the providers of models: the variables of their keys and addresses, the
 models that are used where none is named, and where words go."""
 
+# ruff: noqa: E501  (the table of providers is read along)
 from __future__ import annotations
 
 import difflib
@@ -9,55 +10,36 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-KEYS: dict[str, tuple[str, ...]] = {
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "mistral": ("MISTRAL_API_KEY",),
-    "groq": ("GROQ_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "cerebras": ("CEREBRAS_API_KEY",),
-    "cohere": ("COHERE_API_KEY",),
-    "fireworks_ai": ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
-    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
-    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
-    "voyage": ("VOYAGE_API_KEY",),
-    "xai": ("XAI_API_KEY",),
-}
+_TABLE = """
+gemini       | Google     | generativelanguage.googleapis.com | GEMINI_API_KEY GOOGLE_API_KEY            | GEMINI_API_BASE GOOGLE_GEMINI_BASE_URL
+openai       | OpenAI     | api.openai.com                    | OPENAI_API_KEY                           | OPENAI_BASE_URL OPENAI_API_BASE
+anthropic    | Anthropic  | api.anthropic.com                 | ANTHROPIC_API_KEY                        | ANTHROPIC_API_BASE ANTHROPIC_BASE_URL
+mistral      | Mistral    | api.mistral.ai                    | MISTRAL_API_KEY                          | MISTRAL_API_BASE
+groq         | Groq       | api.groq.com                      | GROQ_API_KEY                             | GROQ_API_BASE
+openrouter   | OpenRouter | openrouter.ai                     | OPENROUTER_API_KEY                       | OPENROUTER_API_BASE
+deepseek     | DeepSeek   | api.deepseek.com                  | DEEPSEEK_API_KEY                         | DEEPSEEK_API_BASE
+cerebras     | Cerebras   | api.cerebras.ai                   | CEREBRAS_API_KEY                         | CEREBRAS_API_BASE
+cohere       |            |                                   | COHERE_API_KEY                           |
+fireworks_ai | Fireworks  | api.fireworks.ai                  | FIREWORKS_AI_API_KEY FIREWORKS_API_KEY   | FIREWORKS_API_BASE
+perplexity   | Perplexity | api.perplexity.ai                 | PERPLEXITYAI_API_KEY PERPLEXITY_API_KEY  | PERPLEXITY_API_BASE
+together_ai  | Together   | api.together.ai                   | TOGETHERAI_API_KEY TOGETHER_AI_TOKEN     | TOGETHER_AI_API_BASE
+voyage       |            |                                   | VOYAGE_API_KEY                           |
+xai          | xAI        | api.x.ai                          | XAI_API_KEY                              | XAI_API_BASE
+ollama       |            |                                   |                                          | OLLAMA_API_BASE
+ollama_chat  |            |                                   |                                          | OLLAMA_API_BASE
+"""
+"""The providers: name, name for people, own host, variables of the key, variables of the address."""
+_ROWS = [[part.strip() for part in line.split("|")] for line in _TABLE.strip().splitlines()]
+KEYS = {row[0]: tuple(row[3].split()) for row in _ROWS if row[3]}
 """The variables for each provider's key; the first one that is set is used. A provider that is not
 listed needs no key (Ollama) or reads its own."""
-
-ADDRESSES: dict[str, tuple[str, ...]] = {
-    "gemini": ("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
-    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-    "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
-    "mistral": ("MISTRAL_API_BASE",),
-    "groq": ("GROQ_API_BASE",),
-    "openrouter": ("OPENROUTER_API_BASE",),
-    "deepseek": ("DEEPSEEK_API_BASE",),
-    "cerebras": ("CEREBRAS_API_BASE",),
-    "fireworks_ai": ("FIREWORKS_API_BASE",),
-    "perplexity": ("PERPLEXITY_API_BASE",),
-    "together_ai": ("TOGETHER_AI_API_BASE",),
-    "xai": ("XAI_API_BASE",),
-    "ollama": ("OLLAMA_API_BASE",),
-    "ollama_chat": ("OLLAMA_API_BASE",),
-}
+ADDRESSES = {row[0]: tuple(row[4].split()) for row in _ROWS if row[4]}
 """The variables that set another address for a provider."""
-
+_HOSTS = {row[0]: (row[1], row[2]) for row in _ROWS if row[2]}
+"""The name of a provider, and its own host."""
 KEY_NAMES = frozenset(name for names in KEYS.values() for name in names)
 ADDRESS_NAMES = frozenset(name for names in ADDRESSES.values() for name in names)
-_GROUPS = {
-    name: frozenset(names)
-    for table in (KEYS, ADDRESSES)
-    for names in table.values()
-    for name in names
-}
-_BARE = {
-    r"(gpt-|chatgpt-|o\d|text-embedding-)": "openai",
-    r"claude-": "anthropic",
-}
+_BARE = {r"(gpt-|chatgpt-|o\d|text-embedding-)": "openai", r"claude-": "anthropic"}
 _PRIVATE = re.compile(
     r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS|API_BASE|BASE_URL)$", re.IGNORECASE
 )
@@ -71,22 +53,22 @@ def provider_of(model: str) -> str:
     return next((owner for start, owner in _BARE.items() if re.match(start, model)), "")
 
 
-def address_names(provider: str) -> tuple[str, ...]:
-    """The variables that may set another address for a provider."""
-    known = ADDRESSES.get(provider)
-    start = re.sub(r"\W", "_", provider).upper()
-    return known or (f"{start}_API_BASE", f"{start}_BASE_URL")
-
-
 def synonyms(name: str) -> frozenset[str]:
     """The variables with the same meaning as this one, including itself."""
-    return _GROUPS.get(name, frozenset((name,)))
+    groups = (*KEYS.values(), *ADDRESSES.values())
+    return next((frozenset(names) for names in groups if name in names), frozenset((name,)))
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is closest to a misspelt one, if any is."""
     found = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def spelling_hint(name: str, known: Iterable[str], otherwise: str, start: str = "") -> str:
+    """What to say of an unknown name: the closest one that is known, if any is."""
+    meant = closest(name, known)
+    return f"did you mean {start}{meant}?" if meant else otherwise
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
@@ -111,37 +93,26 @@ WORDS_ONLY = "none"
 class ProviderDefault:
     """The models used when a provider's key is set and no model is named."""
 
-    keys: tuple[str, ...]
     chat: str
     extract: str
     embed: str | None = None
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The variables of the provider's key."""
+        return KEYS[provider_of(self.chat)]
 
-PROVIDERS: tuple[ProviderDefault, ...] = (
-    ProviderDefault(
-        KEYS["gemini"],
-        "gemini/gemini-2.5-flash",
-        "gemini/gemini-2.5-flash-lite",
-        "gemini/gemini-embedding-001",
-    ),
-    ProviderDefault(
-        KEYS["openai"],
-        "openai/gpt-4.1-mini",
-        "openai/gpt-4.1-nano",
-        "openai/text-embedding-3-small",
-    ),
-    ProviderDefault(KEYS["anthropic"], "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"),
-    ProviderDefault(
-        KEYS["mistral"], "mistral/mistral-medium-latest", "mistral/mistral-small-latest"
-    ),
-    ProviderDefault(KEYS["groq"], "groq/llama-3.3-70b-versatile", "groq/llama-3.1-8b-instant"),
-    ProviderDefault(
-        KEYS["openrouter"],
-        "openrouter/google/gemini-2.5-flash",
-        "openrouter/google/gemini-2.5-flash-lite",
-    ),
-    ProviderDefault(KEYS["deepseek"], "deepseek/deepseek-chat", "deepseek/deepseek-chat"),
-)
+
+_DEFAULTS = """
+gemini/gemini-2.5-flash gemini/gemini-2.5-flash-lite gemini/gemini-embedding-001
+openai/gpt-4.1-mini openai/gpt-4.1-nano openai/text-embedding-3-small
+anthropic/claude-sonnet-4-5 anthropic/claude-haiku-4-5
+mistral/mistral-medium-latest mistral/mistral-small-latest
+groq/llama-3.3-70b-versatile groq/llama-3.1-8b-instant
+openrouter/google/gemini-2.5-flash openrouter/google/gemini-2.5-flash-lite
+deepseek/deepseek-chat deepseek/deepseek-chat
+"""
+PROVIDERS = [ProviderDefault(*line.split()) for line in _DEFAULTS.strip().splitlines()]
 """In this order; the first whose key is set gives the models that are not named."""
 
 
@@ -156,28 +127,15 @@ def runs_locally(name: str) -> bool:
     return name == MINILM or name.startswith("fastembed/")
 
 
-_HOSTS = {
-    "gemini": ("Google", "generativelanguage.googleapis.com"),
-    "openai": ("OpenAI", "api.openai.com"),
-    "anthropic": ("Anthropic", "api.anthropic.com"),
-    "mistral": ("Mistral", "api.mistral.ai"),
-    "groq": ("Groq", "api.groq.com"),
-    "openrouter": ("OpenRouter", "openrouter.ai"),
-    "deepseek": ("DeepSeek", "api.deepseek.com"),
-    "cerebras": ("Cerebras", "api.cerebras.ai"),
-    "fireworks_ai": ("Fireworks", "api.fireworks.ai"),
-    "perplexity": ("Perplexity", "api.perplexity.ai"),
-    "together_ai": ("Together", "api.together.ai"),
-    "xai": ("xAI", "api.x.ai"),
-}
-"""The name of a provider, and its own host."""
 _OLLAMA = ("ollama", "ollama_chat")
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def address(addresses: Mapping[str, str], provider: str) -> tuple[str, str] | None:
     """The address that is set for a provider, and the variable that sets it."""
-    name = next((name for name in address_names(provider) if addresses.get(name)), None)
+    start = re.sub(r"\W", "_", provider).upper()
+    names = ADDRESSES.get(provider) or (f"{start}_API_BASE", f"{start}_BASE_URL")
+    name = next((name for name in names if addresses.get(name)), None)
     return (addresses[name], name) if name is not None else None
 
 

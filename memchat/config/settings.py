@@ -21,21 +21,8 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memchat import disk
-from memchat.config import keys
+from memchat.config import keys, providers
 from memchat.config.keys import ENVIRONMENT, Keys
-from memchat.config.providers import (
-    ADDRESS_NAMES,
-    KEY_NAMES,
-    MINILM,
-    OFFLINE_CHAT,
-    OFFLINE_EXTRACT,
-    PROVIDERS,
-    closest,
-    embedding_name,
-    model_and_host,
-    redirect_warnings,
-    synonyms,
-)
 from memchat.disk import default_home
 from memchat.errors import ConfigError
 
@@ -116,14 +103,14 @@ class Settings:
 
     home: Path = field(metadata={"variable": HOME, "parse": folder})
     """MEMCHAT_HOME: the data folder."""
-    chat_model: str = _setting("MEMCHAT_CHAT_MODEL", OFFLINE_CHAT)
+    chat_model: str = _setting("MEMCHAT_CHAT_MODEL", providers.OFFLINE_CHAT)
     """MEMCHAT_CHAT_MODEL: a litellm model name, e.g. ``ollama/llama3.2``."""
-    extract_model: str = _setting("MEMCHAT_EXTRACT_MODEL", OFFLINE_EXTRACT)
+    extract_model: str = _setting("MEMCHAT_EXTRACT_MODEL", providers.OFFLINE_EXTRACT)
     """MEMCHAT_EXTRACT_MODEL: the cheap model that extracts memories from an ended session."""
     transcribe_model: str | None = _setting("MEMCHAT_TRANSCRIBE_MODEL", None)
     """MEMCHAT_TRANSCRIBE_MODEL: the model that writes down what is said in audio files, e.g.
     ``openai/whisper-1``; without it they cannot be notes."""
-    embed_model: str = _setting("MEMCHAT_EMBED_MODEL", MINILM)
+    embed_model: str = _setting("MEMCHAT_EMBED_MODEL", providers.MINILM)
     """MEMCHAT_EMBED_MODEL: ``minilm``, ``gemini/…``, ``openai/…``, ``fastembed/…``, or ``none``
     (keyword search only)."""
     embed_dimensions: int | None = _setting("MEMCHAT_EMBED_DIMENSIONS", None, whole(1, 100_000))
@@ -197,7 +184,7 @@ class Settings:
     def redirect_warnings(self) -> list[str]:
         """A sentence for each address that is not the provider's own and that messages go to."""
         models = (self.chat_model, self.extract_model, self.embed_model, self.transcribe_model)
-        return redirect_warnings(self.addresses, filter(None, models))
+        return providers.redirect_warnings(self.addresses, filter(None, models))
 
     def models_line(self) -> str:
         """The models and where each is asked, in one line."""
@@ -208,7 +195,10 @@ class Settings:
         }
         if self.transcribe_model is not None:
             models["audio"] = self.transcribe_model
-        asked = (f"{use}: {model_and_host(self.addresses, name)}" for use, name in models.items())
+        asked = (
+            f"{use}: {providers.model_and_host(self.addresses, name)}"
+            for use, name in models.items()
+        )
         return "; ".join(asked)
 
     def with_(self, **changes: object) -> Settings:
@@ -233,14 +223,15 @@ def parse(values: Mapping[str, str]) -> dict[str, Any]:
 
 FILE = "settings.toml"
 DOTENV = ".env"
+_LISTED = "memchat config lists those there are"
 OWN = "MEMCHAT_"
 DEBUG = "MEMCHAT_DEBUG"
 USER = "MEMCHAT_USER"
 MCP_SERVERS = "mcp_servers"
 """The table of ``settings.toml`` that names other servers."""
-SETTING_NAMES = (frozenset(VARIABLES.values()) | ADDRESS_NAMES | {USER}) - {HOME}
+SETTING_NAMES = (frozenset(VARIABLES.values()) | providers.ADDRESS_NAMES | {USER}) - {HOME}
 """What ``settings.toml`` may hold."""
-KNOWN_NAMES = SETTING_NAMES | KEY_NAMES | {HOME}
+KNOWN_NAMES = SETTING_NAMES | providers.KEY_NAMES | {HOME}
 """What a file named with ``--env-file`` may hold."""
 
 
@@ -254,31 +245,23 @@ class EnvFile:
     """Unknown names in it, which are ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class SettingValues:
-    """Every value that is set, by its variable, with its source."""
-
-    home: Path
-    values: Mapping[str, str] = field(repr=False)
-    origins: Mapping[str, str]
-    keys: Keys
+Sourced = dict[str, tuple[str, str]]
+"""Values by their variables, each with its source."""
 
 
-def collect(environment: Mapping[str, str], env_file: EnvFile | None) -> SettingValues:
+def collect(environment: Mapping[str, str], env_file: EnvFile | None) -> Sourced:
     """The values of all sources in their order. Raises ConfigError for a file that is refused."""
-    values = {name: value for name, value in environment.items() if value}
-    origins = dict.fromkeys(values, ENVIRONMENT)
+    values = {name: (value, ENVIRONMENT) for name, value in environment.items() if value}
     if env_file is not None:
-        _add(values, origins, env_file.values, env_file.name)
-    home = Path(values[HOME]).expanduser() if HOME in values else default_home()
-    _add(values, origins, read_settings(home), FILE)
-    _add(values, origins, keys.read(home), keys.FILE)
-    given = {
-        name: (values[name], origin)
-        for name, origin in origins.items()
-        if name in KEY_NAMES and origin != ENVIRONMENT
-    }
-    return SettingValues(home, values, origins, Keys(given))
+        _add(values, env_file.values, env_file.name)
+    home = _home(values)
+    _add(values, read_settings(home), FILE)
+    _add(values, keys.read(home), keys.FILE)
+    return values
+
+
+def _home(values: Sourced) -> Path:
+    return Path(values[HOME][0]).expanduser() if HOME in values else default_home()
 
 
 def misspelt(names: Iterable[str]) -> list[str]:
@@ -288,8 +271,7 @@ def misspelt(names: Iterable[str]) -> list[str]:
     for name in sorted(name for name in names if name.startswith(OWN)):
         if (rest := name.removeprefix(OWN)) in own:
             continue
-        meant = closest(rest, own)
-        hint = f"did you mean {OWN}{meant}?" if meant else "memchat config lists those there are"
+        hint = providers.spelling_hint(rest, own, _LISTED, OWN)
         lines.append(f"{name} is no variable of memchat's, and does nothing; {hint}")
     return lines
 
@@ -335,14 +317,10 @@ def unread_dotenv(folder: Path, env_file: EnvFile | None = None) -> list[str]:
         return []
 
 
-def _add(
-    values: dict[str, str], origins: dict[str, str], found: Mapping[str, str], origin: str
-) -> None:
+def _add(values: Sourced, found: Mapping[str, str], origin: str) -> None:
     """Add the values that no earlier source has set, under this name or a synonym."""
-    taken = {other for name in values for other in synonyms(name)}
-    for name, value in found.items():
-        if name not in taken and value:
-            values[name], origins[name] = value, origin
+    taken = {other for name in values for other in providers.synonyms(name)}
+    values |= {n: (value, origin) for n, value in found.items() if n not in taken and value}
 
 
 def _parsed(text: str) -> dict[str, str]:
@@ -353,13 +331,12 @@ def _parsed(text: str) -> dict[str, str]:
 
 
 def _text(path: Path, name: str, value: object) -> str:
-    if name in KEY_NAMES:
+    if name in providers.KEY_NAMES:
         raise ConfigError(f"{path} holds {name}; a key is set with memchat keys set {name}")
     if name == HOME:
         raise ConfigError(f"{path} holds {HOME}, which the environment alone can set; remove it")
     if name not in SETTING_NAMES:
-        meant = closest(name, SETTING_NAMES)
-        hint = f"did you mean {meant}?" if meant else "memchat config lists those there are"
+        hint = providers.spelling_hint(name, SETTING_NAMES, _LISTED)
         raise ConfigError(f"{path} holds {name!r}, which is no setting; {hint}")
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -393,7 +370,11 @@ def set_settings(home: Path, changes: Mapping[str, str | None]) -> None:
         text = text or _HEADING
         for name, value in changes.items():
             text = _with(text, name, value)
-        if _values(path, text) != wanted | values:
+        try:
+            is_safe = disk.parsed(path, text) == wanted | values
+        except ConfigError:
+            is_safe = False
+        if not is_safe:
             raise ConfigError(
                 f"{path} cannot be changed safely, as it is not one NAME = value a line; change "
                 f"{' and '.join(changes)} in it by hand"
@@ -414,13 +395,6 @@ def _with(text: str, name: str, value: str | None) -> str:
     return text[: found.start()] + line_now + text[found.end() :]
 
 
-def _values(path: Path, text: str) -> dict[str, object] | None:
-    try:
-        return disk.parsed(path, text)
-    except ConfigError:
-        return None
-
-
 TIMEZONE = VARIABLES["timezone"]
 
 
@@ -431,25 +405,21 @@ def load(env: Mapping[str, str] | None = None, *, env_file: EnvFile | None = Non
     Raises ConfigError naming the variable that cannot be used, or the file that is refused.
     """
     found = collect(os.environ if env is None else env, env_file)
-    values = found.values
-    models, why = choose_models(values, found.origins)
-    chosen = {"home": found.home, "timezone": _zone(values)}
-    return Settings(
-        **{**parse(values), **models, **chosen},
-        why=why,
-        origins=found.origins,
-        addresses={name: url for name, url in values.items() if _is_address(name)},
-        keys=found.keys,
-    )
-
-
-def _is_address(name: str) -> bool:
-    # Libraries read more such variables than memchat knows by name.
-    return name in ADDRESS_NAMES or name.endswith(("_API_BASE", "_BASE_URL"))
+    values = {name: value for name, (value, _) in found.items()}
+    origins = {name: origin for name, (_, origin) in found.items()}
+    models, why = choose_models(values, origins)
+    chosen: dict[str, Any] = {"home": _home(found), "timezone": _zone(values)}
+    chosen = {**parse(values), **models, **chosen}
+    # Libraries read more addresses than memchat knows by name.
+    ends, known = ("_API_BASE", "_BASE_URL"), providers.ADDRESS_NAMES
+    addresses = {n: value for n, value in values.items() if n in known or n.endswith(ends)}
+    given = Keys({name: found[name] for name in providers.KEY_NAMES & found.keys()})
+    return Settings(**chosen, why=why, origins=origins, addresses=addresses, keys=given)
 
 
 def _zone(values: Mapping[str, str]) -> str:
-    name = values.get(TIMEZONE) or values.get("TZ", "").lstrip(":") or _system_zone()
+    machine = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    name = values.get(TIMEZONE) or values.get("TZ", "").lstrip(":") or machine or "UTC"
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -461,41 +431,33 @@ def _zone(values: Mapping[str, str]) -> str:
     return name
 
 
-def _system_zone() -> str:
-    target = os.path.realpath("/etc/localtime")
-    return target.partition("zoneinfo/")[2] or "UTC"
-
-
 def choose_models(
     values: Mapping[str, str], origins: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The chat, extraction and embedding model by the name of their setting, and why each was
     chosen. ``values`` are the variables that are set, ``origins`` say where each is set."""
     models = {
-        "chat_model": OFFLINE_CHAT,
-        "extract_model": OFFLINE_EXTRACT,
-        "embed_model": MINILM,
+        "chat_model": providers.OFFLINE_CHAT,
+        "extract_model": providers.OFFLINE_EXTRACT,
+        "embed_model": providers.MINILM,
     }
     why = dict.fromkeys(models, "no provider key is set")
     for setting in models:
-        for provider in PROVIDERS:
+        for provider in providers.PROVIDERS:
             key = next((key for key in provider.keys if key in values), None)
             model = getattr(provider, setting.removesuffix("_model"))
             if key is not None and model is not None:
-                models[setting], why[setting] = model, _is_set(key, origins[key])
+                where = "" if origins[key] == ENVIRONMENT else f" in {origins[key]}"
+                models[setting], why[setting] = model, f"{key} is set{where}"
                 break
-    no_key = models["extract_model"] == OFFLINE_EXTRACT
+    no_key = models["extract_model"] == providers.OFFLINE_EXTRACT
     for setting in models:
         variable = f"MEMCHAT_{setting.upper()}"
         if variable in values:
             models[setting], why[setting] = values[variable], variable
     chat = models["chat_model"]
-    if no_key and chat != OFFLINE_CHAT and "MEMCHAT_EXTRACT_MODEL" not in values:
+    if no_key and chat != providers.OFFLINE_CHAT and "MEMCHAT_EXTRACT_MODEL" not in values:
         models["extract_model"] = chat
         why["extract_model"] = "the same as MEMCHAT_CHAT_MODEL; no cheaper one is named"
-    models["embed_model"] = embedding_name(models["embed_model"])
+    models["embed_model"] = providers.embedding_name(models["embed_model"])
     return models, why
-
-
-def _is_set(key: str, origin: str) -> str:
-    return f"{key} is set" + ("" if origin == ENVIRONMENT else f" in {origin}")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from memchat import disk
@@ -50,18 +51,18 @@ _ONLY_IN_STORE = """
 SELECT count(*) FROM main.{table} m WHERE {condition} AND NOT EXISTS (
     SELECT 1 FROM copy.{table} b WHERE b.id = m.id AND b.{time} = m.{time})
 """
-_TABLES = {
-    "memories": ("created_at", f"m.inactive_reason IS NOT '{FORGOTTEN}'"),
-    "sessions": ("started_at", "1"),
-    "messages": ("created_at", "1"),
-    "proposals": ("created_at", "m.status IN ('pending', 'unchecked')"),
-    "sources": ("created_at", "1"),
+_COUNTED = {
+    "memories": ("memories", "created_at", f"m.inactive_reason IS NOT '{FORGOTTEN}'"),
+    "sessions": ("sessions", "started_at", "1"),
+    "messages": ("messages", "created_at", "1"),
+    "inbox_items": ("proposals", "created_at", "m.status IN ('pending', 'unchecked')"),
+    "notes": ("sources", "created_at", "1"),
 }
-"""The tables that are counted, with the column of the row's time and which rows count."""
+"""What is counted: its table, the column of the row's time, and which rows count."""
 
 
 @contextmanager
-def opened_beside(path: Path, live: Path) -> Iterator[sqlite3.Connection]:
+def opened_with(path: Path, live: Path) -> Iterator[sqlite3.Connection]:
     """A connection that reads the store as ``main`` and the backup as ``copy``.
 
     Raises sqlite3.Error where one of them cannot be read.
@@ -74,24 +75,15 @@ def opened_beside(path: Path, live: Path) -> Iterator[sqlite3.Connection]:
         yield both
 
 
-def holds_any_forgotten(both: sqlite3.Connection) -> bool:
-    """Whether the backup has a memory, message, note, title or summary that the store lacks or has
-    blanked. A memory or note that was only edited since does not count."""
-    return bool(both.execute(_HOLDS_FORGOTTEN).fetchone()[0])
-
-
-def only_in_store(both: sqlite3.Connection) -> dict[str, int]:
-    """How many memories, sessions, messages, open inbox items and notes only the store has, by
-    table. A row is the same in both if id and time are: after a restore an id may be used
-    again."""
-    return {
-        table: int(
-            both.execute(
-                _ONLY_IN_STORE.format(table=table, time=time, condition=condition)
-            ).fetchone()[0]
-        )
-        for table, (time, condition) in _TABLES.items()
-    }
+def only_in_store(both: sqlite3.Connection) -> dict[str, Any]:
+    """How many memories, sessions, messages, open inbox items and notes only the store has, as a
+    ``RestorePlan`` names them. A row is the same in both if id and time are: after a restore an id
+    may be used again."""
+    found = {}
+    for name, (table, time, condition) in _COUNTED.items():
+        query = _ONLY_IN_STORE.format(table=table, time=time, condition=condition)
+        found[name] = int(both.execute(query).fetchone()[0])
+    return found
 
 
 def _uri(path: Path) -> str:
@@ -173,14 +165,16 @@ def check(path: Path) -> str:
         raise InputError(f"{path} is no file; name a backup")
     if path.name.endswith(UNFINISHED):
         raise StoreError(f"{path} is unfinished: the process that wrote it was ended")
+    from memchat.db import migrate
+
     try:
         with closing(open_read_only(path)) as backup:
-            revision = _revision(backup, path)
-            (found,) = backup.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise StoreError(f"{path} is damaged ({' '.join(str(found).split())})")
-            from memchat.db import migrate
-
+            row = backup.execute(_REVISION).fetchone() if has_our_tables(backup, path) else None
+            if row is None:
+                raise SchemaError(f"{path} is no backup of memchat: it is empty")
+            if found := _damage(backup):
+                raise StoreError(f"{path} is damaged ({found})")
+            revision = str(row[0])
             migrate.check_known(revision, path)
             differs = migrate.difference(backup, revision)
     except sqlite3.Error as error:
@@ -192,21 +186,18 @@ def check(path: Path) -> str:
     return revision
 
 
-def _revision(backup: sqlite3.Connection, path: Path) -> str:
-    row = None
-    if has_our_tables(backup, path):
-        row = backup.execute(_REVISION).fetchone()
-    if row is None:
-        raise SchemaError(f"{path} is no backup of memchat: it is empty")
-    return str(row[0])
+def _damage(database: sqlite3.Connection) -> str | None:
+    """The first error that SQLite finds in a file, on one line; None if all is well."""
+    (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    return None if found == "ok" else " ".join(str(found).split())
 
 
 def holds_forgotten(path: Path, live: Path) -> bool | None:
-    """Whether a backup holds words that were forgotten or deleted in the store since it was made;
-    None where that cannot be told."""
+    """Whether a backup has a memory, message, note, title or summary that the store lacks or has
+    blanked; one that was only edited since does not count. None where that cannot be told."""
     try:
-        with opened_beside(path, live) as both:
-            return holds_any_forgotten(both)
+        with opened_with(path, live) as both:
+            return bool(both.execute(_HOLDS_FORGOTTEN).fetchone()[0])
     except sqlite3.Error:
         return None
 
@@ -229,13 +220,14 @@ def make(store: Path, target: Path, report: Report) -> None:
     Raises NotFound without a store, InputError if ``target`` exists, StoreFull where the disk is
     full, and StoreError if the store is damaged or ``target`` cannot be written.
     """
+    none = NotFound(f"there is no store in {store.parent}, so there is nothing to back up")
     if not store.exists() or not store.stat().st_size:
-        raise NotFound(f"there is no store in {store.parent}, so there is nothing to back up")
+        raise none
     refuse_existing(target)
     with translated(store, target), closing(sqlite3.connect(store, timeout=BUSY_SECONDS)) as source:
         source.isolation_level = None
         if not has_our_tables(source, store):
-            raise NotFound(f"there is no store in {store.parent}, so there is nothing to back up")
+            raise none
         write(source, target, report)
 
 
@@ -253,8 +245,12 @@ def write(
     temporary = temporary_path(target)
     try:
         pages(source, temporary, report)
-        if checked:
-            _check(temporary)
+        with closing(sqlite3.connect(temporary)) as copy:
+            if checked and (found := _damage(copy)):
+                raise StoreError(
+                    f"the store is damaged ({found}), so no backup was made; memchat backup list "
+                    "shows older ones, memchat restore brings one back"
+                )
         _name(temporary, target)
     finally:
         delete(temporary)
@@ -314,16 +310,6 @@ def translated(store: Path, target: Path) -> Iterator[None]:
         raise store_error(error, store) from error
 
 
-def _check(temporary: Path) -> None:
-    with closing(sqlite3.connect(temporary)) as copy:
-        (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise StoreError(
-            f"the store is damaged ({' '.join(str(found).split())}), so no backup was made; "
-            "memchat backup list shows older ones, memchat restore brings one back"
-        )
-
-
 _WAIT_SECONDS = 1.0
 """For another process to finish closing the store."""
 
@@ -354,11 +340,7 @@ def exclusive(store: Path) -> Iterator[sqlite3.Connection]:
 
 
 def put_back(
-    backup: Path,
-    store: Path,
-    kept: Path | None,
-    before_change: Callable[[], None],
-    report: Report,
+    backup: Path, store: Path, kept: Path | None, before_change: Callable[[], None], report: Report
 ) -> None:
     """Replace the store by a backup that was checked. ``kept`` gets the present one.
 

@@ -8,11 +8,9 @@ lock at once (BEGIN IMMEDIATE), so no other process changes what it has read. Co
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -23,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from memchat import disk, processes
+from memchat import disk
 from memchat.db import Tx, apps, schema
 from memchat.db.records import UTC_ZONE
 from memchat.errors import InputError, SchemaError, StoreError, StoreFull
@@ -35,46 +33,10 @@ from memchat.types import Scope
 
 if TYPE_CHECKING:
     from memchat.search.vector_index import VectorIndex
-if sys.platform != "win32":
-    import fcntl
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-class OpenLock:
-    """A shared ``flock`` on the folder, which each opening of a store holds until it is closed or
-    its process ends; on a system or disk without such locks it does nothing.
-
-    A process in another container cannot be seen, but its locks can: where nobody else holds this
-    one, every process that took a lease in the store before has ended.
-
-    Processes of a memchat that knows no such lock, and other programs, are not noticed by it.
-    """
-
-    def __init__(self, home: Path) -> None:
-        self._file: int | None = None
-        self.alone = False
-        """Whether nobody else has the store open; sure until ``share`` is called."""
-        if sys.platform == "win32":
-            return
-        with contextlib.suppress(OSError):
-            self._file = os.open(home, os.O_RDONLY)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.alone = True
-
-    def share(self) -> None:
-        """Let others open the store too; they are no more alone then."""
-        if sys.platform != "win32" and self._file is not None:
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._file, fcntl.LOCK_SH)
-
-    def release(self) -> None:
-        """Give the lock up, as the store is closed."""
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
 
 
 log = logging.getLogger(__name__)
@@ -83,8 +45,6 @@ FILE = "memchat.db"
 BUSY_SECONDS = 30
 BRIEFLY_MS = 20
 """Milliseconds that ``write_if_free`` waits for the write lock."""
-_IDLE = 2
-"""Idle connections that are kept open for reading, and as many for writing."""
 _DELETING_TOO = (
     "deleting from the store takes some too, so delete other files first, or backups with "
     "memchat backup prune --keep 1"
@@ -126,19 +86,15 @@ class Database:
             )
             raise disk.failure(error, str(home), otherwise) from error
         self._engine = _engine(self.path)
-        # SQLAlchemy's pool takes longer to give out a connection than most reads take.
-        self._idle = _none_idle()
-        self._lock: OpenLock | None = None
         self.index: VectorIndex | None = None
         """The index of the service in use, where it is in memory."""
         self._closed = False
         try:
             self._migrate()
-            self._lock = OpenLock(home)
-            if self._lock.alone:
-                self._note_ended_holders()
-                self._scrub_after_a_kill()
-            self._lock.share()
+            try:
+                self.scrub()  # where a process was killed before it did
+            except StoreError as error:  # it can be read all the same, and a worker tries again
+                log.warning("deleted words still stand in the file: %s", error)
         except BaseException:
             self.close()
             raise
@@ -147,12 +103,7 @@ class Database:
         """Close every connection, those in use at the end of their transaction. When the last
         process closes, SQLite merges the WAL into the file."""
         self._closed = True
-        idle, self._idle = self._idle, _none_idle()
-        for connection in (*idle["BEGIN"], *idle["BEGIN IMMEDIATE"]):
-            connection.close()
         self._engine.dispose()
-        if self._lock is not None:
-            self._lock.release()
 
     def check_open(self) -> None:
         """Raise StoreError once the store was closed."""
@@ -171,57 +122,50 @@ class Database:
         rows of the scope are made where there are none yet."""
         return self._transaction("BEGIN IMMEDIATE", scope, ensure)
 
-    @contextmanager
-    def write_if_free(self, scope: Scope | None = None, *, ensure: bool = False) -> Iterator[Tx]:
+    def write_if_free(
+        self, scope: Scope | None = None, *, ensure: bool = False
+    ) -> AbstractContextManager[Tx]:
         """A writing transaction for what may be left undone: raises StoreError at once while
         another process writes, or when the disk takes nothing. It does not wait until the disk has
         it, so a power cut may undo it."""
-        self.check_open()
-        with self._translated(), self._engine.connect() as connection:
-            connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
-            raw = _driver(connection)
-            raw.execute(f"PRAGMA busy_timeout={BRIEFLY_MS}")
-            raw.execute("PRAGMA synchronous=NORMAL")
-            try:
-                with connection.begin():
-                    yield self._tx(connection, scope, ensure)
-            finally:
-                raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
-                raw.execute("PRAGMA synchronous=FULL")
+        brief = {"busy_timeout": BRIEFLY_MS, "synchronous": "NORMAL"}
+        return self._transaction("BEGIN IMMEDIATE", scope, ensure, **brief)
 
     @contextmanager
-    def _transaction(self, begin: str, scope: Scope | None, ensure: bool = False) -> Iterator[Tx]:
-        self.check_open()
-        idle = self._idle[begin]
-        with self._translated():
-            try:
-                connection = idle.pop()
-            except IndexError:
-                connection = self._engine.connect().execution_options(memchat_begin=begin)
-            try:
-                with connection.begin():
-                    tx = self._tx(connection, scope, ensure)
-                    yield tx
-            except BaseException:
-                self._let_go(connection)
-                raise
-            if len(idle) < _IDLE and not self._closed:
-                idle.append(connection)
-            else:
-                self._let_go(connection)
+    def _transaction(
+        self, begin: str, scope: Scope | None, ensure: bool = False, **pragmas: object
+    ) -> Iterator[Tx]:
+        with (
+            self._connection(**pragmas) as connection,
+            connection.execution_options(memchat_begin=begin).begin(),
+        ):
+            tx = self._tx(connection, scope, ensure)
+            yield tx
         for work in tx.after_commit:
             work()
+
+    @contextmanager
+    def _connection(self, **pragmas: object) -> Iterator[Connection]:
+        """A connection that has these pragmas for the time being."""
+        self.check_open()
+        usual = {"busy_timeout": BUSY_SECONDS * 1000, "synchronous": "FULL"}
+        with self._translated(), self._engine.connect() as connection:
+            raw = _driver(connection)
+            for name, value in pragmas.items():
+                raw.execute(f"PRAGMA {name}={value}")
+            try:
+                yield connection
+            finally:
+                for name in pragmas:
+                    raw.execute(f"PRAGMA {name}={usual[name]}")
+                if self._closed:
+                    connection.detach()  # else the pool, which is gone, would keep its file open
 
     def _tx(self, connection: Connection, scope: Scope | None, ensure: bool) -> Tx:
         tx = Tx(connection, self.clock(), self.zone, embeds=self.embeds, scrub=self._scrub)
         if scope is None:
             return tx
         return apps.ensure(tx, scope) if ensure else apps.find(tx, scope)
-
-    def _let_go(self, connection: Connection) -> None:
-        if self._closed:
-            connection.detach()  # else the pool, which is gone, would keep its file open
-        connection.close()
 
     def damage(self) -> str | None:
         """The first error that SQLite finds in the file, or how its tables differ from those that
@@ -236,44 +180,39 @@ class Database:
         """Remove what was deleted from the bytes of the files, where that is still to be done; a
         transaction does so after its commit. False while a reader still prevents that."""
         with self.read() as tx:
-            if not tx.rows("SELECT 1 FROM scrubs LIMIT 1"):
+            if not tx.driver.execute("SELECT 1 FROM scrubs").fetchone():
                 return True
         return self._scrub()
 
     def _scrub(self) -> bool:
         from memchat.db import records
-        from memchat.search import embeddings, keywords, vector_index
+        from memchat.search import embeddings, keywords
 
         with self.write() as tx:
-            left = tx.rows("SELECT id, app_id FROM scrubs")
+            left = tx.driver.execute("SELECT id, app_id FROM scrubs").fetchall()
             if not left:
                 return True
             app_ids = {app_id for _, app_id in left if app_id is not None}
             if self.index is not None:
                 self.index.forget(app_ids)
             store_id = records.get(tx, "store_id") or ""
-            vector_index.delete_files(self.home, store_id, embeddings.service_ids(tx), app_ids)
+            service_ids = [row[0] for row in tx.driver.execute("SELECT id FROM services")]
+            embeddings.delete_files(self.home, store_id, service_ids, app_ids)
             keywords.scrub(tx)
         if not self.truncate_wal():
             return False
         with self.write() as tx:
             # Only after truncating, so that another process repeats it if this one is killed; and
             # only these: what was forgotten meanwhile is not scrubbed yet.
-            tx.run_many("DELETE FROM scrubs WHERE id = ?", ((row[0],) for row in left))
+            done = ((row[0],) for row in left)
+            tx.driver.executemany("DELETE FROM scrubs WHERE id = ?", done)
         return True
 
     def truncate_wal(self) -> bool:
         """Merge the WAL into the file and empty it; False if a reader prevents that."""
-        self.check_open()
-        with self._translated(), self._engine.connect() as connection:
-            raw = _driver(connection)
-            # While it waits for readers it blocks all writers, so it waits only briefly.
-            raw.execute("PRAGMA busy_timeout=200")
-            try:
-                busy = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            finally:
-                raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
-        return not busy
+        # While it waits for readers it blocks all writers, so it waits only briefly.
+        with self._connection(busy_timeout=200) as connection:
+            return not _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -288,22 +227,6 @@ class Database:
         except UnicodeEncodeError as error:
             raise InputError("a text holds half a character; type it again") from error
 
-    def _note_ended_holders(self) -> None:
-        """Whoever holds a lease in the store has ended, as nobody else has it open."""
-        from memchat.db import jobs, sessions
-        from memchat.search import embeddings
-
-        with self.read() as tx:
-            held = embeddings.lease(tx)
-            owners = [*sessions.lease_owners(tx), *jobs.lease_owners(tx)]
-        processes.add_ended([*owners, held[0]] if held is not None else owners)
-
-    def _scrub_after_a_kill(self) -> None:
-        try:
-            self.scrub()
-        except StoreError as error:  # it can be read all the same, and a worker tries again
-            log.warning("deleted words still stand in the file: %s", error)
-
     def _migrate(self) -> None:
         with self.read() as tx:
             found = _revision(tx)
@@ -314,7 +237,13 @@ class Database:
         migrate.check_known(found, self.path)
         try:
             with self.write() as tx:
-                self._upgrade(tx)
+                # Another process that opens it meanwhile waits, and finds it done.
+                found = _revision(tx)
+                if found not in (None, schema.HEAD):
+                    self.backup = migrate.back_up(self.path, found)
+                if found != schema.HEAD:
+                    migrate.upgrade(tx)
+                    log.info("store migrated from %s to %s", found, schema.HEAD)
         except StoreError as error:
             if self.backup is None:  # not begun, as for another process that upgrades it
                 raise
@@ -323,19 +252,6 @@ class Database:
                 f"with the version of memchat that you had; {self.backup} is a copy of the store; "
                 f"memchat restore {self.backup.name} would put it in the store's place"
             ) from error
-
-    def _upgrade(self, tx: Tx) -> None:
-        """Make a backup and migrate, in one transaction: another process that opens the store
-        meanwhile waits, and finds it done."""
-        from memchat.db import migrate
-
-        found = _revision(tx)
-        if found == schema.HEAD:
-            return
-        if found is not None:
-            self.backup = migrate.back_up(self.path, found)
-        migrate.upgrade(tx)
-        log.info("store migrated from %s to %s", found, schema.HEAD)
 
 
 def has_our_tables(connection: sqlite3.Connection, path: Path) -> bool:
@@ -350,13 +266,15 @@ def has_our_tables(connection: sqlite3.Connection, path: Path) -> bool:
     return bool(tables)
 
 
+def was_used(tx: Tx, table: Table) -> bool:
+    """Whether a table has or ever had a row."""
+    sql = f"SELECT 1 FROM {table.name} UNION ALL SELECT 1 FROM sqlite_sequence WHERE name = ?"
+    return tx.driver.execute(sql, (table.name,)).fetchone() is not None
+
+
 def damaged(error: sqlite3.Error) -> bool:
     """Whether SQLite could not read a file because it is damaged or no database."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def _none_idle() -> dict[str, list[Connection]]:
-    return {"BEGIN": [], "BEGIN IMMEDIATE": []}
 
 
 def _revision(tx: Tx) -> str | None:
@@ -399,6 +317,14 @@ def open_read_only(path: Path, **options: Any) -> sqlite3.Connection:
 
 
 def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
+    try:
+        _prepare(raw)
+    except BaseException:
+        raw.close()  # no pool knows it yet
+        raise
+
+
+def _prepare(raw: sqlite3.Connection) -> None:
     raw.isolation_level = None  # only _on_begin begins transactions
     pragmas = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-12000")
     # The page size applies to new files: 8 KiB hold five vectors of 384 numbers, 4 KiB only two.

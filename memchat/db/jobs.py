@@ -16,29 +16,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    Table,
-    and_,
-    case,
-    delete,
-    func,
-    literal,
-    literal_column,
-    null,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from memchat import processes
 from memchat.config.settings import RETRY_MINUTES
-from memchat.db import Tx, records
-from memchat.db.records import from_row
-from memchat.db.schema import apps, chunks, jobs, messages, passages, utc_text
-from memchat.db.schema import embeddings as vectors
+from memchat.db import Tx
+from memchat.db import schema as t
+from memchat.db.records import among, from_row, upsert
 from memchat.types import Job, JobStatus
 
 LEASE_SECONDS = 600.0
@@ -50,67 +34,69 @@ EMBEDDING_KINDS = ("embed", "index", "note")
 NOT_LEASED: dict[str, None] = {"lease_owner": None, "lease_until": None}
 UNFINISHED = -1
 """The status of work that waits or runs."""
-_j, _p = jobs.c, passages.c
+_j, _p = t.jobs.c, t.passages.c
 
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
     """A table whose rows are work."""
 
-    table: Table
-    kind: ColumnElement[Any]
-    target_id: ColumnElement[Any]
-    job_id: ColumnElement[Any]
+    table: sa.Table
+    kind: sa.ColumnElement[Any]
+    target_id: sa.ColumnElement[Any]
+    job_id: sa.ColumnElement[Any]
     """The number by which people know the work on a target."""
-    text: ColumnElement[Any]
-    done_at: ColumnElement[Any]
+    text: sa.ColumnElement[Any]
+    done_at: sa.ColumnElement[Any]
     when_done: Mapping[str, None]
     """What a row is blanked of when it is done."""
 
     @property
-    def unfinished(self) -> ColumnElement[bool]:
+    def unfinished(self) -> sa.ColumnElement[bool]:
         """A condition: the work waits or runs."""
         # Literals, since SQLite does not use the partial indexes for a bound value.
         status = self.table.c.status
-        return and_(status == literal_column(str(UNFINISHED)), status != literal_column("0"))
+        return sa.and_(
+            status == sa.literal_column(str(UNFINISHED)), status != sa.literal_column("0")
+        )
 
-    def is_free(self, now: datetime) -> ColumnElement[bool]:
+    def is_free(self, now: Any) -> sa.ColumnElement[bool]:
         """A condition: no worker holds the work."""
         until = self.table.c.lease_until
-        return or_(until.is_(None), until < now)
+        return sa.or_(until.is_(None), until < now)
 
 
-_JOBS = _Queue(jobs, _j.kind, _j.source_id, _j.id, _j.text, _j.processed_at, {"text": None})
-_part, _owner = _p.id.op("&")(literal_column("3")), _p.id.op(">>")(literal_column("2"))
-_session = select(messages.c.session_id).where(messages.c.id == _owner).scalar_subquery()
-_note = select(chunks.c.source_id).where(chunks.c.id == _owner).scalar_subquery()
+_JOBS = _Queue(t.jobs, _j.kind, _j.source_id, _j.id, _j.text, _j.processed_at, {"text": None})
+_part, _owner = _p.id.op("&")(sa.literal_column("3")), _p.id.op(">>")(sa.literal_column("2"))
+_session = sa.select(t.messages.c.session_id).where(t.messages.c.id == _owner).scalar_subquery()
+_note = sa.select(t.chunks.c.source_id).where(t.chunks.c.id == _owner).scalar_subquery()
 # A passage may have lost its owner where the store was damaged; its target is 0 until a repair.
-_target = func.coalesce(case((_part == 1, _session), (_part == 3, _note), else_=_owner), 0)
-_made_at = select(func.max(vectors.c.created_at)).where(vectors.c.hash == _p.hash).scalar_subquery()
+_target = sa.func.coalesce(sa.case((_part == 1, _session), (_part == 3, _note), else_=_owner), 0)
+_made = sa.select(sa.func.max(t.embeddings.c.created_at)).where(t.embeddings.c.hash == _p.hash)
 _PASSAGES = _Queue(
-    passages,
-    case((_part == 0, "embed"), (_part == 3, "note"), else_="index"),
+    t.passages,
+    sa.case((_part == 0, "embed"), (_part == 3, "note"), else_="index"),
     _target,
     # An odd number, as those of jobs are even.
-    _target * 8 + case((_part == 0, 1), (_part == 3, 7), else_=3),
-    null(),
-    func.coalesce(_p.processed_at, _made_at, apps.c.created_at),
+    _target * 8 + sa.case((_part == 0, 1), (_part == 3, 7), else_=3),
+    sa.null(),
+    sa.func.coalesce(_p.processed_at, _made.scalar_subquery(), t.apps.c.created_at),
     # There are very many that are done, so they keep no time; the vector has it.
     {"run_at": None, "created_at": None, "processed_at": None},
 )
 _QUEUES = (_JOBS, _PASSAGES)
 _TARGETS = {"forget": "memory", "delete": "note"}
 """The kinds of jobs whose target is a memory or a note; the target of the others is a session."""
-_ENQUEUE = """
-    INSERT INTO jobs (id, kind, app_id, source_type, source_id, text, run_at, created_at)
-    VALUES ((SELECT coalesce(max(id), 0) + 2 FROM jobs), ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (kind, source_type, source_id) DO UPDATE SET
-        status = -1, attempts = 0, run_at = excluded.run_at, text = excluded.text,
-        app_id = excluded.app_id, error_message = NULL, lease_owner = NULL, lease_until = NULL,
-        processed_at = NULL
-    WHERE jobs.status != -1 OR jobs.lease_until IS NULL OR jobs.lease_until < ?
-    RETURNING id
-"""
+_NEXT_ID = sa.select(sa.func.coalesce(sa.func.max(_j.id), 0) + 2).scalar_subquery()
+_ENQUEUE = upsert(
+    t.jobs,
+    *("status", "attempts", "run_at", "text", "app_id", "error_message"),
+    *("lease_owner", "lease_until", "processed_at"),
+    key=("kind", "source_type", "source_id"),
+    where=sa.or_(_JOBS.is_free(sa.bindparam("at")), _j.status != UNFINISHED),
+    id=_NEXT_ID,
+    status=UNFINISHED,
+).returning(_j.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +129,9 @@ def enqueue(
     ``how`` is passed to the worker. A job that is running goes on, and False is returned: before it
     finishes, its worker looks for new input itself.
     """
-    at = utc_text(now)
-    due_at = utc_text(run_at or now)
-    return bool(
-        tx.rows(
-            _ENQUEUE,
-            kind,
-            app_id,
-            _TARGETS.get(kind, "session"),
-            target_id,
-            how,
-            due_at,
-            at,
-            at,
-        )
-    )
+    about = {"source_type": _TARGETS.get(kind, "session"), "source_id": target_id, "text": how}
+    when = {"run_at": run_at or now, "created_at": now, "at": now}
+    return bool(tx.rows(_ENQUEUE, kind=kind, app_id=app_id, **about, **when))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +160,13 @@ def claim(tx: Tx, request: ClaimRequest, now: datetime) -> list[Claim]:
     """
     queue = _queue(request.kinds[0])
     c, kinds = queue.table.c, request.kinds
-    query = select(c.id, c.attempts).where(
+    query = sa.select(c.id, c.attempts).where(
         queue.unfinished, c.run_at <= (request.due_by or now), queue.is_free(now)
     )
     if queue is _JOBS or len(kinds) < len(EMBEDDING_KINDS):
         query = query.where(queue.kind.in_(kinds))
     if request.user is not None:
-        query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == request.user)
+        query = query.join(t.apps, t.apps.c.id == c.app_id).where(t.apps.c.user == request.user)
     if request.target_id is not None:
         query = query.where(queue.target_id == request.target_id)
     query = query.order_by(c.run_at, c.id)
@@ -204,13 +178,13 @@ def claim(tx: Tx, request: ClaimRequest, now: datetime) -> list[Claim]:
     else:
         size = batch_size(request.batch, longest_due.attempts)
         query = query.where(c.attempts == longest_due.attempts).limit(min(size, request.limit))
-    ids = records.id_list(list(tx.execute(query.with_only_columns(c.id)).scalars()))
+    these = among(c.id, tx.execute(query.with_only_columns(c.id)).scalars())
     until = now + timedelta(seconds=request.lease_seconds)
     holder = f"{request.owner}:{secrets.token_hex(4)}"
     taken = {"lease_owner": holder, "lease_until": until, "attempts": c.attempts + 1}
-    tx.execute(update(queue.table).where(c.id.in_(ids)).values(**taken))
-    found = select(c.id, queue.kind, c.app_id, queue.target_id, c.attempts, literal(holder))
-    rows = tx.execute(found.add_columns(queue.text).where(c.id.in_(ids)).order_by(c.run_at, c.id))
+    tx.execute(sa.update(queue.table).where(these).values(**taken))
+    found = sa.select(c.id, queue.kind, c.app_id, queue.target_id, c.attempts, sa.literal(holder))
+    rows = tx.execute(found.add_columns(queue.text).where(these).order_by(c.run_at, c.id))
     return [Claim(*row) for row in rows]
 
 
@@ -224,24 +198,10 @@ def batch_size(limit: int, attempts: int) -> int:
     return max(1, limit >> 2 * max(0, attempts - FULL_TRIES + 1))
 
 
-def finish(tx: Tx, claimed: Claim, now: datetime) -> bool:
-    """Mark a job as done; False if the claim was lost to another worker."""
-    return bool(finish_all(tx, [claimed], now))
-
-
-def finish_all(tx: Tx, claims: Sequence[Claim], now: datetime) -> list[Claim]:
+def finish(tx: Tx, claims: Sequence[Claim], now: datetime) -> list[Claim]:
     """Mark the work as done whose claims are still valid; returns these claims."""
-    held = still_held(tx, claims)
     done = {"status": 0, "processed_at": now, "error_message": None, **NOT_LEASED}
-    for queue, ids in _by_queue(held):
-        values = {**done, **queue.when_done}
-        tx.execute(update(queue.table).where(queue.table.c.id.in_(ids)).values(**values))
-    return held
-
-
-def is_held(tx: Tx, claimed: Claim) -> bool:
-    """Whether the claim is still valid."""
-    return bool(still_held(tx, [claimed]))
+    return _change_held(tx, claims, done, done=True)
 
 
 def still_held(tx: Tx, claims: Sequence[Claim]) -> list[Claim]:
@@ -249,11 +209,9 @@ def still_held(tx: Tx, claims: Sequence[Claim]) -> list[Claim]:
     # The attempts are not compared: queueing the work again sets them back.
     held = {
         (row.id, row.lease_owner)
-        for queue, ids in _by_queue(claims)
+        for queue, these in _by_queue(claims)
         for row in tx.execute(
-            select(queue.table.c.id, queue.table.c.lease_owner).where(
-                queue.table.c.id.in_(ids), queue.unfinished
-            )
+            sa.select(queue.table.c.id, queue.table.c.lease_owner).where(these, queue.unfinished)
         )
     }
     return [claimed for claimed in claims if (claimed.id, claimed.holder) in held]
@@ -288,54 +246,52 @@ def fail_crashing_jobs(
     values = {"status": 1, "processed_at": now, "error_message": why, **NOT_LEASED}
     for queue in _QUEUES:
         tried = queue.table.c.attempts > len(retry_minutes)
-        theirs = update(queue.table).where(queue.unfinished, queue.is_free(now), tried)
+        theirs = sa.update(queue.table).where(queue.unfinished, queue.is_free(now), tried)
         tx.execute(theirs.values(**values))
 
 
 def release(tx: Tx, claims: Sequence[Claim]) -> None:
     """Free what a stopping worker holds, without counting the attempt."""
-    _change_held(tx, claims, {"attempts": literal_column("attempts - 1"), **NOT_LEASED})
+    _change_held(tx, claims, {"attempts": sa.literal_column("attempts - 1"), **NOT_LEASED})
 
 
-def renew(tx: Tx, claimed: Claim, until: datetime) -> bool:
-    """Extend the lease of a job; False if the claim was lost."""
-    return bool(renew_all(tx, [claimed], until))
-
-
-def renew_all(tx: Tx, claims: Sequence[Claim], until: datetime) -> int:
-    """Extend the leases of the claims that are still valid; how many there are."""
+def renew(tx: Tx, claims: Sequence[Claim], until: datetime) -> list[Claim]:
+    """Extend the leases of the claims that are still valid; returns these claims."""
     return _change_held(tx, claims, {"lease_until": until})
 
 
-def _change_held(tx: Tx, claims: Sequence[Claim], values: Mapping[str, Any]) -> int:
-    """Change the rows of those of these claims that are still valid; how many there are."""
+def _change_held(
+    tx: Tx, claims: Sequence[Claim], values: Mapping[str, Any], *, done: bool = False
+) -> list[Claim]:
+    """Change the rows of those of these claims that are still valid; returns these claims."""
     held = still_held(tx, claims)
-    for queue, ids in _by_queue(held):
-        tx.execute(update(queue.table).where(queue.table.c.id.in_(ids)).values(**values))
-    return len(held)
+    for queue, these in _by_queue(held):
+        new = {**values, **(queue.when_done if done else {})}
+        tx.execute(sa.update(queue.table).where(these).values(**new))
+    return held
 
 
 def _by_queue(claims: Sequence[Claim]) -> list[tuple[_Queue, Any]]:
-    """The ids of these claims' rows, of each queue, as a list that a statement is given."""
+    """Each queue that has one of these claims' rows, and the condition for these rows."""
     every = ((queue, [c.id for c in claims if _queue(c.kind) is queue]) for queue in _QUEUES)
-    return [(queue, records.id_list(ids)) for queue, ids in every if ids]
+    return [(queue, among(queue.table.c.id, ids)) for queue, ids in every if ids]
 
 
 def is_unfinished(tx: Tx, kind: str, target_id: int) -> bool:
     """Whether a job for a target waits or runs."""
-    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _JOBS.unfinished)
+    query = sa.select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _JOBS.unfinished)
     return tx.execute(query).first() is not None
 
 
 def unfinished_targets(tx: Tx, kind: str, app_id: int) -> set[int]:
     """The targets in a scope row whose jobs wait or run."""
-    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _JOBS.unfinished)
+    query = sa.select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _JOBS.unfinished)
     return set(tx.execute(query).scalars())
 
 
 def instructions(tx: Tx, kind: str, target_id: int) -> str | None:
     """What ``enqueue`` was given as ``how`` for a target."""
-    query = select(_j.text).where(_j.kind == kind, _j.source_id == target_id)
+    query = sa.select(_j.text).where(_j.kind == kind, _j.source_id == target_id)
     return tx.execute(query).scalar()
 
 
@@ -345,27 +301,22 @@ def due_kinds(tx: Tx, user: str | None, now: datetime) -> set[str]:
     found: set[str] = set()
     for queue in _QUEUES:
         c = queue.table.c
-        query = select(queue.kind).where(queue.unfinished, c.run_at <= now, queue.is_free(now))
+        query = sa.select(queue.kind).where(queue.unfinished, c.run_at <= now, queue.is_free(now))
         if user is not None:
-            query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == user)
+            query = query.join(t.apps, t.apps.c.id == c.app_id).where(t.apps.c.user == user)
         query = query.distinct() if queue is _JOBS else query.limit(1)
         found.update(tx.execute(query).scalars())
     return found
 
 
-def lease_owners(tx: Tx) -> list[str]:
-    """The owners of all current leases."""
-    return [*_held(tx, None)]
-
-
-def _held(tx: Tx, user: str | None) -> Counter[str]:
+def holders(tx: Tx, user: str | None = None) -> Counter[str]:
     """How much each owner of a lease holds, of one user's work or of all."""
     held: Counter[str] = Counter()
     for queue in _QUEUES:
         c = queue.table.c
-        query = select(c.lease_owner, func.count()).where(c.lease_owner.is_not(None))
+        query = sa.select(c.lease_owner, sa.func.count()).where(c.lease_owner.is_not(None))
         if user is not None:
-            query = query.join(apps, apps.c.id == c.app_id).where(apps.c.user == user)
+            query = query.join(t.apps, t.apps.c.id == c.app_id).where(t.apps.c.user == user)
         held.update({row[0]: row[1] for row in tx.execute(query.group_by(c.lease_owner))})
     return held
 
@@ -373,7 +324,7 @@ def _held(tx: Tx, user: str | None) -> Counter[str]:
 def release_owner(tx: Tx, owner: str) -> None:
     """Free what a worker held that ended; the attempt counts."""
     for queue in _QUEUES:
-        theirs = update(queue.table).where(queue.table.c.lease_owner == owner)
+        theirs = sa.update(queue.table).where(queue.table.c.lease_owner == owner)
         tx.execute(theirs.values(**NOT_LEASED))
 
 
@@ -397,31 +348,31 @@ def retry(
         c = queue.table.c
         # A second look that is put off has not been tried; what is held until it is purged has not
         # either, and waits for its day.
-        tried = or_(c.attempts > 0, queue.kind == "verify")
-        waiting = and_(queue.unfinished, tried, queue.is_free(now))
-        failed = and_(c.status > 0, c.status != literal_column("0"))
-        query = update(queue.table).where(failed if failed_only else or_(failed, waiting))
+        tried = sa.or_(c.attempts > 0, queue.kind == "verify")
+        waiting = sa.and_(queue.unfinished, tried, queue.is_free(now))
+        failed = sa.and_(c.status > 0, c.status != sa.literal_column("0"))
+        query = sa.update(queue.table).where(failed if failed_only else sa.or_(failed, waiting))
         if user is not None:
-            query = query.where(c.app_id.in_(select(apps.c.id).where(apps.c.user == user)))
+            query = query.where(c.app_id.in_(sa.select(t.apps.c.id).where(t.apps.c.user == user)))
         if job_id is not None:
             query = query.where(queue.job_id == job_id)
         again = {"status": UNFINISHED, "run_at": now, "processed_at": None, "lease_until": None}
-        kept = func.min(c.attempts, attempts)
+        kept = sa.func.min(c.attempts, attempts)
         count += int(tx.execute(query.values(**again, attempts=kept)).rowcount)
     return count
 
 
 def cancel(tx: Tx, kind: str, target_ids: Sequence[int]) -> None:
     """Delete the jobs for these targets."""
-    tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
+    tx.execute(sa.delete(t.jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
 
 
 def remove_completed(tx: Tx, *, user: str) -> int:
     """Take a user's completed work off the list; how many rows. That of extractions stays, since it
     tells the state of a conversation."""
-    mine = select(apps.c.id).where(apps.c.user == user)
-    done = delete(jobs).where(_j.app_id.in_(mine), _j.status == 0, _j.kind != "extract")
-    made = update(passages).where(_p.app_id.in_(mine), _p.status == 0).values(status=None)
+    mine = sa.select(t.apps.c.id).where(t.apps.c.user == user)
+    done = sa.delete(t.jobs).where(_j.app_id.in_(mine), _j.status == 0, _j.kind != "extract")
+    made = sa.update(t.passages).where(_p.app_id.in_(mine), _p.status == 0).values(status=None)
     return int(tx.execute(done).rowcount) + int(tx.execute(made).rowcount)
 
 
@@ -442,20 +393,15 @@ class DeadHolder:
 def dead_holders(tx: Tx, user: str | None = None) -> list[DeadHolder]:
     """The processes of this machine that ended and still hold jobs, of one user or of all."""
     held: Counter[int] = Counter()
-    for owner, count in _held(tx, user).items():
+    for owner, count in holders(tx, user).items():
         if processes.has_ended(owner):
             held[processes.pid_of(owner)] += count
     return [DeadHolder(process, count) for process, count in sorted(held.items())]
 
 
-def any_dead(tx: Tx) -> bool:
-    """Whether any job is held by a process that ended."""
-    return any(processes.has_ended(owner) for owner in lease_owners(tx))
-
-
 def release_dead(tx: Tx) -> bool:
     """Free what ended processes hold; whether there was anything."""
-    left = [owner for owner in lease_owners(tx) if processes.has_ended(owner)]
+    left = [owner for owner in holders(tx) if processes.has_ended(owner)]
     for owner in left:
         release_owner(tx, owner)
     return bool(left)
@@ -488,10 +434,10 @@ def listed(
     for queue in _QUEUES:
         query = _work(queue, now, user=user, status=status)
         if note_ids is not None:
-            parts = select(chunks.c.id * 4 + 3)
-            parts = parts.where(chunks.c.source_id.in_(records.id_list(note_ids)))
-            query = query.where(queue.table.c.id.in_(parts), literal(queue is _PASSAGES))
-        newest = func.max(queue.table.c.id).desc()
+            parts = sa.select(t.chunks.c.id * 4 + 3)
+            parts = parts.where(among(t.chunks.c.source_id, note_ids))
+            query = query.where(queue.table.c.id.in_(parts), sa.literal(queue is _PASSAGES))
+        newest = sa.func.max(queue.table.c.id).desc()
         found += [_job(row) for row in tx.execute(query.order_by(newest).limit(limit))]
     return sorted(found, key=lambda job: (job.created_at, job.id), reverse=True)[:limit]
 
@@ -501,7 +447,7 @@ def counted(tx: Tx, *, user: str | None, now: datetime) -> dict[str, int]:
     found: Counter[str] = Counter()
     for queue in _QUEUES:
         work = _work(queue, now, user=user).subquery()
-        query = select(work.c.state, func.count()).group_by(work.c.state)
+        query = sa.select(work.c.state, sa.func.count()).group_by(work.c.state)
         for state, count in tx.execute(query):
             found[_status(state)] += count
     return {status: found[status] for status in STATUSES}
@@ -513,7 +459,9 @@ def in_apps(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
     found = {"waiting": 0, "done": 0, "failed": 0}
     for queue in _QUEUES:
         c = queue.table.c
-        query = select(c.status, func.count()).where(c.app_id.in_(app_ids), c.status.is_not(None))
+        query = sa.select(c.status, sa.func.count()).where(
+            c.app_id.in_(app_ids), c.status.is_not(None)
+        )
         for status, count in tx.execute(query.group_by(c.status)):
             found["waiting" if status < 0 else "failed" if status else "done"] += count
     return found
@@ -523,49 +471,49 @@ def by_claims(tx: Tx, claims: Collection[Claim], now: datetime) -> list[Job]:
     """How the claimed work stands."""
     return [
         _job(row)
-        for queue, ids in _by_queue([*claims])
-        for row in tx.execute(_work(queue, now).where(queue.table.c.id.in_(ids)))
+        for queue, these in _by_queue([*claims])
+        for row in tx.execute(_work(queue, now).where(these))
     ]
 
 
 def of_memories(tx: Tx, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
     """Those of these memories that have no vector yet, each with the work that makes it."""
-    facts = _p.id.in_(records.id_list(memory_id * 4 for memory_id in memory_ids))
-    query = _work(_PASSAGES, now).where(facts, _p.status != literal_column("0"))
+    facts = among(_p.id, [memory_id * 4 for memory_id in memory_ids])
+    query = _work(_PASSAGES, now).where(facts, _p.status != sa.literal_column("0"))
     return {job.target_id: job for job in map(_job, tx.execute(query))}
 
 
 def _work(
     queue: _Queue, now: datetime, *, user: str | None = None, status: str | None = None
-) -> Select[Any]:
+) -> sa.Select[Any]:
     """The work of a queue: each job, and of passages all of one target as one."""
     c = queue.table.c
-    held = and_(c.status == UNFINISHED, c.lease_until >= now)
-    state = func.min(case((held, _RUNNING), (c.status == 0, _DONE), else_=c.status))
+    held = sa.and_(c.status == UNFINISHED, c.lease_until >= now)
+    state = sa.func.min(sa.case((held, _RUNNING), (c.status == 0, _DONE), else_=c.status))
     query = (
-        select(
+        sa.select(
             queue.job_id.label("id"),
             queue.kind.label("kind"),
             queue.target_id.label("target_id"),
-            apps.c.user,
-            apps.c.name.label("app"),
+            t.apps.c.user,
+            t.apps.c.name.label("app"),
             state.label("state"),
-            func.max(c.attempts).label("attempts"),
-            func.max(func.coalesce(c.run_at, queue.done_at)).label("run_at"),
-            func.max(c.error_message).label("error_message"),
-            func.max(func.coalesce(c.created_at, queue.done_at)).label("created_at"),
-            func.max(case((c.status >= 0, queue.done_at))).label("processed_at"),
+            sa.func.max(c.attempts).label("attempts"),
+            sa.func.max(sa.func.coalesce(c.run_at, queue.done_at)).label("run_at"),
+            sa.func.max(c.error_message).label("error_message"),
+            sa.func.max(sa.func.coalesce(c.created_at, queue.done_at)).label("created_at"),
+            sa.func.max(sa.case((c.status >= 0, queue.done_at))).label("processed_at"),
         )
-        .join(apps, apps.c.id == c.app_id)
+        .join(t.apps, t.apps.c.id == c.app_id)
         .where(c.status.is_not(None))
         .group_by(queue.job_id)
     )
     if user is not None:
-        query = query.where(apps.c.user == user)
+        query = query.where(t.apps.c.user == user)
     if status is not None:
         query = query.having(state.between(*_STATES[status]))
         if status != "completed":
-            query = query.where(c.status != literal_column("0"))
+            query = query.where(c.status != sa.literal_column("0"))
     return query
 
 
@@ -573,5 +521,5 @@ def _status(state: int) -> str:
     return next(s for s, (first, last) in _STATES.items() if first <= state <= last)
 
 
-def _job(row: Row[Any]) -> Job:
+def _job(row: sa.Row[Any]) -> Job:
     return from_row(Job, row, status=_status(row.state))

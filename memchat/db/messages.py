@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, func, insert, or_, select, update
+import sqlalchemy as sa
 
 from memchat.db import Tx
-from memchat.db.records import from_row
-from memchat.db.schema import messages, searched_messages, sessions
-from memchat.db.schema import passages as passage_rows
+from memchat.db import schema as t
+from memchat.db.records import among, from_row
 from memchat.language.text import folded
 from memchat.search import passages
+from memchat.search.keywords import passage_id
 from memchat.search.passages import Passage
 from memchat.types import Message, Role
 
-_m = messages.c
-_p = passage_rows.c
+_m, _p = t.messages.c, t.passages.c
+_APP = sa.select(t.sessions.c.app_id).where(t.sessions.c.id == sa.bindparam("session"))
+_SEARCHED = (
+    sa.select(_m.id, _m.role, _m.content, _p.text, _p.id.label("passage_id"))
+    .outerjoin(t.passages, _p.id == passage_id("turn", _m.id))
+    .where(_m.session_id == sa.bindparam("session"), t.searched_messages)
+    .order_by(_m.id)
+)
+_OF_SESSION = sa.select(t.messages).where(_m.session_id == sa.bindparam("session"))
+_OF_SESSION = _OF_SESSION.order_by(_m.id)
+_LEARNABLE = _OF_SESSION.where(_m.memory == 1)
+_BY_IDS = sa.select(t.messages).where(among(_m.id, "ids"))
 
 
 def add(
@@ -36,13 +45,9 @@ def add(
     and search never finds it.
     """
     values = {"role": role, "content": content, "created_at": now, "status": status}
-    message_id: int = tx.execute(
-        insert(messages)
-        .values(session_id=session_id, memory=int(memory), **values)
-        .returning(_m.id)
-    ).scalar_one()
+    message_id = tx.insert(t.messages, session_id=session_id, memory=int(memory), **values)
     if memory:
-        app_id, reply = _app_id(tx, session_id), role != "user"
+        app_id, reply = tx.value(_APP, session=session_id), role != "user"
         passages.put(tx, Passage("turn", message_id, app_id, content, reply=reply))
     return message_id
 
@@ -50,38 +55,33 @@ def add(
 def rewrite(tx: Tx, session_id: int, contents: Mapping[int, str]) -> None:
     """Replace the texts of messages of a conversation, by id, for example by the same ones with
     forgotten words blanked. They have to be embedded again."""
-    unindex(tx, list(contents))
+    passages.drop(tx, "turn", contents)
     for message_id, content in contents.items():
-        tx.execute(update(messages).where(_m.id == message_id).values(content=content))
+        tx.execute(sa.update(t.messages).where(_m.id == message_id).values(content=content))
     index(tx, session_id, contents.keys())
 
 
 def exclude(tx: Tx, ids: Sequence[int]) -> None:
     """Keep messages, but exclude them from search and from extraction; their copies, too."""
-    _exclude(tx, ids, or_(_m.id.in_(ids), _m.copied_from.in_(ids)))
+    _exclude(tx, ids, sa.or_(_m.id.in_(ids), _m.copied_from.in_(ids)))
 
 
 def remove(tx: Tx, ids: Sequence[int]) -> None:
     """Delete messages with their passages. Evidence and receipts are deleted by cascade."""
     _exclude(tx, ids, _m.id.in_(ids))
-    tx.execute(delete(messages).where(_m.id.in_(ids)))
+    tx.execute(sa.delete(t.messages).where(_m.id.in_(ids)))
 
 
-def _exclude(tx: Tx, ids: Sequence[int], which: ColumnElement[bool]) -> None:
-    unindex(tx, ids)
-    tx.execute(update(messages).where(which).values(memory=0))
+def _exclude(tx: Tx, ids: Sequence[int], which: sa.ColumnElement[bool]) -> None:
+    passages.drop(tx, "turn", ids)
+    tx.execute(sa.update(t.messages).where(which).values(memory=0))
     # Their neighbours have others around them now.
-    query = select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
+    query = sa.select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
     for message_id, session_id in tx.execute(query).all():
-        turns = [row.id for row in tx.execute(_searched(session_id))]
+        turns = [row.id for row in tx.rows(_SEARCHED, session=session_id)]
         before = [i for i in turns if i < message_id][-1:]
         after = [i for i in turns if i > message_id][:1]
         index(tx, session_id, [*before, *after])
-
-
-def unindex(tx: Tx, ids: Sequence[int]) -> None:
-    """Remove messages, and the search texts made from them, from every search."""
-    passages.drop(tx, "turn", ids)
 
 
 def index(
@@ -90,11 +90,11 @@ def index(
     """Write the passages of these messages of a conversation and of their neighbours, whose words
     are their context. ``texts`` are those by which messages are embedded from now on."""
     new = texts or {}
-    turns = tx.execute(_searched(session_id)).all()
-    app_id, among = _app_id(tx, session_id), set(ids)
+    turns = tx.rows(_SEARCHED, session=session_id)
+    app_id, wanted = tx.value(_APP, session=session_id), set(ids)
     said = [new.get(turn.id, turn.text) for turn in turns]
     words = ["", *(text or turn.content for text, turn in zip(said, turns, strict=True)), ""]
-    places = {n + d for n, turn in enumerate(turns) if turn.id in among for d in (-1, 0, 1)}
+    places = {n + d for n, turn in enumerate(turns) if turn.id in wanted for d in (-1, 0, 1)}
     for n, turn in enumerate(turns):
         if n not in places:
             continue
@@ -109,38 +109,25 @@ def index(
 def set_texts(tx: Tx, session_id: int, texts: Mapping[int, str]) -> None:
     """Set the text by which messages of a conversation are embedded and searched, by id. Vectors of
     their former texts are deleted."""
-    turns = tx.execute(_searched(session_id)).all()
+    turns = tx.rows(_SEARCHED, session=session_id)
     new = {t.id for t in turns if not t.passage_id or t.text != texts.get(t.id, t.text)}
     index(tx, session_id, new, texts)
 
 
-def _app_id(tx: Tx, session_id: int) -> int:
-    sql = "SELECT app_id FROM sessions WHERE id = ?"
-    return int(tx.rows(sql, session_id)[0][0])
-
-
-def _searched(session_id: int) -> Select[Any]:
-    query = select(_m.id, _m.role, _m.content, _p.text, _p.id.label("passage_id"))
-    query = query.outerjoin(passage_rows, _p.id == _m.id * 4 + 1)
-    return query.where(_m.session_id == session_id, searched_messages).order_by(_m.id)
-
-
 def of_session(tx: Tx, session_id: int, *, learnable: bool = False) -> list[Message]:
     """The session's messages in order; with ``learnable`` only those sent while memory was on."""
-    query = select(messages).where(_m.session_id == session_id).order_by(_m.id)
-    if learnable:
-        query = query.where(_m.memory == 1)
-    return [from_row(Message, row) for row in tx.execute(query)]
+    query = _LEARNABLE if learnable else _OF_SESSION
+    return [from_row(Message, row) for row in tx.rows(query, session=session_id)]
 
 
 def read_all(tx: Tx, message_id: int) -> None:
     """Store that all of a message is to be read, however long it is."""
-    tx.execute(update(messages).where(_m.id == message_id).values(read_all=1))
+    tx.execute(sa.update(t.messages).where(_m.id == message_id).values(read_all=1))
 
 
 def to_read_whole(tx: Tx, session_id: int) -> frozenset[int]:
     """The ids of the messages of a conversation of which all is to be read, however long."""
-    query = select(_m.id).where(_m.session_id == session_id, _m.read_all == 1)
+    query = sa.select(_m.id).where(_m.session_id == session_id, _m.read_all == 1)
     return frozenset(tx.execute(query).scalars())
 
 
@@ -148,25 +135,25 @@ def first_words(tx: Tx, session_ids: Sequence[int], length: int) -> dict[int, st
     """How these conversations begin: the first ``length`` characters of the user's first message,
     in a copy of the first that is its own."""
     said = _m.session_id.in_(session_ids) & (_m.role == "user")
-    own = func.min(_m.id).filter(_m.copied_from.is_(None))
-    first = select(func.coalesce(own, func.min(_m.id))).where(said).group_by(_m.session_id)
-    query = select(_m.session_id, func.substr(_m.content, 1, length)).where(_m.id.in_(first))
+    own = sa.func.min(_m.id).filter(_m.copied_from.is_(None))
+    first = sa.select(sa.func.coalesce(own, sa.func.min(_m.id))).where(said).group_by(_m.session_id)
+    query = sa.select(_m.session_id, sa.func.substr(_m.content, 1, length)).where(_m.id.in_(first))
     return {row[0]: row[1] for row in tx.execute(query)}
 
 
 def last_with_words(tx: Tx, session_ids: Sequence[int], search: str) -> dict[int, Message]:
     """The last message of each of these conversations that holds all words of a search, by the
     conversation."""
-    held = func.memchat_holds_all(folded(search), _m.content)
-    last = select(func.max(_m.id)).where(_m.session_id.in_(session_ids), held)
-    query = select(messages).where(_m.id.in_(last.group_by(_m.session_id)))
+    held = sa.func.memchat_holds_all(folded(search), _m.content)
+    last = sa.select(sa.func.max(_m.id)).where(_m.session_id.in_(session_ids), held)
+    query = sa.select(t.messages).where(_m.id.in_(last.group_by(_m.session_id)))
     return {row.session_id: from_row(Message, row) for row in tx.execute(query)}
 
 
 def ids_of(tx: Tx, session_id: int, *, learnable: bool = False) -> list[int]:
     """The ids of the messages of a conversation; with ``learnable`` of those sent while memory was
     on."""
-    query = select(_m.id).where(_m.session_id == session_id)
+    query = sa.select(_m.id).where(_m.session_id == session_id)
     if learnable:
         query = query.where(_m.memory == 1)
     return list(tx.execute(query).scalars())
@@ -174,9 +161,7 @@ def ids_of(tx: Tx, session_id: int, *, learnable: bool = False) -> list[int]:
 
 def by_ids(tx: Tx, ids: Sequence[int]) -> dict[int, Message]:
     """Messages by id."""
-    return {
-        row.id: from_row(Message, row) for row in tx.execute(select(messages).where(_m.id.in_(ids)))
-    }
+    return {row.id: from_row(Message, row) for row in tx.rows(_BY_IDS, ids=ids)}
 
 
 def by_session(tx: Tx, ids: Collection[int]) -> dict[int, list[int]]:
@@ -189,5 +174,6 @@ def by_session(tx: Tx, ids: Collection[int]) -> dict[int, list[int]]:
 
 def of_app(tx: Tx, app_id: int) -> list[Message]:
     """All messages of a scope row's conversations."""
-    query = select(messages).join(sessions, sessions.c.id == _m.session_id)
-    return [from_row(Message, row) for row in tx.execute(query.where(sessions.c.app_id == app_id))]
+    query = sa.select(t.messages).join(t.sessions, t.sessions.c.id == _m.session_id)
+    rows = tx.execute(query.where(t.sessions.c.app_id == app_id))
+    return [from_row(Message, row) for row in rows]

@@ -1,12 +1,13 @@
-"""Transactions, and rows that become records.
+"""Transactions, statements, and rows that become records.
 
 A ``Tx`` is one transaction of one user's app: its connection, its scope, its time. Every function
 that reads or writes the store takes it first, so that several calls see one snapshot and commit
-together or not at all. Statements that run often are plain SQL through the driver: SQLAlchemy takes
-300 µs to build a statement and 30 µs to run a built one, SQLite itself about 5 µs for most of
-these. They are constants, so the driver keeps them prepared. Rows become records and back, field by
-field, each by the type that the record declares; ``get`` and ``put`` are for single values about
-the store itself.
+together or not at all. Statements are SQLAlchemy's. One that is always the same is a constant of
+its module with named parameters, and runs through the driver (``rows``): SQLAlchemy takes 300 µs to
+build a statement and 30 µs to run a built one, SQLite itself about 5 µs for most of these. One that
+depends on what is asked for is built where it is needed, and run by ``execute``. Rows become
+records field by field, each by the type that the record declares; ``get`` and ``put`` are for
+single values about the store itself.
 """
 
 from __future__ import annotations
@@ -14,21 +15,43 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from datetime import date, datetime
-from functools import cache
+from datetime import UTC, date, datetime
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, Row, Select, delete, func, select
-from sqlalchemy.dialects.sqlite import insert as upsert
+import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import dialect as sqlite
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
-from memchat.db.schema import meta, utc_text
-
-_BATCH = 4_096
 UTC_ZONE = ZoneInfo("UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC_ZONE)
+
+
+class UtcTime(sa.TypeDecorator[datetime]):
+    """An aware UTC datetime, stored as ``2026-11-21T09:30:00.000000Z``."""
+
+    impl = sa.String(27)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        return None if value is None else utc_text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else datetime.fromisoformat(value)
+
+
+@lru_cache(maxsize=16)
+def utc_text(value: datetime) -> str:
+    """The stored form of an aware datetime."""
+    # No strftime: on Linux it writes the years before 1000 without their zeros.
+    return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 class Tx:
@@ -41,7 +64,7 @@ class Tx:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: sa.Connection,
         now: datetime = _EPOCH,
         zone: ZoneInfo = UTC_ZONE,
         own: int = 0,
@@ -72,8 +95,7 @@ class Tx:
     def forget_bytes(self, *app_ids: int) -> None:
         """Have what this transaction deletes leave the bytes of the files after its commit: its
         words the store's, its vectors the saved index of these rows of ``apps``."""
-        rows = ((i,) for i in app_ids or (None,))
-        self.run_many("INSERT INTO scrubs (app_id) VALUES (?)", rows)
+        self.run_many(_SCRUB, ({"app_id": i} for i in app_ids or (None,)))
         if self._scrub not in self.after_commit:
             self.after_commit.append(self._scrub)
 
@@ -87,66 +109,144 @@ class Tx:
         """The day of ``now`` in ``zone``."""
         return self.now.astimezone(self.zone).date()
 
-    def rows(self, sql: str, *values: Any) -> list[Any]:
-        """All rows of a statement. Raises the driver's own errors."""
-        found: list[Any] = self.driver.execute(sql, values).fetchall()
-        return found
+    def rows(self, statement: sa.Executable, **values: Any) -> list[Any]:
+        """All rows of a constant statement, with these values for its parameters and columns.
+        Raises the driver's own errors."""
+        compiled = _compiled(statement, *values)
+        return compiled.read(self.driver.execute(compiled.text, compiled.bind(values)).fetchall())
 
-    def batches(self, sql: str, *values: Any) -> Iterator[list[Any]]:
-        """The rows of a statement in lists of some thousands."""
-        cursor = self.driver.execute(sql, values)
-        while found := cursor.fetchmany(_BATCH):
-            yield found
+    def column(self, statement: sa.Executable, **values: Any) -> list[Any]:
+        """The first column of the rows."""
+        return [row[0] for row in self.rows(statement, **values)]
 
-    def each_row(self, sql: str, *values: Any) -> Iterator[Any]:
-        """The rows of a statement one at a time, so that the caller may stop early."""
-        yield from self.driver.execute(sql, values)
+    def value(self, statement: sa.Executable, **values: Any) -> Any:
+        """The first column of the first row; None where there is no row."""
+        return next(iter(self.column(statement, **values)), None)
 
-    def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for each tuple of values."""
-        self.driver.executemany(sql, values)
+    def batches(
+        self, statement: sa.Executable, most: int = 4_096, /, **values: Any
+    ) -> Iterator[list[Any]]:
+        """The rows in lists of so many at most."""
+        compiled = _compiled(statement, *values)
+        cursor = self.driver.execute(compiled.text, compiled.bind(values))
+        while found := cursor.fetchmany(most):
+            yield compiled.read(found)
 
-    def insert(self, table: str, **values: Any) -> int:
+    def run_many(self, statement: sa.Executable, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run a constant statement once for each row of values; all of them name the same."""
+        every = list(rows)
+        if every:
+            compiled = _compiled(statement, *every[0])
+            self.driver.executemany(compiled.text, map(compiled.bind, every))
+
+    def insert(self, table: sa.Table, **values: Any) -> int:
         """Insert one row; returns its id."""
-        places = ", ".join("?" * len(values))
-        names = ", ".join(f'"{name}"' for name in values)
-        sql = f"INSERT INTO {table} ({names}) VALUES ({places}) RETURNING rowid"
-        return int(self.rows(sql, *map(_plain, values.values()))[0][0])
+        return int(self.value(_inserting(table), **values))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return utc_text(value)
-    return value.isoformat() if isinstance(value, date) else value
+_SCRUB = sa.insert(sa.table("scrubs", sa.column("app_id")))
 
 
-def json_list(ids: Iterable[int] | Iterable[str]) -> str:
-    """A list as one bound value, for ``IN (SELECT value FROM json_each(?))``, so that the statement
-    is the same for any length.
-
-    Raises OverflowError for a number that is too large for an id.
-    """
-    values: list[Any] = [*ids]
-    if values and isinstance(values[0], str):
-        return json.dumps(values)
-    if values and not -(2**63) <= min(values) <= max(values) < 2**63:
-        raise OverflowError("no id is so large")
-    return str(values)
+@cache
+def _inserting(table: sa.Table) -> sa.Executable:
+    return sa.insert(table).returning(*table.primary_key)
 
 
-def id_list(ids: Iterable[int]) -> Select[tuple[int]]:
-    """The same for a statement of SQLAlchemy: ``column.in_(id_list(ids))``."""
-    return select(func.json_each(json_list(ids)).table_valued("value").c.value)
+def upsert(
+    table: sa.Table, *columns: str, key: Sequence[str] = (), where: Any = None, **values: Any
+) -> Any:
+    """A statement that inserts a row with these values and those that it is given, or sets these
+    columns of the row that has its key (the table's, unless another is named) and of which a
+    condition holds. Without columns it leaves that row as it is."""
+    new = insert(table).values(**values) if values else insert(table)
+    if not columns:
+        return new.on_conflict_do_nothing()
+    found = key or [column.name for column in table.primary_key]
+    changed = {name: new.excluded[name] for name in columns}
+    return new.on_conflict_do_update(found, set_=changed, where=where)
 
 
-def parse_time(value: str) -> datetime:
-    """A time from its stored text."""
-    return datetime.fromisoformat(value)
+class _Compiler(sqlite.statement_compiler):  # type: ignore[misc, name-defined]
+    """Writes constants into the statement: SQLite uses no partial index for a bound value."""
+
+    def visit_bindparam(self, bindparam: Any, **how: Any) -> str:
+        how["literal_binds"] = not bindparam.required
+        return str(super().visit_bindparam(bindparam, **how))
 
 
-def parse_day(value: str | None) -> date | None:
-    """A day from its stored text."""
-    return None if value is None else date.fromisoformat(value)
+class _Statement:
+    """A statement as the driver takes it."""
+
+    def __init__(self, statement: Any, names: tuple[str, ...]) -> None:
+        dialect = sqlite()
+        dialect.statement_compiler = _Compiler
+        compiled: Any = statement.compile(dialect=dialect, column_keys=names)
+        self.text = str(compiled)
+        self._names: list[str] = compiled.positiontup or []
+        bound = {name: compiled.binds[name].type.dialect_impl(dialect) for name in self._names}
+        stored = ((name, one.bind_processor(dialect)) for name, one in bound.items())
+        self._stored = [(name, process) for name, process in stored if process is not None]
+        made = compiled._result_columns
+        impls = enumerate(column.type.dialect_impl(dialect) for column in made)
+        readers = ((n, impl.result_processor(dialect, None)) for n, impl in impls)
+        self._readers = [(n, process) for n, process in readers if process is not None]
+        row: Any = namedtuple("row", [c.keyname for c in made], rename=True)  # type: ignore[misc]
+        self._make = partial(tuple.__new__, row)
+
+    def bind(self, values: Mapping[str, Any]) -> list[Any]:
+        if self._stored:
+            values = {**values}
+            for name, process in self._stored:
+                values[name] = process(values[name])
+        return [values[name] for name in self._names]
+
+    def read(self, found: list[tuple[Any, ...]]) -> list[Any]:
+        if not self._readers:
+            return [*map(self._make, found)]
+        rows = [*map(list, found)]
+        for n, process in self._readers:
+            for row in rows:
+                row[n] = process(row[n])
+        return [*map(self._make, rows)]
+
+
+@lru_cache(maxsize=2_048)
+def _compiled(statement: sa.Executable, *names: str) -> _Statement:
+    return _Statement(statement, names)
+
+
+class _List(sa.TypeDecorator[Any]):
+    """A list as one bound value, so that the statement is the same for any length."""
+
+    impl = sa.String
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
+        """Raises OverflowError for a number that is too large for an id."""
+        values = [*value]
+        if values and isinstance(values[0], str):
+            return json.dumps(values)
+        if values and not -(2**63) <= min(values) <= max(values) < 2**63:
+            raise OverflowError("no id is so large")
+        return str(values)
+
+
+class _Elements(FunctionElement[Any]):
+    inherit_cache = True
+
+
+@compiles(_Elements)
+def _elements(element: _Elements, compiler: Any, **how: Any) -> str:
+    return f"(SELECT value FROM json_each({compiler.process(element.clauses, **how)}))"
+
+
+def among(column: sa.ColumnElement[Any], values: str | Iterable[Any]) -> sa.ColumnElement[bool]:
+    """A condition: the column is one of a list, that of a parameter or this one."""
+    if isinstance(values, str):
+        given: Any = sa.bindparam(values, type_=_List)
+    else:
+        given = sa.literal([*values], _List)
+    return column.bool_op("IN")(_Elements(given))
 
 
 T = TypeVar("T", bound=Hashable)
@@ -157,10 +257,6 @@ def _words(value: str | None) -> tuple[str, ...]:
     return tuple(value.split()) if value else ()
 
 
-def _time(value: str | None) -> datetime | None:
-    return None if value is None else parse_time(value)
-
-
 def _object(value: str | None) -> Any:
     return None if value is None else json.loads(value)
 
@@ -169,31 +265,18 @@ _READERS: dict[str, Reader] = {
     "bool": bool,
     "tuple[str, ...]": _words,
     "dict[str, Any] | None": _object,
-}
-_TEXT_READERS: dict[str, Reader] = _READERS | {
-    "datetime": parse_time,
-    "datetime | None": _time,
     "ExternalId": json.loads,
-    "date | None": parse_day,
 }
-"""The same for rows of plain SQL, whose times and days are text."""
+"""By the type of the field."""
 
 
-def from_row(record: type[T], row: Row[Any], **given: Any) -> T:
+def from_row(record: type[T], row: Any, **given: Any) -> T:
     """The record that the columns of its fields' names give; ``given`` fields are taken as they
     are, and those without a column keep their defaults."""
-    values = row._mapping
-    for name, reader in _fields(record):
-        if name not in given and name in values:
-            given[name] = reader(values[name]) if reader else values[name]
+    for name, place, reader in _places(record, row._fields):
+        if name not in given:
+            given[name] = reader(row[place]) if reader else row[place]
     return record(**given)
-
-
-def from_text(record: type[T], values: Sequence[Any]) -> T:
-    """The record of a plain SQL row, whose columns come in the order of the fields."""
-    readers = _text_readers(record)
-    read = zip(readers, values, strict=True)
-    return record(*[reader(value) if reader else value for reader, value in read])
 
 
 def columns(record: Any, shape: type[Any] | None = None) -> dict[str, Any]:
@@ -210,45 +293,48 @@ def _stored(value: Any) -> Any:
 
 
 @cache
-def _fields(record: type[Any]) -> tuple[tuple[str, Reader | None], ...]:
-    return tuple((f.name, _READERS.get(str(f.type))) for f in dataclasses.fields(record))
+def _places(record: Any, names: tuple[str, ...]) -> list[tuple[str, int, Reader | None]]:
+    """The fields of a record that are among these columns, with their place and reader."""
+    there = ((f, names.index(f.name)) for f in dataclasses.fields(record) if f.name in names)
+    return [(f.name, place, _READERS.get(str(f.type))) for f, place in there]
 
 
-@cache
-def _text_readers(record: type[Any]) -> tuple[Reader | None, ...]:
-    return tuple(_TEXT_READERS.get(str(f.type)) for f in dataclasses.fields(record))
+_meta = sa.table("meta", sa.column("key"), sa.column("value"))
+_OF_KEY = _meta.c.key == sa.bindparam("key")
+_GET = sa.select(_meta.c.value).where(_OF_KEY)
+_PUT = insert(_meta).on_conflict_do_update(["key"], set_={"value": insert(_meta).excluded.value})
+_REMOVE = sa.delete(_meta).where(_OF_KEY)
 
 
 def get(tx: Tx, key: str) -> str | None:
     """The value of a key, or None."""
-    found = tx.rows("SELECT value FROM meta WHERE key = ?", key)
-    return found[0][0] if found else None
+    found: str | None = tx.value(_GET, key=key)
+    return found
 
 
 def put(tx: Tx, key: str, value: str) -> None:
     """Set the value of a key."""
-    statement = upsert(meta).values(key=key, value=value)
-    tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
+    tx.rows(_PUT, key=key, value=value)
 
 
 def remove(tx: Tx, key: str) -> None:
     """Remove a key."""
-    tx.execute(delete(meta).where(meta.c.key == key))
+    tx.rows(_REMOVE, key=key)
 
 
 def hash_key(tx: Tx) -> bytes:
     """The secret key under which the store hashes forgotten texts. It is made when first needed."""
-    found = get(tx, "hash_key")
-    if found is None:
-        found = secrets.token_hex(32)
-        put(tx, "hash_key", found)
-    return bytes.fromhex(found)
+    return bytes.fromhex(_drawn_once(tx, "hash_key", 32))
 
 
 def store_id(tx: Tx) -> str:
     """A random id of this store. It is made when first needed."""
-    found = get(tx, "store_id")
+    return _drawn_once(tx, "store_id", 16)
+
+
+def _drawn_once(tx: Tx, key: str, size: int) -> str:
+    found = get(tx, key)
     if found is None:
-        found = secrets.token_hex(16)
-        put(tx, "store_id", found)
+        found = secrets.token_hex(size)
+        put(tx, key, found)
     return found

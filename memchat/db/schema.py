@@ -7,8 +7,7 @@ names the app needs no user. Times are UTC text of fixed width, which sorts by t
 
 from __future__ import annotations
 
-import functools
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import (
     CheckConstraint,
@@ -24,13 +23,13 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     and_,
     or_,
     text,
 )
-from sqlalchemy.engine import Dialect
+
+from memchat.db.records import UtcTime
 
 HEAD = "0100"
 """The revision this code reads and writes. A test compares it with the newest migration. Numbers
@@ -46,26 +45,6 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-
-
-class UtcTime(TypeDecorator[datetime]):
-    """An aware UTC datetime, stored as ``2026-11-21T09:30:00.000000Z``."""
-
-    impl = String(27)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
-        return None if value is None else utc_text(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else datetime.fromisoformat(value)
-
-
-@functools.lru_cache(maxsize=16)
-def utc_text(value: datetime) -> str:
-    """The stored form of an aware datetime."""
-    # No strftime: on Linux it writes the years before 1000 without their zeros.
-    return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def id_column() -> Column[int]:
@@ -96,13 +75,6 @@ apps = Table(
     time_column("created_at"),
     UniqueConstraint("user", "name"),
     sqlite_autoincrement=True,
-)
-settings = Table(
-    "settings",
-    metadata,
-    Column("user", String, primary_key=True),
-    Column("key", String, primary_key=True),
-    Column("value", Text, nullable=False),
 )
 sessions = Table(
     "sessions",

@@ -16,61 +16,33 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    and_,
-    delete,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    update,
-)
-from sqlalchemy.dialects.sqlite import insert as upsert
+import sqlalchemy as sa
 
 from memchat.db import Tx, records
-from memchat.db.records import from_row
-from memchat.db.schema import (
-    apps,
-    clients,
-    jobs,
-    messages,
-    muted,
-    sessions,
-    unread_messages,
-    utc_text,
-)
+from memchat.db import schema as t
+from memchat.db.records import from_row, upsert
 from memchat.language.text import folded
 from memchat.search import passages
 from memchat.search.passages import Passage
 from memchat.types import Message, Session
 
-_s = sessions.c
-
-_COUNT = (
-    select(func.count()).where(messages.c.session_id == _s.id).correlate(sessions).scalar_subquery()
-)
-_SELECT: Select[Any] = (
-    select(
-        sessions,
-        apps.c.user,
-        apps.c.name.label("app"),
-        _COUNT.label("message_count"),
-        jobs.c.status.label("job_status"),
+_s, _m, _x = t.sessions.c, t.messages.c, t.external_sessions.c
+_j, _a = t.jobs.c, t.apps.c
+_count = sa.select(sa.func.count()).where(_m.session_id == _s.id).correlate(t.sessions)
+_reading = sa.and_(_j.kind == "extract", _j.source_type == "session", _j.source_id == _s.id)
+_SELECT: sa.Select[Any] = (
+    sa.select(
+        t.sessions,
+        _a.user,
+        _a.name.label("app"),
+        _count.scalar_subquery().label("message_count"),
+        _j.status.label("job_status"),
     )
-    .join(apps, apps.c.id == _s.app_id)
-    .outerjoin(
-        jobs,
-        and_(jobs.c.kind == "extract", jobs.c.source_type == "session", jobs.c.source_id == _s.id),
-    )
+    .join_from(t.sessions, t.apps)
+    .outerjoin(t.jobs, _reading)
 )
-
-
 _open = _s.ended_at.is_(None)
-_of_client = select(clients.c.id).where(clients.c.session_id == _s.id).exists()
+_of_client = sa.select(t.clients.c.id).where(t.clients.c.session_id == _s.id).exists()
 
 
 class Position(NamedTuple):
@@ -82,41 +54,34 @@ class Position(NamedTuple):
 
 def start(tx: Tx, app_id: int, owner: str, until: datetime, now: datetime) -> int:
     """Store a new open session with a lease; returns its id."""
-    statement = insert(sessions).values(
-        app_id=app_id, started_at=now, last_activity_at=now, lease_owner=owner, lease_until=until
-    )
-    return int(tx.execute(statement.returning(_s.id)).scalar_one())
+    times = {"started_at": now, "last_activity_at": now, "lease_until": until}
+    return tx.insert(t.sessions, app_id=app_id, lease_owner=owner, **times)
 
 
 def reopen(tx: Tx, session_id: int, owner: str, until: datetime, now: datetime) -> None:
     """Open a session again, with a new lease. What is said in it is said at ``now``, which may be
     before what is there."""
-    said = literal(now, _s.last_activity_at.type)
+    said = sa.literal(now, _s.last_activity_at.type)
     times = {
-        "started_at": func.min(_s.started_at, said),
-        "last_activity_at": func.max(_s.last_activity_at, said),
+        "started_at": sa.func.min(_s.started_at, said),
+        "last_activity_at": sa.func.max(_s.last_activity_at, said),
     }
-    _set(tx, session_id, ended_at=None, lease_owner=owner, lease_until=until, **times)
+    change(tx, session_id, ended_at=None, lease_owner=owner, lease_until=until, **times)
 
 
 def renew(tx: Tx, session_id: int, owner: str, until: datetime) -> bool:
     """Extend the lease; False if another process ended or reopened the session."""
-    return _set(tx, session_id, _open, _s.lease_owner == owner, lease_until=until)
+    return change(tx, session_id, _open, _s.lease_owner == owner, lease_until=until)
 
 
 def hand_over(tx: Tx, session_id: int, owner: str, until: datetime) -> bool:
     """Give the lease of an open session to another owner; False if the session has ended."""
-    return _set(tx, session_id, _open, lease_owner=owner, lease_until=until)
-
-
-def touch(tx: Tx, session_id: int, now: datetime) -> None:
-    """Store the time of the latest message."""
-    _set(tx, session_id, last_activity_at=now)
+    return change(tx, session_id, _open, lease_owner=owner, lease_until=until)
 
 
 def end(tx: Tx, session_id: int) -> bool:
     """End the session; False if it was ended already."""
-    return _set(tx, session_id, _open, ended_at=tx.now, lease_owner=None, lease_until=None)
+    return change(tx, session_id, _open, ended_at=tx.now, lease_owner=None, lease_until=None)
 
 
 def open_sessions(
@@ -125,20 +90,14 @@ def open_sessions(
     """All open sessions, of a user or of all, with their leases: (session, owner, until)."""
     query = _SELECT.where(_open)
     if user is not None:
-        query = query.where(apps.c.user == user)
+        query = query.where(_a.user == user)
     return [(_session(row), row.lease_owner, row.lease_until) for row in tx.execute(query)]
 
 
 def lease(tx: Tx, session_id: int) -> tuple[str | None, datetime | None]:
     """The owner of the session's lease, and until when it lasts."""
-    row = tx.execute(select(_s.lease_owner, _s.lease_until).where(_s.id == session_id)).one()
+    row = tx.execute(sa.select(_s.lease_owner, _s.lease_until).where(_s.id == session_id)).one()
     return row.lease_owner, row.lease_until
-
-
-def lease_owners(tx: Tx) -> list[str]:
-    """The owners of the leases of all open sessions."""
-    query = select(_s.lease_owner).where(_open, _s.lease_owner.is_not(None))
-    return list(tx.execute(query).scalars())
 
 
 def mark_extracted(
@@ -146,36 +105,31 @@ def mark_extracted(
 ) -> None:
     """Store up to which message the session was read. A new summary replaces the old one; a title
     that is there stays."""
-    values: dict[str, Any] = {"extracted_to": func.max(_s.extracted_to, message_id)}
+    values: dict[str, Any] = {"extracted_to": sa.func.max(_s.extracted_to, message_id)}
     if title:
-        values["title"] = func.coalesce(_s.title, title)
-    _set(tx, session_id, **values)
+        values["title"] = sa.func.coalesce(_s.title, title)
+    change(tx, session_id, **values)
     if summary:
         _summarise(tx, session_id, summary)
 
 
 def mark_unread(tx: Tx, session_id: int, message_id: int) -> None:
     """Store that a message and those after it are to be read, also if they were read before."""
-    _set(tx, session_id, extracted_to=func.min(_s.extracted_to, message_id - 1))
-
-
-def rename(tx: Tx, session_id: int, title: str) -> None:
-    """Set the title, as a person gave it."""
-    _set(tx, session_id, title=title)
+    change(tx, session_id, extracted_to=sa.func.min(_s.extracted_to, message_id - 1))
 
 
 def set_description(tx: Tx, session_id: int, title: str | None, summary: str | None) -> None:
     """Set title and summary."""
-    _set(tx, session_id, title=title)
+    change(tx, session_id, title=title)
     _summarise(tx, session_id, summary)
 
 
 def _summarise(tx: Tx, session_id: int, summary: str | None) -> None:
     """Set the summary. It is found by its words until ``turns.write`` gives it a text to embed."""
-    before = tx.execute(select(_s.summary, _s.app_id).where(_s.id == session_id)).one()
+    before = tx.execute(sa.select(_s.summary, _s.app_id).where(_s.id == session_id)).one()
     if before.summary == summary:
         return
-    _set(tx, session_id, summary=summary)
+    change(tx, session_id, summary=summary)
     passages.drop(tx, "summary", [session_id])
     if summary:
         passages.put(tx, Passage("summary", session_id, before.app_id, summary))
@@ -195,57 +149,36 @@ def by_id(tx: Tx, session_id: int) -> tuple[Session, int] | None:
 
 def ended_with_unread(tx: Tx, user: str) -> list[tuple[Session, int]]:
     """The user's ended sessions with messages that no extraction has read, and their scope rows."""
-    unread = select(messages.c.id).where(messages.c.session_id == _s.id, unread_messages).exists()
-    query = _SELECT.where(apps.c.user == user, ~_open, unread)
+    unread = sa.select(_m.id).where(_m.session_id == _s.id, t.unread_messages).exists()
+    query = _SELECT.where(_a.user == user, ~_open, unread)
     return [(_session(row), row.app_id) for row in tx.execute(query)]
 
 
 def app_id_of(tx: Tx, session_id: int) -> int:
     """The scope row of an existing session."""
-    return int(tx.execute(select(_s.app_id).where(_s.id == session_id)).scalar_one())
+    return int(tx.execute(sa.select(_s.app_id).where(_s.id == session_id)).scalar_one())
 
 
 def description(tx: Tx, session_id: int) -> tuple[str | None, str | None]:
     """Title and summary of an existing session."""
-    row = tx.execute(select(_s.title, _s.summary).where(_s.id == session_id)).one()
+    row = tx.execute(sa.select(_s.title, _s.summary).where(_s.id == session_id)).one()
     return row.title, row.summary
-
-
-def any_in_app(tx: Tx, app_id: int) -> bool:
-    """Whether a scope row has any session."""
-    return bool(tx.rows("SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
-
-
-def starts(tx: Tx, app_id: int) -> list[tuple[int, datetime]]:
-    """The ids of a scope row's sessions, each with when it began."""
-    query = select(_s.id, _s.started_at).where(_s.app_id == app_id).order_by(_s.id)
-    return [(row.id, row.started_at) for row in tx.execute(query)]
-
-
-def set_read_to(tx: Tx, session_id: int, message_id: int) -> None:
-    """Store up to which message a session was read, 0 for none."""
-    _set(tx, session_id, extracted_to=message_id)
 
 
 def ids_in_app(tx: Tx, app_id: int, session_ids: Sequence[int]) -> list[int]:
     """Those of these sessions that are in a scope row."""
-    query = select(_s.id).where(_s.app_id == app_id, _s.id.in_(session_ids))
+    query = sa.select(_s.id).where(_s.app_id == app_id, _s.id.in_(session_ids))
     return list(tx.execute(query).scalars())
 
 
 def titles(tx: Tx, session_ids: Sequence[int]) -> dict[int, str | None]:
     """The titles of these sessions by id."""
-    rows = tx.execute(select(_s.id, _s.title).where(_s.id.in_(session_ids)))
+    rows = tx.execute(sa.select(_s.id, _s.title).where(_s.id.in_(session_ids)))
     return {row.id: row.title for row in rows}
 
 
 def listed(
-    tx: Tx,
-    app_ids: Sequence[int],
-    limit: int,
-    after: Position | None = None,
-    *,
-    search: str = "",
+    tx: Tx, app_ids: Sequence[int], limit: int, after: Position | None = None, *, search: str = ""
 ) -> list[Session]:
     """The chats of these scope rows, the latest active first; with ``after`` those behind that
     place. With ``search`` only those with all its words in the title or in one message. What
@@ -253,41 +186,41 @@ def listed(
     query = _SELECT.where(_s.app_id.in_(app_ids), ~_of_client)
     query = query.order_by(_s.last_activity_at.desc(), _s.id.desc())
     if words := folded(search).strip():
-        said = select(messages.c.id).where(
-            messages.c.session_id == _s.id, func.memchat_holds_all(words, messages.c.content)
+        said = sa.select(_m.id).where(
+            _m.session_id == _s.id, sa.func.memchat_holds_all(words, _m.content)
         )
-        query = query.where(or_(func.memchat_holds_all(words, _s.title), said.exists()))
+        query = query.where(sa.or_(sa.func.memchat_holds_all(words, _s.title), said.exists()))
     if after is not None:
-        same = and_(_s.last_activity_at == after.last_activity_at, _s.id < after.id)
-        query = query.where(or_(_s.last_activity_at < after.last_activity_at, same))
+        same = sa.and_(_s.last_activity_at == after.last_activity_at, _s.id < after.id)
+        query = query.where(sa.or_(_s.last_activity_at < after.last_activity_at, same))
     return [_session(row) for row in tx.execute(query.limit(limit))]
 
 
 def remove(tx: Tx, session_id: int) -> None:
     """Delete a session. Its messages are deleted by cascade."""
     _summarise(tx, session_id, None)
-    tx.execute(update(sessions).where(_s.copied_from == session_id).values(copied_from=None))
-    tx.execute(delete(sessions).where(_s.id == session_id))
+    tx.execute(sa.update(t.sessions).where(_s.copied_from == session_id).values(copied_from=None))
+    tx.execute(sa.delete(t.sessions).where(_s.id == session_id))
 
 
 def has_unread_messages(tx: Tx, session_id: int) -> bool:
     """Whether the session has a user message that no extraction has read."""
-    query = select(messages.c.id).join(sessions, _s.id == messages.c.session_id)
-    query = query.where(_s.id == session_id, unread_messages)
+    query = sa.select(_m.id).join(t.sessions, _s.id == _m.session_id)
+    query = query.where(_s.id == session_id, t.unread_messages)
     return tx.execute(query.limit(1)).first() is not None
 
 
-def _set(tx: Tx, session_id: int, *only: ColumnElement[bool], **values: Any) -> bool:
-    """Set columns of a session for which these conditions hold; False if there is none."""
-    mine = update(sessions).where(_s.id == session_id, *only)
+def change(tx: Tx, session_id: int, *only: sa.ColumnElement[bool], **values: Any) -> bool:
+    """Set columns of a session, if these conditions hold; False if they do not."""
+    mine = sa.update(t.sessions).where(_s.id == session_id, *only)
     return bool(tx.execute(mine.values(**values)).rowcount)
 
 
-def _session(row: Row[Any]) -> Session:
+def _session(row: sa.Row[Any]) -> Session:
     return from_row(Session, row, status=_status(row))
 
 
-def _status(row: Row[Any]) -> str:
+def _status(row: sa.Row[Any]) -> str:
     if row.job_status is not None and row.job_status > 0:
         return "failed"
     if row.job_status == -1:
@@ -299,16 +232,17 @@ def _status(row: Row[Any]) -> str:
 
 _LENGTH = 8
 """Characters of a turn's hash: too few to tell which words were sent."""
+_PUT_EXTERNAL = upsert(t.external_sessions, "session_id", "turns")
 
 
 def external(tx: Tx, app_id: int, name: str) -> tuple[int | None, list[str]]:
     """The session of this name, None where there is none (any more), and the turns that are known,
     as hashes."""
-    sql = "SELECT session_id, turns FROM external_sessions WHERE app_id = ? AND name = ?"
-    found = tx.rows(sql, app_id, _hash(records.hash_key(tx), name))
+    named = _x.name == _hash(records.hash_key(tx), name)
+    found = tx.execute(sa.select(_x.session_id, _x.turns).where(_x.app_id == app_id, named)).first()
     if not found:
         return None, []
-    session_id, turns = found[0]
+    session_id, turns = found
     return session_id, [turns[i : i + _LENGTH] for i in range(0, len(turns), _LENGTH)]
 
 
@@ -317,12 +251,9 @@ def put_external(
 ) -> None:
     """Keep which session has this name, None where none has it yet, and the turns that are
     known."""
-    sql = (
-        "INSERT INTO external_sessions (app_id, name, session_id, turns) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (app_id, name) DO UPDATE SET session_id = excluded.session_id,"
-        " turns = excluded.turns"
-    )
-    tx.rows(sql, app_id, _hash(records.hash_key(tx), name), session_id, "".join(turns))
+    hashed = _hash(records.hash_key(tx), name)
+    values = {"session_id": session_id, "turns": "".join(turns)}
+    tx.rows(_PUT_EXTERNAL, app_id=app_id, name=hashed, **values)
 
 
 def turn_hashes(tx: Tx, turns: Iterable[tuple[str, str]]) -> list[str]:
@@ -335,80 +266,60 @@ def _hash(key: bytes, text: str) -> str:
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 
-_m = messages.c
-_MESSAGES = """
-    INSERT INTO messages (session_id, role, content, status, memory, created_at, copied_from)
-    SELECT ?1, role, content, status, memory, created_at, coalesce(copied_from, id)
-    FROM messages WHERE session_id = ?2 AND id < ?3 ORDER BY id
-"""
-_PAIRS = """
-    FROM messages n JOIN messages o ON coalesce(o.copied_from, o.id) = n.copied_from
-    AND o.session_id = ?2
-"""
-"""Each new message with the one that it was copied from."""
-_GIVEN = "position, kind, item_id, text, score, cosine, bm25, prior, dated, channel, tokens"
-_RECEIPTS = f"""
-    INSERT INTO receipts (message_id, {_GIVEN}) SELECT n.id, {_GIVEN} {_PAIRS}
-    JOIN receipts r ON r.message_id = o.id WHERE n.session_id = ?1
-"""
-_SENT = "system, tools, turns, shown, dropped, degraded, list_id"
-_PROMPTS = f"""
-    INSERT INTO prompts (message_id, {_SENT}, first_message_id)
-    SELECT n.id, {_SENT}, (
-        SELECT min(f.id) FROM messages f WHERE f.session_id = ?1 AND f.copied_from >=
-        coalesce((SELECT copied_from FROM messages WHERE id = p.first_message_id),
-                 p.first_message_id))
-    {_PAIRS} JOIN prompts p ON p.message_id = o.id WHERE n.session_id = ?1
-"""
-_LISTS = """
-    SELECT DISTINCT p.list_id FROM prompts p JOIN messages n ON n.id = p.message_id
-    WHERE n.session_id = ? AND p.list_id IS NOT NULL
-"""
-_LIST = """
-    INSERT INTO fact_lists (session_id, hash, opening, created_at)
-    SELECT ?, hash, opening, created_at FROM fact_lists WHERE id = ? RETURNING id
-"""
-_LINES = """
-    INSERT INTO fact_list_lines (list_id, position, memory_id, text)
-    SELECT ?, position, memory_id, text FROM fact_list_lines WHERE list_id = ?
-"""
-_RELIST = """
-    UPDATE prompts SET list_id = ? WHERE list_id = ?
-    AND message_id IN (SELECT id FROM messages WHERE session_id = ?)
-"""
-_MUTED = """
-    INSERT INTO muted (session_id, memory_id, created_at)
-    SELECT ?, memory_id, created_at FROM muted WHERE session_id = ?
-"""
-
-
 def add(tx: Tx, session_id: int, before: int, now: datetime) -> int:
     """Copy the messages of a conversation before a message into a new one, which has ended and is
     read as far as it goes; its id."""
-    sql = (
-        "INSERT INTO sessions (app_id, started_at, last_activity_at, ended_at, copied_from)"
-        " SELECT app_id, ?1, ?1, ?1, id FROM sessions WHERE id = ?2 RETURNING id"
+    home = {"app_id": app_id_of(tx, session_id), "copied_from": session_id}
+    new_id = tx.insert(t.sessions, **home, started_at=now, last_activity_at=now, ended_at=now)
+    said = (_m.session_id == session_id, _m.id < before)
+    _copy(tx, t.messages, *said, session_id=new_id, copied_from=_first(_m), read_all=0)
+    new, old, first = t.messages.alias().c, t.messages.alias().c, t.messages.alias().c
+    pairs = (new.session_id == new_id, old.session_id == session_id, _first(old) == new.copied_from)
+    _copy(tx, t.receipts, *pairs, t.receipts.c.message_id == old.id, message_id=new.id)
+    sent = t.prompts.c
+    asked = sa.select(_first(_m)).where(_m.id == sent.first_message_id).correlate(t.prompts)
+    behind = first.copied_from >= asked.scalar_subquery()
+    from_ = sa.select(sa.func.min(first.id)).where(first.session_id == new_id, behind)
+    start = from_.correlate(t.prompts).scalar_subquery()
+    _copy(
+        tx, t.prompts, *pairs, sent.message_id == old.id, message_id=new.id, first_message_id=start
     )
-    new_id = int(tx.rows(sql, utc_text(now), session_id)[0][0])
-    tx.rows(_MESSAGES, new_id, session_id, before)
-    for statement in (_RECEIPTS, _PROMPTS):
-        tx.rows(statement, new_id, session_id)
-    for (list_id,) in tx.rows(_LISTS, new_id):
-        ((copied,),) = tx.rows(_LIST, new_id, list_id)
-        tx.rows(_LINES, copied, list_id)
-        tx.rows(_RELIST, copied, list_id, new_id)
-    tx.rows(_MUTED, new_id, session_id)
-    last = select(func.max(_m.id)).where(_m.session_id == new_id).scalar_subquery()
-    read_to = update(sessions).where(_s.id == new_id).values(extracted_to=func.coalesce(last, 0))
-    tx.execute(read_to)
+    mine = sent.message_id.in_(sa.select(_m.id).where(_m.session_id == new_id))
+    given = sa.select(sent.list_id).where(mine, sent.list_id.is_not(None)).distinct()
+    for list_id in tx.execute(given).scalars().all():
+        (copied,) = _copy(tx, t.fact_lists, t.fact_lists.c.id == list_id, session_id=new_id)
+        _copy(tx, t.fact_list_lines, t.fact_list_lines.c.list_id == list_id, list_id=copied)
+        tx.execute(sa.update(t.prompts).where(mine, sent.list_id == list_id).values(list_id=copied))
+    _copy(tx, t.muted, t.muted.c.session_id == session_id, session_id=new_id)
+    last = sa.select(sa.func.max(_m.id)).where(_m.session_id == new_id).scalar_subquery()
+    change(tx, new_id, extracted_to=sa.func.coalesce(last, 0))
     return new_id
+
+
+def _first(message: Any) -> sa.ColumnElement[int]:
+    """The message that one is a copy of, or itself."""
+    return sa.func.coalesce(message.copied_from, message.id)
+
+
+def _copy(tx: Tx, table: sa.Table, *only: sa.ColumnElement[bool], **new: Any) -> Sequence[int]:
+    """Insert those rows of a table again for which these conditions hold, with these columns
+    changed; the first column of their keys."""
+    columns = [c for c in table.c if c.name != "id"]
+    values = (new.get(column.name, column) for column in columns)
+    query = (
+        sa.select(*(sa.literal(v) if isinstance(v, int) else v for v in values))
+        .where(*only)
+        .order_by(*table.primary_key)
+    )
+    copied = sa.insert(table).from_select([c.name for c in columns], query)
+    return tx.execute(copied.returning(*table.primary_key)).scalars().all()
 
 
 def same_message(tx: Tx, message_id: int) -> list[tuple[int, int]]:
     """A message, what it is a copy of, and every copy of that: (message id, session id)."""
-    first = select(func.coalesce(_m.copied_from, _m.id)).where(_m.id == message_id)
+    first = sa.select(sa.func.coalesce(_m.copied_from, _m.id)).where(_m.id == message_id)
     first_id = tx.execute(first).scalar()
-    query = select(_m.id, _m.session_id)
+    query = sa.select(_m.id, _m.session_id)
     query = query.where((_m.id == first_id) | (_m.copied_from == first_id))
     return [(row.id, row.session_id) for row in tx.execute(query.order_by(_m.id))]
 
@@ -420,17 +331,17 @@ def originals(tx: Tx, session_id: int) -> list[int]:
 
 def unread_originals(tx: Tx, session_id: int) -> list[Message]:
     """The user's messages among them that no extraction has read yet."""
-    query = select(messages).join(sessions, _s.id == _m.session_id)
-    query = query.where(_m.id.in_(_originals(session_id)), unread_messages)
+    query = sa.select(t.messages).join(t.sessions, _s.id == _m.session_id)
+    query = query.where(_m.id.in_(_originals(session_id)), t.unread_messages)
     return [from_row(Message, row) for row in tx.execute(query.order_by(_m.id))]
 
 
 def heirs_of_unread(tx: Tx, message_ids: Collection[int]) -> dict[int, int]:
     """Where ``take_place`` will put copies in the place of the user's messages that no extraction
     has read: by the session of the copies, the id of its first one."""
-    unread = select(_m.id).join(sessions, _s.id == _m.session_id)
-    ids = list(tx.execute(unread.where(_m.id.in_(message_ids), unread_messages)).scalars())
-    first = select(_m.session_id, func.min(_m.id)).where(_m.copied_from.in_(ids))
+    unread = sa.select(_m.id).join(t.sessions, _s.id == _m.session_id)
+    ids = list(tx.execute(unread.where(_m.id.in_(message_ids), t.unread_messages)).scalars())
+    first = sa.select(_m.session_id, sa.func.min(_m.id)).where(_m.copied_from.in_(ids))
     heirs: dict[int, int] = {}
     for session_id, message_id in tx.execute(first.group_by(_m.copied_from)):
         heirs[session_id] = min(message_id, heirs.get(session_id, message_id))
@@ -441,41 +352,43 @@ def take_place(tx: Tx, message_ids: Collection[int]) -> set[int]:
     """Put the first copy in the place of each of these messages, which are about to be deleted:
     what they prove, taught and proposed is the copy's from then on, and other copies are copies of
     it. The sessions with such copies."""
-    first = select(_m.copied_from, func.min(_m.id)).where(_m.copied_from.in_(message_ids))
-    touched = set()
+    first = sa.select(_m.copied_from, sa.func.min(_m.id)).where(_m.copied_from.in_(message_ids))
+    had, _e, touched = t.memory_sources.alias().c, t.memory_sources.c, set()
     for old, new in tx.execute(first.group_by(_m.copied_from)).all():
-        session_id = int(tx.execute(select(_m.session_id).where(_m.id == new)).scalar_one())
-        tx.rows("UPDATE messages SET copied_from = NULL WHERE id = ?", new)
-        tx.rows("UPDATE messages SET copied_from = ? WHERE copied_from = ?", new, old)
-        sql = "UPDATE OR IGNORE memory_sources SET message_id = ? WHERE message_id = ?"
-        tx.rows(sql, new, old)
-        for table in ("memory_events", "proposals"):
-            sql = f"UPDATE {table} SET message_id = ?, session_id = ? WHERE message_id = ?"
-            tx.rows(sql, new, session_id, old)
+        session_id = int(tx.execute(sa.select(_m.session_id).where(_m.id == new)).scalar_one())
+        tx.execute(sa.update(t.messages).where(_m.id == new).values(copied_from=None))
+        tx.execute(sa.update(t.messages).where(_m.copied_from == old).values(copied_from=new))
+        same = (had.memory_id == _e.memory_id, had.start == _e.start, had.quote == _e.quote)
+        again = sa.exists().where(had.message_id == new, *same)
+        proved = sa.update(t.memory_sources).where(_e.message_id == old, ~again)
+        tx.execute(proved.values(message_id=new))
+        for table in (t.memory_events, t.proposals):
+            taught = sa.update(table).where(table.c.message_id == old)
+            tx.execute(taught.values(message_id=new, session_id=session_id))
         touched.add(session_id)
     return touched
 
 
-def _originals(session_id: int) -> Select[Any]:
-    return select(_m.copied_from).where(_m.session_id == session_id, _m.copied_from.is_not(None))
+def _originals(session_id: int) -> sa.Select[Any]:
+    return sa.select(_m.copied_from).where(_m.session_id == session_id, _m.copied_from.is_not(None))
 
 
-_muted = muted.c
+_u = t.muted.c
+_MUTE = upsert(t.muted)
+_MUTED = sa.select(_u.memory_id).where(_u.session_id == sa.bindparam("session"))
 
 
 def mute(tx: Tx, session_id: int, memory_id: int) -> None:
     """Leave a memory out of a conversation from now on."""
-    values = {"session_id": session_id, "memory_id": memory_id, "created_at": tx.now}
-    tx.execute(upsert(muted).values(**values).on_conflict_do_nothing())
+    tx.rows(_MUTE, session_id=session_id, memory_id=memory_id, created_at=tx.now)
 
 
 def unmute(tx: Tx, session_id: int, memory_id: int) -> None:
     """Use a memory in the conversation again."""
-    tx.execute(delete(muted).where(_muted.session_id == session_id, _muted.memory_id == memory_id))
+    muted = (_u.session_id == session_id, _u.memory_id == memory_id)
+    tx.execute(sa.delete(t.muted).where(*muted))
 
 
 def muted_of_session(tx: Tx, session_id: int) -> set[int]:
     """The ids of the memories that are left out of a conversation."""
-    return set(
-        tx.execute(select(_muted.memory_id).where(_muted.session_id == session_id)).scalars()
-    )
+    return set(tx.column(_MUTED, session=session_id))

@@ -14,20 +14,22 @@ from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import Integer, Select, cast, func, literal_column, select
+import sqlalchemy as sa
 
-from memchat.db import Tx, messages, schema
+from memchat.db import Tx, jobs, messages
+from memchat.db import schema as t
+from memchat.db.records import among
 from memchat.facts import changes, keys, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import purge
-from memchat.language import numbers, secrets, text
+from memchat.language import secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
 from memchat.notes import rows
 from memchat.search import embeddings, keywords, passages, receipts
 from memchat.search.embed import EmbeddingSpace
 from memchat.search.keywords import passage_id
-from memchat.types import Audit, Evidence, Finding, Memory, Wanted, counted
+from memchat.types import Audit, Evidence, Finding, Insights, Memory, Wanted, counted
 
 SOON = timedelta(days=7)
 OLD_PLAN = timedelta(days=90)
@@ -45,17 +47,17 @@ class Auditor:
 
     tx: Tx
     meaning: EmbeddingSpace | None
-    rows: list[Memory] = field(default_factory=list)
+
     proofs: dict[int, list[Evidence]] = field(default_factory=dict)
 
     def look(self) -> Audit:
         """All findings, the most serious first."""
         tx, app_ids, today = self.tx, self.tx.ids, self.tx.today
-        now = as_of(tx, app_ids, today)
-        self.rows = memories.listed(tx, app_ids, Wanted(status="all"), now)
-        held = [m for m in self.rows if m.active]
+        now = as_of(tx, app_ids)
+        every = memories.listed(tx, app_ids, Wanted(status="all"), now)
+        held = [m for m in every if m.active]
         self.proofs = changes.evidence_of_memories(tx, [m.id for m in held])
-        current = [m for m in held if m.expires_at is None or m.expires_at >= self.tx.today]
+        current = [m for m in held if not memories.is_over(m, today)]
         holding = [m for m in current if memories.holds_on(m, today)]
         coming = [m for m in current if not memories.holds_on(m, today)]
         findings = [
@@ -70,28 +72,27 @@ class Auditor:
             *self._never_recalled(current),
             *self._drift(),
         ]
-        return Audit(self.tx.now, len(held), len(self.rows) - len(held), tuple(findings))
+        return Audit(self.tx.now, len(held), len(every) - len(held), tuple(findings))
 
     def _secrets(self, held: Sequence[Memory]) -> Iterator[Finding]:
         for memory in held:
-            kinds = _kinds(f"{memory.key.replace('_', ' ')}: {memory.value}")
-            for proof in self._proofs(memory):
-                kinds |= _kinds(proof.quote)
             by_hand = memory.created_by == "manual"
+            # Of letters alone the second look said that they are none.
+            kinds = _kinds(f"{memory.key.replace('_', ' ')}: {memory.value}", plain=by_hand)
+            for proof in self._proofs(memory):
+                kinds |= _kinds(proof.quote, plain=by_hand)
             if kinds - (secrets.PERSONAL if by_hand else frozenset()):
                 what = f"memory {memory.id} ({memory.key}) holds {', '.join(sorted(kinds))}"
                 # The user decides about what they entered: it may only look like a secret.
                 fix = None if by_hand else "forget it for good"
                 yield Finding("secret", (memory.id,), what, fix)
-        if (own := self.tx.own) is not None:
-            for one in proposals.in_scopes(self.tx, [own]):
-                if kinds := _kinds(proposals.words_of(one)):
-                    kept_out = one.status == "refused"
-                    what = f"{'refusal' if kept_out else 'inbox item'} {one.id}"
-                    fix = f"reject it: memchat inbox reject {one.id}"
-                    if kept_out:
-                        fix = "delete its conversation: memchat sessions delete"
-                    yield Finding("secret", (), f"{what} holds {', '.join(sorted(kinds))}", fix)
+        for one in proposals.in_scopes(self.tx, [self.tx.own]):
+            if kinds := _kinds(proposals.words_of(one)):
+                what, fix = f"inbox item {one.id}", f"reject it: memchat inbox reject {one.id}"
+                if one.status == "refused":
+                    what = f"refusal {one.id}"
+                    fix = "delete its conversation: memchat sessions delete"
+                yield Finding("secret", (), f"{what} holds {', '.join(sorted(kinds))}", fix)
 
     def _contradictions(self, current: Sequence[Memory]) -> Iterator[Finding]:
         """Several values of a key that holds one, or a value beside its negation."""
@@ -128,7 +129,7 @@ class Auditor:
 
     def _stale(self, held: Sequence[Memory]) -> Iterator[Finding]:
         for memory in held:
-            if memory.expires_at is not None and memory.expires_at < self.tx.today:
+            if memories.is_over(memory, self.tx.today):
                 what = f"{_line(memory)} was over on {memory.expires_at}, and is still in use"
                 yield Finding("stale", (memory.id,), what, "retire it as expired")
             elif (
@@ -198,17 +199,11 @@ class Auditor:
             if lacking:
                 what = f"{len(lacking)} memories of scope {app_id} have no vector"
                 yield Finding("index drift", (), what, "queue their embedding")
-        if notes_without_vectors := self._unqueued_notes():
-            what = f"passages of {counted(notes_without_vectors, 'note')} have no vector"
-            yield Finding("index drift", (), what, "queue their embedding")
-
-    def _unqueued_notes(self) -> int:
-        """How many notes lack vectors that no work makes."""
-        tx, own = self.tx, self.tx.own
-        if not own or self.meaning is None:
-            return 0
-        lacking = passages.unqueued(tx, self.meaning.service_id, own, "chunk")
-        return rows.count_with_chunks(tx, lacking)
+        if self.meaning is not None:
+            lacking = passages.unqueued(tx, self.meaning.service_id, tx.own, "chunk")
+            if notes := rows.count_with_chunks(tx, lacking):
+                what = f"passages of {counted(notes, 'note')} have no vector"
+                yield Finding("index drift", (), what, "queue their embedding")
 
     def _proofs(self, memory: Memory) -> list[Evidence]:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
@@ -226,22 +221,17 @@ def mend(tx: Tx, finding: Finding) -> bool:
     if finding.kind == "secret":
         purge.forget(tx, chosen)
         return True
-    cause = Cause(tx.now, "user", f"audit: {finding.kind}")
+    cause = Cause("user", f"audit: {finding.kind}")
     if finding.kind in REASONS:
         first, *rest = chosen
         for memory in rest:
             reason = REASONS[finding.kind]
             changes.deactivate(tx, memory, reason, cause, replaced_by=first.id)
-    else:
-        _retire(tx, chosen[0], cause)
-    return True
-
-
-def _retire(tx: Tx, memory: Memory, cause: Cause) -> None:
-    if memory.expires_at is not None and memory.expires_at < tx.today:
+    elif memories.is_over(chosen[0], tx.today):
         apply_due_dates(tx)
     else:
-        changes.deactivate(tx, memory, "ended", cause)
+        changes.deactivate(tx, chosen[0], "ended", cause)
+    return True
 
 
 def _rebuild(tx: Tx) -> None:
@@ -273,7 +263,7 @@ def _duplicate(new: Memory, old: Memory) -> Finding:
 
 
 def _why_junk(memory: Memory) -> str | None:
-    words = text.content_words(memory.value) | numbers.numbers(memory.value)
+    words = text.content_words(memory.value) | text.numbers(memory.value)
     if not words:
         return "no word of it means anything"
     if text.normal_value(memory.value).replace(" ", "_") == memory.key:
@@ -286,8 +276,8 @@ def _why_junk(memory: Memory) -> str | None:
     return None
 
 
-def _kinds(words: str) -> set[str]:
-    return {secret.kind for secret in secrets.find_secrets(words)}
+def _kinds(words: str, *, plain: bool = True) -> set[str]:
+    return {one.kind for one in secrets.find_secrets(words) if plain or not one.plain}
 
 
 def _values(group: Iterable[Memory]) -> str:
@@ -298,73 +288,43 @@ def _line(memory: Memory) -> str:
     return f"{memory.id} “{memory.key}: {secrets.mask(memory.value)}”"
 
 
-_m = schema.memories.c
-QUARTER = 900
-"""Seconds. Every time zone differs from UTC by a multiple of this."""
+def insights(tx: Tx, top: int) -> Insights:
+    """Figures about the memories of the scope, by days of the user's time zone; of keys and of the
+    most used memories the ``top`` ones."""
+    facts, turns = t.memories.c, t.messages.c
+    here, number = among(facts.app_id, tx.ids), sa.func.count()
+    active = facts.active == 1
 
+    def numbers_of(
+        what: sa.ColumnElement[Any], *only: sa.ColumnElement[bool], most: int | None = None
+    ) -> dict[Any, int]:
+        group = what.label("what")
+        query = sa.select(group, number).where(here, *only).group_by(group)
+        return dict(tx.execute(query.order_by(number.desc(), group).limit(most)).all())
 
-def memories_by_day(tx: Tx, app_ids: Sequence[int]) -> dict[date, int]:
-    """How many memories were stored on each day, in the user's time zone."""
-    quarter = _quarter(_m.created_at)
-    query = select(quarter, func.count()).where(_m.app_id.in_(app_ids), memories.visible)
-    return _by_day(tx, query.group_by(quarter))
+    def minute(at: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        return sa.func.substr(sa.type_coerce(at, sa.String), 1, len("2026-11-21T09:30"))
 
+    def by_day(minutes: dict[str, int]) -> dict[date, int]:
+        days: Counter[date] = Counter()
+        for at, count in minutes.items():
+            days[datetime.fromisoformat(f"{at}Z").astimezone(tx.zone).date()] += count
+        return dict(sorted(days.items()))
 
-def messages_by_day(tx: Tx, app_id: int) -> dict[date, int]:
-    """How many messages the user sent on each day, in the user's time zone."""
-    quarter = _quarter(schema.messages.c.created_at)
-    query = select(quarter, func.count()).join(
-        schema.sessions, schema.sessions.c.id == schema.messages.c.session_id
+    at = minute(turns.created_at).label("at")
+    said = sa.select(at, number).join_from(t.messages, t.sessions).group_by(at)
+    said = said.where(turns.role == "user", turns.copied_from.is_(None))
+    read = sa.select(facts.id, facts.read_count).where(here, active, facts.read_count > 0)
+    used = tx.execute(read.order_by(facts.read_count.desc(), facts.id).limit(top)).all()
+    there = memories.by_ids(tx, tx.ids, [i for i, _ in used])
+    states = numbers_of(sa.func.coalesce(facts.inactive_reason, "in use"), memories.visible)
+    return Insights(
+        kept=by_day(numbers_of(minute(facts.created_at), memories.visible)),
+        said=by_day(dict(tx.execute(said.where(t.sessions.c.app_id == tx.own)).all())),
+        types=numbers_of(facts.memory_type, active),
+        keys=numbers_of(facts.key, active, most=top),
+        states=dict(sorted(states.items())),
+        most_used=tuple((there[i], count) for i, count in used),
+        never_used=sum(numbers_of(facts.app_id, active, facts.read_count == 0).values()),
+        queue=jobs.in_apps(tx, tx.ids),
     )
-    said = (schema.messages.c.role == "user") & schema.messages.c.copied_from.is_(None)
-    query = query.where(schema.sessions.c.app_id == app_id, said)
-    return _by_day(tx, query.group_by(quarter))
-
-
-def by_type(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
-    """How many active memories each type has."""
-    return _counted(tx, select(_m.memory_type, func.count()), _m.memory_type, app_ids)
-
-
-def by_key(tx: Tx, app_ids: Sequence[int], limit: int) -> dict[str, int]:
-    """The keys with the most active memories, and how many they have."""
-    query = select(_m.key, func.count()).limit(limit)
-    return _counted(tx, query, _m.key, app_ids)
-
-
-def by_state(tx: Tx, app_ids: Sequence[int]) -> dict[str, int]:
-    """How many memories are in use, and how many are inactive for each reason."""
-    state = func.coalesce(_m.inactive_reason, "in use")
-    query = select(state, func.count()).where(_m.app_id.in_(app_ids), memories.visible)
-    return {row[0]: row[1] for row in tx.execute(query.group_by(state))}
-
-
-def most_used(tx: Tx, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
-    """The active memories that were sent to a model most often, and how often."""
-    query = memories.with_scope.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
-    query = query.order_by(_m.read_count.desc(), _m.id).limit(limit)
-    return [(memories.memory_of(row), row.read_count) for row in tx.execute(query)]
-
-
-def never_used(tx: Tx, app_ids: Sequence[int]) -> int:
-    """How many active memories were never sent to a model."""
-    query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count == 0)
-    return int(tx.execute(query).scalar_one())
-
-
-def _quarter(at: Any) -> Any:
-    """A time as the number of its quarter of an hour since 1970: no day of any zone begins
-    within."""
-    return cast(func.strftime("%s", at), Integer) // literal_column(str(QUARTER), Integer)
-
-
-def _by_day(tx: Tx, query: Select[Any]) -> dict[date, int]:
-    days: Counter[date] = Counter()
-    for quarter, count in tx.execute(query):
-        days[datetime.fromtimestamp(quarter * QUARTER, tx.zone).date()] += count
-    return dict(sorted(days.items()))
-
-
-def _counted(tx: Tx, query: Select[Any], column: Any, app_ids: Sequence[int]) -> dict[str, int]:
-    query = query.where(_m.app_id.in_(app_ids), _m.active == 1).group_by(column)
-    return {row[0]: row[1] for row in tx.execute(query.order_by(func.count().desc(), column))}

@@ -2,7 +2,7 @@
 
 Every new fact comes through here, but for those of an imported file. A model's candidates are
 judged before, outside the transaction that writes: a model may take minutes. What the user enters
-or accepts needs no judging, and is stored even if it was forgotten before; the ``Source`` of facts
+or accepts needs no judging, and is stored even if it was forgotten before; the ``Cause`` of facts
 says which it is.
 
 The first rule that applies decides: the fact ends a known one; it repeats one, in the same or equal
@@ -16,8 +16,9 @@ restored. Nearness of vectors alone never decides.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from itertools import combinations
 
 from memchat.db import Tx
 from memchat.facts import changes, keys, memories, proposals
@@ -50,14 +51,12 @@ class Protection:
     """
 
     tx: Tx
-    app_id: int
-    """The scope row that is written to."""
 
     def of_change(self, fact: Fact, target: Memory | None) -> Change | None:
         """The question before a fact replaces a memory that is the user's own."""
         old = target if fact.relation == "updates" else None
         if old is None:
-            old = next(iter(values_of_key(self.tx, self.app_id, fact.key)), None)
+            old = next(iter(values_of_key(self.tx, self.tx.own, fact.key)), None)
         if old is None or old.said_at > fact.said_at or not self.is_user_owned(fact, old):
             return None
         reason = change_question("updates", " … ".join(fact.quotes), old)
@@ -116,10 +115,12 @@ class Protection:
 
     def _is_kept_from_programs(self, fact: Fact) -> bool:
         """Whether a fact would take the place that a program made free: one of a program, or one
-        that was said before."""
-        mark = tombstones.key_mark(fact.key)
-        freed_at = tombstones.find(self.tx, self.tx.ids, [mark]).get(mark)
-        return freed_at is not None and (fact.created_by == "mcp" or fact.said_at <= freed_at)
+        that was said before. ``home_city`` and ``city_now`` are the place of ``city``."""
+        words = fact.key.split("_")
+        runs = combinations(range(len(words) + 1), 2)
+        marks = [tombstones.key_mark("_".join(words[slice(*run)])) for run in runs]
+        freed = tombstones.find(self.tx, self.tx.ids, marks).values()
+        return any(fact.created_by == "mcp" or fact.said_at <= at for at in freed)
 
     def is_user_owned(self, fact: Fact, memory: Memory, *, pins: bool = True) -> bool:
         """Whether a learned fact may not change a memory: the user entered or reworded it, keeps it
@@ -146,7 +147,7 @@ class Protection:
     ) -> Change:
         """Put a question to the user, unless they answered no to it before."""
         entry = proposals.asked(fact, reason, target)
-        if proposals.add(self.tx, self.app_id, entry) == "rejected":
+        if proposals.add(self.tx, self.tx.own, entry) == "rejected":
             return Change("refused", None, fact.quotes, reason=REJECTED)
         return Change("review", known, fact.quotes, before=before, reason=reason)
 
@@ -154,24 +155,9 @@ class Protection:
 def may_merge(old: Memory, new: Fact) -> bool:
     """Whether two near facts may be merged without asking: same type, key and days, and values of
     equal meaning."""
-    return (
-        old.memory_type == new.memory_type
-        and old.key == new.key
-        and old.expires_at == new.expires_at
-        and old.starts_at == new.starts_at
-        and are_equivalent(old.value, new.value)
-    )
-
-
-def last_day(over_from: date | None, until: date | None, known: Memory, today: date) -> date | None:
-    """The last day of a memory that is said to end; None where it is over now. It is never later
-    than the last day that the memory already has."""
-    said = [until] if until is not None else []
-    if over_from is not None:
-        said.append(over_from - timedelta(days=1))
-    if not said or min(said) < today:
-        return None
-    return min([*said, known.expires_at] if known.expires_at is not None else said)
+    names = ("memory_type", "key", "expires_at", "starts_at")
+    same = all(getattr(old, name) == getattr(new, name) for name in names)
+    return same and are_equivalent(old.value, new.value)
 
 
 def in_the_slot_of(fact: Fact, target: Memory) -> Fact:
@@ -196,13 +182,15 @@ def end_memory(
     proofs: Iterable[tuple[int, int, str]],
     cause: Cause,
 ) -> Memory:
-    """End a memory now, or give it the last day that was said; the memory as it is then."""
+    """End a memory now, or give it the last day that was said, which is never later than the one
+    that it has; the memory as it is then."""
     changes.add_evidence(tx, target.id, proofs)
-    last = last_day(said.starts_at, said.expires_at, target, tx.today)
-    if last is not None:
-        changes.set_expiry(tx, target, last, cause)
-    else:
+    before = said.starts_at - timedelta(days=1) if said.starts_at is not None else None
+    last = min(filter(None, (before, said.expires_at)), default=None)
+    if last is None or last < tx.today:
         changes.deactivate(tx, target, "ended", cause, said_at=said_at)
+    else:
+        changes.set_day(tx, target, "expires_at", min(last, target.expires_at or last), cause)
     return memories.by_ids(tx, tx.ids, [target.id])[target.id]
 
 
@@ -212,21 +200,19 @@ SAID_AGAIN = "what it ends was said again later"
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """Stores facts one after another. ``merge_threshold`` is the cosine from which two may be near
-    copies."""
+    """Stores facts one after another."""
 
     tx: Tx
     cause: Cause
-    merge_threshold: float
-    written: list[int] = field(default_factory=list)
-    """Ids of memories that are new or have new words, and so need a vector."""
 
     def apply(self, fact: Fact) -> Change:
         """Store one fact, and say what that did."""
         apply_due_dates(self.tx)
         if fact.starts_at is not None and fact.starts_at <= self.tx.today:
             fact = replace(fact, starts_at=None)
-        common = set(fact.cues).difference(memories.distinctive_cues(self.tx, self._own, fact.cues))
+        common = set(fact.cues).difference(
+            memories.distinctive_cues(self.tx, self.tx.own, fact.cues)
+        )
         if common:
             fact = without_cues(fact, common)
         if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
@@ -249,9 +235,7 @@ class Consolidation:
         return self._insert(fact, target)
 
     def _target(self, fact: Fact) -> Memory | None:
-        if fact.target_id is None:
-            return None
-        target = memories.get(self.tx, self.tx.ids, fact.target_id)
+        target = memories.get(self.tx, self.tx.ids, fact.target_id or 0)
         return target if target is not None and target.active else None
 
     def _end(self, fact: Fact, target: Memory | None) -> Change:
@@ -265,17 +249,14 @@ class Consolidation:
         return Change("ended", ended, fact.quotes, before=target.value)
 
     def _find_same_value(self, fact: Fact) -> Memory | None:
-        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        known = memories.by_sha1(self.tx, self.tx.ids, sha1)
+        known = memories.by_sha1(self.tx, self.tx.ids, fact.sha1)
         if known is not None and not known.active and self._is_protected_in_every_app(fact, known):
-            known = memories.by_sha1(self.tx, (self._own,), sha1)
+            known = memories.by_sha1(self.tx, [self.tx.own], fact.sha1)
         if known is not None:
             return known
         normal = text.normal_value(fact.value)
-        for other_id, value in memories.values_with_key(self.tx, self.tx.ids, fact.key):
-            if text.normal_value(value) == normal:
-                return memories.get(self.tx, self.tx.ids, other_id)
-        return None
+        there = memories.with_key(self.tx, self.tx.ids, fact.key)
+        return next((one for one in there if text.normal_value(one.value) == normal), None)
 
     def _repeat(self, fact: Fact, known: Memory, target: Memory | None = None) -> Change:
         moves = self._reschedules(fact, known)
@@ -295,10 +276,10 @@ class Consolidation:
             start = known.starts_at if fact.relation == "same" else fact.starts_at
             changes.count_repeat(self.tx, known, fact.said_at, self.cause, starts_at=start)
         if self._changes_last_day(fact, known):
-            changes.set_expiry(self.tx, known, fact.expires_at, self.cause)
+            changes.set_day(self.tx, known, "expires_at", fact.expires_at, self.cause)
         changes.add_evidence(self.tx, known.id, fact.proofs)
         if moves and fact.starts_at != known.starts_at:
-            changes.set_start(self.tx, known, fact.starts_at, self.cause)
+            changes.set_day(self.tx, known, "starts_at", fact.starts_at, self.cause)
         before = None
         if fact.starts_at is None:
             before = self._take_place(fact, target, known.id, anew=moves)
@@ -318,7 +299,7 @@ class Consolidation:
         spoken_of = target is not None and target.id != known.id
         if fact.starts_at is not None or is_single_valued(known.key) or spoken_of:
             return None
-        return replaced_by_plan(self.tx, self.tx.ids, known, self.tx.today, {})
+        return replaced_by_plan(self.tx, self.tx.ids, known, {})
 
     def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
         """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
@@ -327,7 +308,7 @@ class Consolidation:
             fact, known, pins=False
         ):
             return self._repeat(fact, known)
-        over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
+        over = memories.is_over(known, self._day(fact.said_at))
         until = fact.expires_at if fact.expires_at or over else known.expires_at
         start = fact.starts_at or known.starts_at
         new = self._reload(self._add_row(replace(fact, expires_at=until, starts_at=start)))
@@ -343,7 +324,7 @@ class Consolidation:
         that has passed; one that the user entered removes any."""
         if fact.said_at < known.said_at or self._is_protected_in_every_app(fact, known):
             return False
-        over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
+        over = memories.is_over(known, self._day(fact.said_at))
         changes = fact.expires_at is not None or fact.created_by == "manual" or over
         return changes and fact.expires_at != known.expires_at
 
@@ -358,16 +339,15 @@ class Consolidation:
             changes.add_evidence(self.tx, known.id, fact.proofs)
             return Change("repeated", known, fact.quotes)
         if fact.starts_at != known.starts_at:
-            changes.set_start(self.tx, known, fact.starts_at, self.cause)
+            changes.set_day(self.tx, known, "starts_at", fact.starts_at, self.cause)
         changes.reactivate(
             self.tx, known, self.cause, instead_of=self._replaced_on_start(fact, target)
         )
         before = self._take_place(fact, target, known.id)
         changes.count_repeat(self.tx, known, fact.said_at, self.cause, starts_at=fact.starts_at)
         if fact.expires_at != known.expires_at:
-            changes.set_expiry(self.tx, known, fact.expires_at, self.cause)
+            changes.set_day(self.tx, known, "expires_at", fact.expires_at, self.cause)
         changes.add_evidence(self.tx, known.id, fact.proofs)
-        self.written.append(known.id)
         kind = "superseded" if before else "revived"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
 
@@ -395,12 +375,9 @@ class Consolidation:
 
     def _add_row(self, fact: Fact, instead_of: int | None = None) -> int:
         new = replace(
-            fact,
-            many=self._holds_many(fact),
-            sensitive=fact.sensitive or is_sensitive(fact.key),
+            fact, many=self._holds_many(fact), sensitive=fact.sensitive or is_sensitive(fact.key)
         )
-        memory_id = changes.add(self.tx, self._own, new, self.cause, instead_of=instead_of)
-        self.written.append(memory_id)
+        memory_id = changes.add(self.tx, self.tx.own, new, self.cause, instead_of=instead_of)
         changes.add_evidence(self.tx, memory_id, fact.proofs)
         return memory_id
 
@@ -433,21 +410,20 @@ class Consolidation:
 
     def _rivals(self, key: str, new_id: int | None) -> list[Memory]:
         """The other values of a key that holds one."""
-        return [m for m in values_of_key(self.tx, self._own, key) if m.id != new_id]
+        return [m for m in values_of_key(self.tx, self.tx.own, key) if m.id != new_id]
 
     def _merge_near(self, fact: Fact, new_id: int) -> str | None:
         if fact.relation == "beside":
             return None
-        close = [i for i, cosine in fact.near if cosine >= self.merge_threshold and i != new_id]
-        for other in memories.by_ids(self.tx, (self._own,), close).values():
-            if not other.active:
+        for other in memories.by_ids(self.tx, [self.tx.own], fact.near).values():
+            if not other.active or other.id == new_id:
                 continue
             if may_merge(other, fact):
                 changes.deactivate(self.tx, other, "merged", self.cause, replaced_by=new_id)
                 return other.value
             reason = "close to another memory: the same, or not?"
             pair = Proposal(reason, memory_id=new_id, related_id=other.id)
-            proposals.add(self.tx, self._own, pair)
+            proposals.add(self.tx, self.tx.own, pair)
         return None
 
     def _holds_many(self, fact: Fact) -> bool:
@@ -463,11 +439,7 @@ class Consolidation:
 
     @property
     def _confirm(self) -> Protection:
-        return Protection(self.tx, self._own)
-
-    @property
-    def _own(self) -> int:
-        return self.tx.own
+        return Protection(self.tx)
 
     def _day(self, at: datetime) -> date:
         return at.astimezone(self.tx.zone).date()
@@ -478,79 +450,44 @@ class Consolidation:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where facts come from, as their events say it."""
-
-    actor: str
-    """"model" for what the gate judged, "user" for what the user entered or accepted."""
-    cause: str
-    session_id: int | None = None
-    message_id: int | None = None
-    """The message that asked for them; None where each fact has the message it was quoted from."""
-
-    @property
-    def is_user(self) -> bool:
-        """Whether the user entered or accepted the facts, so that no gate judged them."""
-        return self.actor == "user"
+MANUAL = Cause("user", ADDED_BY_HAND)
+INBOX = Cause("user", ACCEPTED)
+KEPT_REFUSAL = Cause("user", KEPT_ANYWAY)
 
 
-MANUAL = Source("user", ADDED_BY_HAND)
-INBOX = Source("user", ACCEPTED)
-KEPT_REFUSAL = Source("user", KEPT_ANYWAY)
-
-
-def session_end(session_id: int) -> Source:
+def session_end(session_id: int) -> Cause:
     """The source of what an ended conversation teaches, at once or after a late second look."""
-    return Source("model", "extracted", session_id)
-
-
-def chat_command(session_id: int, message_id: int) -> Source:
-    """The source of a request in a conversation, such as "remember that …"."""
-    return Source("model", "asked for", session_id, message_id)
-
-
-@dataclass(slots=True)
-class Ingested:
-    """The result of storing facts."""
-
-    changes: list[Change] = field(default_factory=list)
-    refused: list[Proposal] = field(default_factory=list)
-    """The facts that the store did not take, for the list of refusals."""
-    written: list[int] = field(default_factory=list)
-    """Ids of memories that are new or have new words, and so need a vector."""
+    return Cause("model", "extracted", session_id)
 
 
 def ingest(
-    tx: Tx,
-    source: Source,
-    facts: Iterable[Fact],
-    merge_threshold: float,
-    *,
-    blanked: Collection[int] = (),
-) -> Ingested:
-    """Store facts one after another, in the order in which they were said.
+    tx: Tx, source: Cause, facts: Iterable[Fact], *, blanked: Collection[int] = ()
+) -> list[Change]:
+    """Store facts one after another, in the order in which they were said; what each of them did.
 
     Those quoted from a message of ``blanked``, whose words were forgotten meanwhile, are refused.
     Raises InputError where a memory would have too many tags.
     """
-    done = Ingested()
+    done = []
     for fact in facts:
         if any(message_id in blanked for message_id, _, _ in fact.proofs):
             change = Change("refused", None, reason=BLANKED)
         else:
-            if source.is_user:
+            by_person = source.actor == "user"
+            if by_person:
                 allow_again(tx, fact)
-            cause = replace(_cause(tx, source, fact), detail=fact.detail)
-            change = Consolidation(tx, cause, merge_threshold, done.written).apply(fact)
+            cause = replace(source, detail=fact.detail)
+            if source.message_id is None and fact.proofs and not by_person:
+                cause = replace(cause, message_id=fact.proofs[0][0])
+            change = Consolidation(tx, cause).apply(fact)
             if fact.tags and change.memory is not None and change.kind not in ("review", "refused"):
-                change = replace(change, memory=_tagged(tx, change.memory, fact, cause))
+                changes.add_tags(tx, change.memory.id, fact.tags, cause)
+                tagged = memories.get(tx, tx.ids, change.memory.id)
+                change = replace(change, memory=tagged)
             if fact.asks and change.memory is not None and change.kind == "added":
                 question = Proposal(fact.asks, memory_id=change.memory.id)
                 proposals.add(tx, memories.app_id_of(tx, change.memory.id), question)
-        done.changes.append(change)
-        if change.kind == "refused":
-            done.refused.append(proposals.refused(fact, change.reason or ""))
+        done.append(change)
     return done
 
 
@@ -562,16 +499,3 @@ def allow_again(tx: Tx, new: NewMemory) -> None:
     if own in held:
         tombstones.remove(tx, [own], tombstones.wording_marks(new.key, new.value))
     purge.purge_hidden_duplicate(tx, own, new.sha1)
-
-
-def _tagged(tx: Tx, memory: Memory, fact: Fact, cause: Cause) -> Memory:
-    app_id = memories.app_id_of(tx, memory.id)
-    changes.add_tags(tx, memory.id, fact.tags, cause)
-    return memories.by_ids(tx, [app_id], [memory.id])[memory.id]
-
-
-def _cause(tx: Tx, source: Source, fact: Fact) -> Cause:
-    cause = Cause(tx.now, source.actor, source.cause, source.session_id, source.message_id)
-    if source.message_id is None and fact.proofs and not source.is_user:
-        cause = replace(cause, message_id=fact.proofs[0][0])
-    return cause

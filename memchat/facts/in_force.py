@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from zoneinfo import ZoneInfo
 
 from memchat.db import Tx
 from memchat.facts import changes, keys, memories, proposals
@@ -23,54 +22,47 @@ EXPIRED = "its day is over"
 STARTED = "its day has come"
 
 
-def as_of(tx: Tx, app_ids: Sequence[int], today: date) -> ValuesInForce:
+def as_of(tx: Tx, app_ids: Sequence[int]) -> ValuesInForce:
     """Which memories of these scope rows are replaced or back in use today, though it is not
     written down yet."""
+    today = tx.today
     due = memories.with_due_date(tx, app_ids, today) if app_ids else []
     if not due:
         return ValuesInForce(today)
     displaced: dict[int, int] = {}
     back: dict[int, int] = {}
+    over = frozenset(memory.id for memory in due if memories.is_over(memory, today))
     for app, key in dict.fromkeys((m.app, m.key) for m in due if is_single_valued(m.key)):
         rows = [m for m in memories.of_key(tx, app_ids, key) if m.app == app]
         _decide_values(rows, today, displaced, back)
     for memory in due:
         if not is_single_valued(memory.key) and memories.holds_on(memory, today):
-            target = replaced_by_plan(tx, app_ids, memory, today, displaced)
+            target = replaced_by_plan(tx, app_ids, memory, displaced)
             if target is not None:
                 loser, winner = sorted((memory, target), key=said_order)
                 if _needs_confirmation(loser, winner):
                     loser, winner = winner, loser
                 displaced[loser.id] = winner.id
-    return ValuesInForce(today, displaced, back)
-
-
-def has_due_dates(tx: Tx, app_ids: Sequence[int], today: date) -> bool:
-    """Whether a first or last day has passed that is not written down yet."""
-    due = memories.with_due_date(tx, app_ids, today)
-    return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
+    return ValuesInForce(today, displaced, back, over)
 
 
 def apply_due_dates(tx: Tx) -> None:
     """Write down what the first and last days that have passed change in the scope."""
-    over, begun = Cause(tx.now, "system", EXPIRED), Cause(tx.now, "system", STARTED)
-    found = as_of(tx, tx.ids, tx.today)
-    ids = [
-        *found.displaced,
-        *(m.id for m in memories.with_due_date(tx, tx.ids, tx.today) if _is_over(m, tx.today)),
-    ]
-    for memory in memories.by_ids(tx, tx.ids, ids).values():
+    over, begun = Cause("system", EXPIRED), Cause("system", STARTED)
+    found = as_of(tx, tx.ids)
+    for memory in memories.by_ids(tx, tx.ids, [*found.displaced, *found.over]).values():
         if memory.id not in found.displaced:
             changes.deactivate(tx, memory, "expired", over)
             continue
         winner_id = found.displaced[memory.id]
         winner = memories.by_ids(tx, tx.ids, [winner_id])[winner_id]
         changes.deactivate(tx, memory, "superseded", begun, replaced_by=winner.id)
-        if memory.starts_at is not None and memory.starts_at >= first_day(winner, tx.zone):
+        since = winner.starts_at or winner.said_at.astimezone(tx.zone).date()
+        if memory.starts_at is not None and memory.starts_at >= since:
             _ask_user(tx, memory, winner)
     for memory in memories.by_ids(tx, tx.ids, [*found.back.values()]).values():
         changes.reactivate(tx, memory, over)
-        drop_replacement_question(tx, memories.app_id_of(tx, memory.id), memory)
+        drop_replacement_question(tx, memory)
 
 
 def is_single_valued(key: str) -> bool:
@@ -91,11 +83,6 @@ def values_of_key(tx: Tx, app_id: int, key: str) -> list[Memory]:
     return [memory for memory in found if memories.holds_on(memory, tx.today)]
 
 
-def first_day(memory: Memory, zone: ZoneInfo) -> date:
-    """The day from which a memory holds."""
-    return memory.starts_at or memory.said_at.astimezone(zone).date()
-
-
 def planned_target(tx: Tx, memory_id: int) -> int | None:
     """The memory that one with a later first day was said to replace, or None."""
     past = [e for e in changes.events_of_memory(tx, memory_id) if e.kind in ("add", "restore")]
@@ -103,11 +90,7 @@ def planned_target(tx: Tx, memory_id: int) -> int | None:
 
 
 def replaced_by_plan(
-    tx: Tx,
-    app_ids: Sequence[int],
-    plan: Memory,
-    today: date,
-    displaced: Mapping[int, int],
+    tx: Tx, app_ids: Sequence[int], plan: Memory, displaced: Mapping[int, int]
 ) -> Memory | None:
     """The memory that one with a later first day was said to replace, as it is now, unless that is
     done. ``displaced`` are memories that are replaced today, though it is not written down yet."""
@@ -123,7 +106,7 @@ def replaced_by_plan(
     found = changes.current(tx, app_ids, [linked]).get(linked)
     while found is not None and found.id in displaced:
         found = memories.get(tx, app_ids, displaced[found.id])
-    if found is None or found.id == plan.id or not memories.holds_on(found, today):
+    if found is None or found.id == plan.id or not memories.holds_on(found, tx.today):
         return None
     return found
 
@@ -141,7 +124,7 @@ def _decide_values(
             if winner.starts_at is not None or memory.starts_at is not None:
                 displaced[memory.id] = winner.id
         return
-    over = [m for m in active if _is_over(m, today)]
+    over = [m for m in active if memories.is_over(m, today)]
     others = [m for m in rows if memories.holds_on(m, today) and m.inactive_reason != "merged"]
     before = max(others, key=said_order, default=None)
     if over and before and before.inactive_reason == "superseded" and before.replaced_by:
@@ -163,18 +146,10 @@ def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
     proofs = [p for p in changes.evidence_of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
-    held = Proposal(
-        change_question("updates", quote, winner),
-        memory_type=memory.memory_type,
-        key=memory.key,
-        value=memory.value,
-        expires_at=memory.expires_at,
-        many=memory.many,
-        relation="updates",
-        target_id=winner.id,
-        cues=memory.cues,
-        sensitive=memory.sensitive,
-    )
+    names = ("memory_type", "key", "value", "expires_at", "many", "cues", "sensitive")
+    fields = {name: getattr(memory, name) for name in names}
+    reason = change_question("updates", quote, winner)
+    held = Proposal(reason, relation="updates", target_id=winner.id, **fields)
     if proof is not None:
         end, words = proof.start + len(proof.quote), proof.quote
         held = replace(held, message_id=proof.message_id, start=proof.start, end=end, quote=words)
@@ -183,12 +158,7 @@ def _ask_user(tx: Tx, memory: Memory, winner: Memory) -> None:
         proposals.add_refused(tx, app_id, proof.session_id, [refused])
 
 
-def drop_replacement_question(tx: Tx, app_id: int, memory: Memory) -> None:
+def drop_replacement_question(tx: Tx, memory: Memory) -> None:
     """Remove the question whether a value replaces another, once the value is in use."""
-    asked = (item for item in proposals.listed(tx, app_id) if item.relation == "updates")
-    same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
-    proposals.remove(tx, same)
-
-
-def _is_over(memory: Memory, today: date) -> bool:
-    return memory.expires_at is not None and memory.expires_at < today
+    app_id = memories.app_id_of(tx, memory.id)
+    proposals.remove_question(tx, app_id, memory.key, memory.value)

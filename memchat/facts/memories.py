@@ -9,82 +9,58 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    and_,
-    func,
-    not_,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
-from memchat.db import Tx, records
-from memchat.db.schema import (
-    apps,
-    memories,
-    memory_tags,
-    searched,
-)
+from memchat.db import Tx, apps
+from memchat.db import schema as t
+from memchat.db.records import among, from_row
 from memchat.language.text import folded
 from memchat.learn.candidate import Relation
 from memchat.search import keywords, passages
-from memchat.types import (
-    EVERY_APP,
-    CreatedBy,
-    Memory,
-    MemoryOrigin,
-    MemoryType,
-    Wanted,
-)
+from memchat.types import CreatedBy, Memory, MemoryOrigin, MemoryType, Wanted
 
-SELECT = """
-    SELECT m.id, m.created_at, m.memory_type, m.key, m.value, m.sha1, m.expires_at, m.seen_count,
-        m.last_seen_at, m.active, a.user, a.name, m.many, m.created_by, m.said_at, m.updated_at,
-        m.inactive_reason, m.replaced_by, m.pinned, m.starts_at, m.cues, m.sensitive,
-        (SELECT group_concat(tag, ' ') FROM
-            (SELECT tag FROM memory_tags WHERE memory_id = m.id ORDER BY tag))
-    FROM memories m JOIN apps a ON a.id = m.app_id
-"""
-"""Every row, hidden ones too, with the columns in the order of a Memory's fields."""
-_sorted = select(memory_tags.c.tag).where(memory_tags.c.memory_id == memories.c.id)
-_sorted_rows = _sorted.order_by(memory_tags.c.tag).correlate(memories).subquery()
-tags_of_row = select(func.group_concat(_sorted_rows.c.tag, " ")).scalar_subquery()
+_m, _t = t.memories.c, t.memory_tags.c
+_sorted = sa.select(_t.tag).where(_t.memory_id == _m.id).order_by(_t.tag).correlate(t.memories)
+_tags = sa.func.aggregate_strings(_sorted.subquery().c.tag, " ")
+tags_of_row = sa.select(_tags).scalar_subquery()
 """The tags of a row of memories, separated by spaces; null where it has none."""
-with_scope: Select[Any] = select(
-    memories, apps.c.user, apps.c.name.label("app"), tags_of_row.label("tags")
-).join(apps, apps.c.id == memories.c.app_id)
-"""Every row with the names of its scope, hidden ones too."""
-
-
-def memory_of(row: Row[Any]) -> Memory:
-    """The record of a row that ``with_scope`` gave."""
-    return records.from_row(Memory, row)
-
-
-_m = memories.c
+_OWN = {one.name for one in fields(Memory)}
+SELECT = sa.select(
+    *(column for column in _m if column.name in _OWN),
+    t.apps.c.user,
+    t.apps.c.name.label("app"),
+    tags_of_row.label("tags"),
+).join_from(t.memories, t.apps)
+"""Every row, hidden ones too, with the columns of a Memory."""
 FORGOTTEN = "forgotten"
 """The reason of inactive rows that wait for their purge. They are hidden everywhere."""
-visible = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
-_IN = "IN (SELECT value FROM json_each(?))"
-_VISIBLE = f"(m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
-_BY_IDS = f"{_VISIBLE} AND m.id {_IN} AND +m.app_id {_IN}"
-"""The plus sign keeps SQLite from using the index of the scope."""
-_IN_SCOPES = f"{_VISIBLE} AND m.app_id {_IN}"
+visible = sa.or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
+in_scopes = among(_m.app_id, "app_ids")
+scoped = among(_m.app_id + 0, "app_ids")
+"""The same, where the index of the scope is not to be used."""
+_KEY, _SHA1 = _m.key == sa.bindparam("of_key"), _m.sha1 == sa.bindparam("hashed")
+OF_IDS = SELECT.where(among(_m.id, "ids"))
+_BY_IDS = OF_IDS.where(visible, scoped)
+_BY_SHA1 = SELECT.where(visible, in_scopes, _SHA1)
+_WITH_KEY = SELECT.where(visible, in_scopes, _m.active == 1, _KEY)
+_WITH_KEY = _WITH_KEY.order_by(_m.said_at.desc(), _m.id.desc())
+_OF_KEY = SELECT.where(in_scopes, _m.active.in_((0, 1)), _KEY)
+_HIDDEN = SELECT.where(in_scopes, _m.inactive_reason == FORGOTTEN).order_by(_m.id)
+_HIDDEN_SHA1 = _HIDDEN.where(_SHA1)
+_HOMES = sa.select(_m.id, _m.app_id).where(among(_m.id, "ids"))
+_ID_OF = sa.select(_m.id, _m.inactive_reason).where(_m.app_id == sa.bindparam("app"), _SHA1)
+_MANY = sa.select(_m.many).where(in_scopes, _m.active.in_((0, 1)), _KEY)
+_MANY = _MANY.order_by(_m.id.desc()).limit(1)
 
 
-def where(tx: Tx, condition: str, *given: Any) -> list[Memory]:
-    """The memories for which a condition holds, hidden ones too."""
-    return [
-        records.from_text(Memory, row) for row in tx.rows(f"{SELECT} WHERE {condition}", *given)
-    ]
+def read(tx: Tx, statement: sa.Select[Any], **values: Any) -> list[Memory]:
+    """The memories of a statement that begins with ``SELECT``."""
+    return [from_row(Memory, row) for row in tx.rows(statement, **values)]
 
 
 def get(tx: Tx, app_ids: Sequence[int], memory_id: int) -> Memory | None:
@@ -97,66 +73,47 @@ def by_ids(tx: Tx, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memo
     """Memories of these scope rows by id. Ids that are unknown or of other scopes are left out."""
     if not ids or not app_ids:
         return {}
-    found = where(tx, _BY_IDS, records.json_list(ids), records.json_list(app_ids))
-    return {one.id: one for one in found}
+    return {one.id: one for one in read(tx, _BY_IDS, ids=ids, app_ids=app_ids)}
 
 
 def homes_of(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
     """The scope rows of existing memories, by id."""
-    sql = "SELECT id, app_id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    return dict(tx.rows(sql, records.json_list(ids)))
+    return dict(tx.rows(_HOMES, ids=ids))
 
 
 def app_id_of(tx: Tx, memory_id: int) -> int:
     """The scope row of an existing memory."""
-    return int(tx.rows("SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])
+    return homes_of(tx, [memory_id])[memory_id]
 
 
 def by_sha1(tx: Tx, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The memory with this sha1, active or not: rather an active one, then rather the app's own."""
-    found = where(tx, f"{_IN_SCOPES} AND m.sha1 = ?", records.json_list(app_ids), sha1)
+    found = read(tx, _BY_SHA1, app_ids=app_ids, hashed=sha1)
     return min(found, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
 def id_of(tx: Tx, app_id: int, sha1: str) -> tuple[int, bool] | None:
     """The id of the memory of a scope row with this sha1, also of one that waits for its purge, and
     whether it does; None if there is none."""
-    sql = "SELECT id, inactive_reason FROM memories WHERE app_id = ? AND sha1 = ?"
-    found = tx.rows(sql, app_id, sha1)
+    found = tx.rows(_ID_OF, app=app_id, hashed=sha1)
     return (int(found[0][0]), found[0][1] == FORGOTTEN) if found else None
 
 
 def made_at(tx: Tx, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
     """The id of the memory of these scope rows with this sha1 that was made at this time."""
-    query = select(_m.id).where(
-        _m.sha1 == sha1, _m.app_id.in_(app_ids), _m.created_at == created_at, visible
-    )
-    return tx.execute(query).scalar()
+    there = read(tx, _BY_SHA1, app_ids=app_ids, hashed=sha1)
+    return next((memory.id for memory in there if memory.created_at == created_at), None)
 
 
 def with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, the one said last first."""
-    said = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return where(tx, said, records.json_list(app_ids), key)
-
-
-def values_with_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
-    """The ids and values of the active memories with this key, the one said last first."""
-    sql = (
-        "SELECT id, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
-        " AND active = 1 AND key = ? ORDER BY said_at DESC, id DESC"
-    )
-    return tx.rows(sql, records.json_list(app_ids), key)
+    return read(tx, _WITH_KEY, app_ids=app_ids, of_key=key)
 
 
 def holds_many(tx: Tx, app_ids: Sequence[int], key: str) -> bool | None:
     """Whether this key holds several values, by its newest memory; None for a key without any."""
-    sql = (
-        "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
-        " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
-    )
-    found = tx.rows(sql, records.json_list(app_ids), key)
-    return bool(found[0][0]) if found else None
+    found = tx.value(_MANY, app_ids=app_ids, of_key=key)
+    return None if found is None else bool(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +147,8 @@ class Fact(NewMemory):
     """The stored memory that ``relation`` speaks of."""
     proofs: tuple[tuple[int, int, str], ...] = ()
     """(message id, start, quote)."""
-    near: tuple[tuple[int, float], ...] = ()
-    """(memory id, cosine) of its nearest neighbours."""
+    near: tuple[int, ...] = ()
+    """The memories so near to it that they may be copies."""
     detail: dict[str, str] | None = None
     """What a second look said of it, for its events."""
     sentence: str | None = None
@@ -229,15 +186,11 @@ def sha1_of(memory_type: str, key: str, value: str) -> str:
     return hashlib.sha1(f"{memory_type}|{key}|{value}".encode()).hexdigest()
 
 
+_active = sa.select(_m.id).where(in_scopes, _m.active == 1)
+_over = _active.where(_m.expires_at < sa.bindparam("day"))
+_begun = _active.where(_m.starts_at <= sa.bindparam("day"))
 # A union, since each half uses an index of its own.
-_DUE = """
-    m.id IN (
-        SELECT id FROM memories
-        WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND expires_at < ?2
-        UNION ALL SELECT id FROM memories
-        WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND starts_at <= ?2)
-    ORDER BY m.starts_at, m.id
-"""
+_DUE = SELECT.where(_m.id.in_(_over.union_all(_begun))).order_by(_m.starts_at, _m.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +202,8 @@ class ValuesInForce:
     """Active by their rows, but replaced today by another memory: id → id of the other."""
     back: Mapping[int, int] = field(default_factory=dict)
     """Ended memories: id → id of the value that they had replaced and that holds again."""
+    over: frozenset[int] = frozenset()
+    """Active by their rows, but past their last day."""
 
     def holds(self, memory: Memory) -> bool:
         """Whether a memory is in force today. A future one is not."""
@@ -277,94 +232,84 @@ class ValuesInForce:
         found = ((i, self.current_id(i)) for i in self.displaced)
         return {i: winner for i, winner in found if winner in places}
 
-    def in_use(self) -> ColumnElement[bool]:
+    def in_use(self) -> sa.ColumnElement[bool]:
         """A condition: the memory is shown as a fact today, being in force or still to come."""
-        over = and_(_m.expires_at.is_not(None), _m.expires_at < self.today)
-        there = and_(_m.active == 1, ~over, _m.id.not_in(self.displaced))
-        return or_(there, _m.id.in_(self.back.values())) if self.back else there
+        over = sa.and_(_m.expires_at.is_not(None), _m.expires_at < self.today)
+        there = sa.and_(_m.active == 1, ~over, _m.id.not_in(self.displaced))
+        return sa.or_(there, _m.id.in_(self.back.values())) if self.back else there
 
-    def begun(self) -> ColumnElement[bool]:
+    def begun(self) -> sa.ColumnElement[bool]:
         """A condition: the first day of the memory has come."""
-        return or_(_m.starts_at.is_(None), _m.starts_at <= self.today)
+        return sa.or_(_m.starts_at.is_(None), _m.starts_at <= self.today)
 
-    def out_of_use(self) -> ColumnElement[bool]:
+    def out_of_use(self) -> sa.ColumnElement[bool]:
         """A condition: the memory is inactive by its row, or replaced today."""
-        gone = and_(_m.active == 0, _m.id.not_in(self.back.values()))
-        return or_(gone, _m.id.in_(self.displaced)) if self.displaced else gone
+        gone = sa.and_(_m.active == 0, _m.id.not_in(self.back.values()))
+        return sa.or_(gone, _m.id.in_(self.displaced)) if self.displaced else gone
+
+
+def is_over(memory: Memory, day: date) -> bool:
+    """Whether a memory's last day lies before a day."""
+    return memory.expires_at is not None and memory.expires_at < day
 
 
 def holds_on(memory: Memory, day: date) -> bool:
     """Whether a day lies between a memory's first and last day."""
     begun = memory.starts_at is None or memory.starts_at <= day
-    return begun and (memory.expires_at is None or memory.expires_at >= day)
+    return begun and not is_over(memory, day)
 
 
 def with_due_date(tx: Tx, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The active memories whose last day is past or whose first day has come, the earliest first
     day first."""
-    return where(tx, _DUE, records.json_list(app_ids), today.isoformat())
+    return read(tx, _DUE, app_ids=app_ids, day=today)
 
 
 def of_key(tx: Tx, app_ids: Sequence[int], key: str) -> list[Memory]:
     """All memories with this key, active or not, hidden ones too."""
-    known = f"m.app_id {_IN} AND m.active IN (0, 1) AND m.key = ?"
-    return where(tx, known, records.json_list(app_ids), key)
+    return read(tx, _OF_KEY, app_ids=app_ids, of_key=key)
 
 
 def hidden(tx: Tx, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
     """The hidden memories of these scope rows; with ``sha1`` only that fact."""
-    # The reason is part of the text: with a bound value SQLite would plan the query each time.
-    there, scopes = (
-        f"m.app_id {_IN} AND m.inactive_reason = '{FORGOTTEN}'",
-        records.json_list(app_ids),
-    )
-    if sha1 is not None:
-        return where(tx, f"{there} AND m.sha1 = ?", scopes, sha1)
-    return where(tx, f"{there} ORDER BY m.id", scopes)
+    if sha1 is None:
+        return read(tx, _HIDDEN, app_ids=app_ids)
+    return read(tx, _HIDDEN_SHA1, app_ids=app_ids, hashed=sha1)
 
 
-_t = memory_tags.c
-_WITH_ALL = """
-    SELECT t.memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id
-    WHERE t.tag IN (SELECT value FROM json_each(?1))
-        AND m.app_id IN (SELECT value FROM json_each(?2))
-    GROUP BY t.memory_id HAVING count(*) = ?3
-"""
+_TAGS = sa.select(_t.tag).where(_t.memory_id == sa.bindparam("memory")).order_by(_t.tag)
 
 
 def tags_of(tx: Tx, memory_id: int) -> tuple[str, ...]:
     """The tags of a memory, sorted."""
-    query = select(_t.tag).where(_t.memory_id == memory_id).order_by(_t.tag)
-    return tuple(tx.execute(query).scalars())
+    return tuple(tx.column(_TAGS, memory=memory_id))
 
 
 def write_tags(tx: Tx, memory_id: int, tags: Iterable[str]) -> None:
     """Write the tags of a memory that has none, without an event."""
-    rows = [(memory_id, tag) for tag in tags]
-    tx.run_many("INSERT INTO memory_tags VALUES (?, ?)", rows)
+    tx.run_many(sa.insert(t.memory_tags), ({"memory_id": memory_id, "tag": tag} for tag in tags))
 
 
 def tag_counts(tx: Tx, app_ids: Sequence[int], now: ValuesInForce) -> dict[str, int]:
     """How many memories in use in these scope rows have each tag, the most used first."""
-    number = func.count()
-    query = select(_t.tag, number).join_from(memory_tags, memories, _m.id == _t.memory_id)
+    number = sa.func.count()
+    query = sa.select(_t.tag, number).join_from(t.memory_tags, t.memories, _m.id == _t.memory_id)
     query = query.where(_m.app_id.in_(app_ids), now.in_use())
     rows = tx.execute(query.group_by(_t.tag).order_by(number.desc(), _t.tag))
     return {row[0]: row[1] for row in rows}
 
 
-def has_all_tags(tags: Sequence[str]) -> list[ColumnElement[bool]]:
-    """The conditions for a memory that has each of these tags."""
-    return [_m.id.in_(select(_t.memory_id).where(_t.tag == tag)) for tag in tags]
-
-
 def ids_with_all_tags(tx: Tx, app_ids: Sequence[int], tags: Sequence[str]) -> list[int]:
     """The ids of the memories of these scope rows that have each of these tags, active or not."""
-    given = records.json_list(tags), records.json_list(app_ids)
-    return [row[0] for row in tx.rows(_WITH_ALL, *given, len(tags))]
+    query = sa.select(_m.id).where(_m.app_id.in_(app_ids), *_has_all_tags(tags))
+    return list(tx.execute(query).scalars())
 
 
-_ORDERS: dict[str, tuple[ColumnElement[Any], ...]] = {
+def _has_all_tags(tags: Sequence[str]) -> list[sa.ColumnElement[bool]]:
+    return [_m.id.in_(sa.select(_t.memory_id).where(_t.tag == tag)) for tag in tags]
+
+
+_ORDERS: dict[str, tuple[sa.ColumnElement[Any], ...]] = {
     "newest": (_m.said_at.desc(),),
     "oldest": (_m.said_at,),
     "key": (_m.key, _m.value),
@@ -387,33 +332,30 @@ class Position(NamedTuple):
     expires_at: date | None = None
 
 
-class Slice(NamedTuple):
-    """A part of a list: at most ``limit`` rows, after the first ``offset`` or behind a place."""
-
-    limit: int | None = None
-    offset: int = 0
-    after: Position | None = None
-
-
-WHOLE = Slice()
-
-
 COMMON_FROM = 10
 """From how many facts on cues that most of them share are left out."""
 COMMON_SHARE = 5
 """A cue of more than one in this many facts does not tell them apart."""
 
 
+_COUNT_ACTIVE = sa.select(sa.func.count()).where(in_scopes, _m.active == 1)
+
+
 def distinctive_cues(tx: Tx, app_id: int, cues: Sequence[str]) -> list[str]:
     """These cues without those that more than a fifth of the user's facts have."""
     if not cues:
         return []
-    scopes = keywords.related_app_ids(tx, app_id)
-    count = count_active(tx, scopes)
+    scopes = apps.related_ids(tx, app_id)
+    count = tx.value(_COUNT_ACTIVE, app_ids=scopes)
     if count < COMMON_FROM:
         return list(cues)
     most = count // COMMON_SHARE
     return [cue for cue in cues if not keywords.is_held_by_more(tx, "fact", scopes, cue, most)]
+
+
+_LASTS = sa.or_(_m.expires_at.is_(None), _m.expires_at >= sa.bindparam("day"))
+_IN_USE = sa.or_(_m.active == 1, among(_m.id, "back"))
+_SENSITIVE = sa.select(_m.key, _m.value).where(in_scopes, _m.sensitive == 1, _IN_USE, _LASTS)
 
 
 def sensitive_words(
@@ -421,12 +363,7 @@ def sensitive_words(
 ) -> list[tuple[str, str]]:
     """The keys and values of the sensitive memories in use. Those of ``back`` count as in use
     too."""
-    sql = (
-        "SELECT key, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
-        " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
-        " AND (expires_at IS NULL OR expires_at >= ?)"
-    )
-    return tx.rows(sql, records.json_list(app_ids), records.json_list(back), today.isoformat())
+    return tx.rows(_SENSITIVE, app_ids=app_ids, back=back, day=today)
 
 
 def listed(
@@ -436,50 +373,43 @@ def listed(
     now: ValuesInForce,
     *,
     by: date | None = None,
-    part: Slice = WHOLE,
+    limit: int | None = None,
+    after: Position | None = None,
 ) -> list[Memory]:
-    """The memories that match ``wanted``, in its order, or a part of that list. Those that are
-    ``expiring`` end no later than ``by``."""
-    query = _filtered(with_scope, app_ids, wanted, now, by)
-    query = query.where(*_behind(part.after, wanted.sort))
-    query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(part.offset)
-    rows = tx.execute(query if part.limit is None else query.limit(part.limit))
-    return [now.as_of_today(memory_of(row)) for row in rows]
+    """The memories that match ``wanted``, in its order: at most ``limit``, those ``after`` a place.
+    Those that are ``expiring`` end no later than ``by``."""
+    query = _filtered(sa.select(_m.id), app_ids, wanted, now, by)
+    query = query.where(*_behind(after, wanted.sort)).limit(limit)
+    query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc())
+    return of_ids(tx, tx.execute(query).scalars().all(), now)
 
 
-def _behind(after: Position | None, sort: str) -> list[ColumnElement[bool]]:
+def _behind(after: Position | None, sort: str) -> list[sa.ColumnElement[bool]]:
     """What comes after a place in the order of ``listed``."""
     if after is None:
         return []
-    behind = or_(_m.said_at < after.said_at, and_(_m.said_at == after.said_at, _m.id < after.id))
+    behind = sa.or_(
+        _m.said_at < after.said_at, sa.and_(_m.said_at == after.said_at, _m.id < after.id)
+    )
     if sort != "ending first":
         return [behind]
-    return [or_(_m.expires_at > after.expires_at, and_(_m.expires_at == after.expires_at, behind))]
+    return [
+        sa.or_(_m.expires_at > after.expires_at, sa.and_(_m.expires_at == after.expires_at, behind))
+    ]
 
 
-def counted(
-    tx: Tx,
-    app_ids: Sequence[int],
-    wanted: Wanted,
-    now: ValuesInForce,
-    *,
-    by: date | None = None,
-) -> int:
-    """How many ``listed`` would give without a limit."""
-    query = select(func.count()).select_from(memories)
-    return int(tx.execute(_filtered(query, app_ids, wanted, now, by)).scalar_one())
-
-
-def ids(tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date) -> list[int]:
+def ids(
+    tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date | None = None
+) -> list[int]:
     """The ids of all that ``listed`` would give without a limit; pinned ones come first."""
-    query = _filtered(select(_m.id), app_ids, wanted, now, by)
+    query = _filtered(sa.select(_m.id), app_ids, wanted, now, by)
     query = query.order_by(_m.pinned.desc(), *_ORDERS[wanted.sort], _m.id.desc())
     return list(tx.execute(query).scalars())
 
 
 def of_ids(tx: Tx, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
     """These memories in this order, hidden ones too; unknown ones are left out."""
-    found = {one.id: one for one in where(tx, f"m.id {_IN}", records.json_list(memory_ids))}
+    found = {one.id: one for one in read(tx, OF_IDS, ids=memory_ids)}
     return [now.as_of_today(found[i]) for i in memory_ids if i in found]
 
 
@@ -492,170 +422,150 @@ def or_over(wanted: Wanted) -> Wanted:
 def pinned_first(tx: Tx, app_ids: Sequence[int], now: ValuesInForce, limit: int) -> list[Memory]:
     """Pinned memories, then profile facts, then preferences. Within each, those confirmed most
     often and latest come first."""
-    query = _filtered(with_scope, app_ids, Wanted(), now)
-    query = query.where(or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
+    query = _filtered(sa.select(_m.id), app_ids, Wanted(), now)
+    query = query.where(sa.or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
     order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
-    rows = tx.execute(query.order_by(*order, _m.id).limit(limit))
-    return [now.as_of_today(memory_of(row)) for row in rows]
+    return of_ids(tx, tx.execute(query.order_by(*order, _m.id).limit(limit)).scalars().all(), now)
+
+
+_ACTIVE = SELECT.where(_m.app_id == sa.bindparam("app"), _m.active == 1)
+_FOR_PROMPTS = _COUNT_ACTIVE.where(_m.sensitive == 0, _LASTS, ~among(_m.id, "without"))
 
 
 def each_active(tx: Tx, app_id: int) -> Iterator[Memory]:
     """The active memories of a scope row, read one at a time, so that the caller may stop early."""
-    for row in tx.each_row(f"{SELECT} WHERE m.app_id = ? AND m.active = 1", app_id):
-        yield records.from_text(Memory, row)
+    for rows in tx.batches(_ACTIVE, 64, app=app_id):
+        yield from (from_row(Memory, row) for row in rows)
 
 
 def count_for_prompts(tx: Tx, app_ids: Sequence[int], today: date, without: Collection[int]) -> int:
     """How many facts a prompt could contain whatever was asked: active, not sensitive, and not
     among ``without``."""
-    sql = (
-        "SELECT count(*) FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
-        " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
-        " AND id NOT IN (SELECT value FROM json_each(?))"
-    )
-    found = tx.rows(sql, records.json_list(app_ids), today.isoformat(), records.json_list(without))
-    return int(found[0][0])
+    return int(tx.value(_FOR_PROMPTS, app_ids=app_ids, day=today, without=without))
 
 
 def single_valued_keys(tx: Tx, app_id: int, keys: Sequence[str], now: ValuesInForce) -> set[str]:
     """Which of these keys have a value in this scope row today and hold only one."""
-    query = _filtered(select(_m.key), [app_id], Wanted(), now)
+    query = _filtered(sa.select(_m.key), [app_id], Wanted(), now)
     query = query.where(_m.key.in_(keys), _m.many == 0, now.begun())
     return set(tx.execute(query).scalars())
 
 
 def keys_in_use(tx: Tx, app_ids: Sequence[int]) -> list[str]:
     """The keys of active memories, those with the most memories first."""
-    query = (
-        select(_m.key)
-        .where(_m.app_id.in_(app_ids), _m.active == 1)
-        .group_by(_m.key)
-        .order_by(func.count().desc(), _m.key)
-    )
-    return list(tx.execute(query).scalars())
-
-
-def expired_ids(tx: Tx, app_ids: Sequence[int], today: date) -> list[int]:
-    """The ids of active memories whose last day is past and that the sweep has not marked yet."""
-    # The constant is part of the text, since the partial index is not used for a bound value.
-    sql = (
-        "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
-        " AND active = 1 AND expires_at < ?"
-    )
-    return [row[0] for row in tx.rows(sql, records.json_list(app_ids), today.isoformat())]
+    query = sa.select(_m.key).where(_m.app_id.in_(app_ids), _m.active == 1).group_by(_m.key)
+    return list(tx.execute(query.order_by(sa.func.count().desc(), _m.key)).scalars())
 
 
 def scopes_with_due_dates(tx: Tx, today: date, user: str | None) -> list[tuple[int, int]]:
     """The scopes, of a user or of all, with an active memory whose last day is past or whose first
     day has come."""
-    here, shared = apps.alias("here"), apps.alias("shared")
-    due = or_(_m.expires_at < today, _m.starts_at <= today)
-    beside = and_(shared.c.user == here.c.user, shared.c.name == EVERY_APP)
-    query = (
-        select(here.c.id, shared.c.id)
-        .join_from(here, memories, _m.app_id == here.c.id)
-        .outerjoin(shared, beside)
-        .where(_m.active == 1, due)
-        .distinct()
-    )
-    if user is not None:
-        query = query.where(here.c.user == user)
-    return [(own, common if common and common != own else 0) for own, common in tx.execute(query)]
+    shared = t.apps.alias().c
+    theirs = sa.and_(shared.user == t.apps.c.user, shared.name == "", t.apps.c.name != "")
+    query = sa.select(t.apps.c.id, sa.func.coalesce(shared.id, 0)).distinct()
+    query = query.join_from(t.memories, t.apps).outerjoin(shared.id.table, theirs)
+    query = query.where(_m.active == 1, sa.or_(_m.expires_at < today, _m.starts_at <= today))
+    rows = tx.execute(query if user is None else query.where(t.apps.c.user == user))
+    return [(own, common) for own, common in rows]
 
 
 def ids_in_app(tx: Tx, app_id: int) -> list[int]:
     """All memories of a scope row, active or not."""
-    return sorted(tx.execute(select(_m.id).where(_m.app_id == app_id)).scalars())
+    return sorted(tx.execute(sa.select(_m.id).where(_m.app_id == app_id)).scalars())
 
 
 def searched_ids(tx: Tx, app_id: int) -> set[int]:
     """The memories of a scope row that search may find."""
-    return set(tx.execute(select(_m.id).where(_m.app_id == app_id, searched)).scalars())
-
-
-def totals(tx: Tx) -> tuple[int, int]:
-    """How many memories of all users are active, and how many are searchable."""
-    active = tx.execute(select(func.count()).where(_m.active == 1)).scalar_one()
-    return int(active), int(tx.execute(select(func.count()).where(searched)).scalar_one())
-
-
-def count_active(tx: Tx, app_ids: Sequence[int]) -> int:
-    """How many active memories these scope rows have."""
-    query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1)
-    return int(tx.execute(query).scalar_one())
+    return set(tx.execute(sa.select(_m.id).where(_m.app_id == app_id, t.searched)).scalars())
 
 
 def _filtered(
-    query: Select[Any],
+    query: sa.Select[Any],
     app_ids: Sequence[int],
     wanted: Wanted,
     now: ValuesInForce,
     by: date | None = None,
-) -> Select[Any]:
+) -> sa.Select[Any]:
     query = query.where(_m.app_id.in_(app_ids), *_with_status(wanted.status, now, by))
-    if words := folded(wanted.search).strip():
-        query = query.where(func.memchat_holds_all(words, _m.key, _m.value))
+    if wanted.search and (words := folded(wanted.search).strip()):
+        query = query.where(sa.func.memchat_holds_all(words, _m.key, _m.value))
     if wanted.memory_types:
         query = query.where(_m.memory_type.in_(wanted.memory_types))
     if wanted.created_by:
         query = query.where(_m.created_by.in_(wanted.created_by))
     if wanted.tags:
-        query = query.where(*has_all_tags(wanted.tags))
+        query = query.where(*_has_all_tags(wanted.tags))
     return query
 
 
-def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[ColumnElement[bool]]:
+def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[sa.ColumnElement[bool]]:
     if status == "forgotten":
-        return [not_(visible)]
+        return [sa.not_(visible)]
     if status in passages.STATUSES:
-        return [visible, searched, _m.id.in_(passages.ids_with_status(status))]
+        return [visible, t.searched, _m.id.in_(passages.ids_with_status(status))]
+    if status == "not embedded":
+        return [visible, passages.is_unembedded(_m.id)]
     holds = now.in_use()
-    over = and_(_m.active == 1, _m.expires_at < now.today)
+    over = sa.and_(_m.active == 1, _m.expires_at < now.today)
     conditions = {
         "active": [holds],
         "pinned": [holds, _m.pinned == 1],
         "inactive": [now.out_of_use()],
-        "inactive or over": [or_(now.out_of_use(), over)],
-        "expired": [or_(_m.inactive_reason == "expired", over)],
+        "inactive or over": [sa.or_(now.out_of_use(), over)],
+        "expired": [sa.or_(_m.inactive_reason == "expired", over)],
         "expiring": [holds, _m.expires_at.between(now.today, by)],
         "never used": [holds, _m.read_count == 0],
-        "not embedded": [passages.is_unembedded(_m.id)],
         "all": [],
     }
     return [visible, *conditions[status]]
 
 
-_ORIGINS = """
-    SELECT m.id,
-        (SELECT t.session_id FROM memory_sources s JOIN messages t ON t.id = s.message_id
-            JOIN sessions c ON c.id = t.session_id
-            WHERE s.memory_id = m.id AND t.role = 'user' AND c.app_id = ?2
-            ORDER BY t.id DESC LIMIT 1),
-        (SELECT b.name FROM memory_events e JOIN apps b ON b.id = e.app_id
-            WHERE e.memory_id = m.id AND e.kind = 'move' AND b.name <> ''
-            ORDER BY e.id DESC LIMIT 1),
-        h.name
-    FROM memories m JOIN apps h ON h.id = m.app_id WHERE m.id IN (SELECT value FROM json_each(?1))
-"""
+_home, _before, _said, _sent = t.apps, t.apps.alias().c, t.memory_sources.c, t.messages.c
+_taught_in = (
+    sa.select(_sent.session_id)
+    .select_from(t.memory_sources.join(t.messages).join(t.sessions))
+    .where(_said.memory_id == _m.id, _sent.role == "user")
+    .where(t.sessions.c.app_id == sa.bindparam("app"))
+    .order_by(_sent.id.desc())
+    .limit(1)
+)
+_moved = t.memory_events.c
+_moved_from = (
+    sa.select(_before.name)
+    .where(_before.id == _moved.app_id, _before.name != "")
+    .where(_moved.memory_id == _m.id, _moved.kind == "move")
+    .order_by(_moved.id.desc())
+    .limit(1)
+)
+_ORIGINS = (
+    sa.select(_m.id, _taught_in.scalar_subquery(), _moved_from.scalar_subquery(), _home.c.name)
+    .join_from(t.memories, _home)
+    .where(among(_m.id, "ids"))
+)
 
 
 def origins_of(tx: Tx, app_id: int, memory_ids: Sequence[int]) -> dict[int, MemoryOrigin]:
     """The origin of each of these memories, by its id, as it is seen in one app."""
-    rows = tx.rows(_ORIGINS, records.json_list(memory_ids), app_id)
+    rows = tx.rows(_ORIGINS, ids=memory_ids, app=app_id)
     return {
         memory_id: MemoryOrigin(session_id, None if home else before)
         for memory_id, session_id, before, home in rows
     }
 
 
+_USED = sa.update(t.memories).where(among(_m.id, "ids"))
+_MATCHED = _USED.values(match_count=_m.match_count + 1)
+_READ = _USED.values(read_count=_m.read_count + 1)
+
+
 def add_uses(tx: Tx, *, matched: Collection[int], read: Collection[int]) -> None:
     """Add one to the counts of these memories; ids that no longer exist are ignored."""
-    for ids, column in ((matched, _m.match_count), (read, _m.read_count)):
+    for ids, statement in ((matched, _MATCHED), (read, _READ)):
         if ids:
-            tx.execute(update(memories).where(_m.id.in_(ids)).values({column: column + 1}))
+            tx.rows(statement, ids=ids)
 
 
 def uses_of(tx: Tx, memory_id: int) -> tuple[int, int]:
     """How often a memory was found for a message, and how often it was sent to a model."""
-    row = tx.execute(select(_m.match_count, _m.read_count).where(_m.id == memory_id)).one()
+    row = tx.execute(sa.select(_m.match_count, _m.read_count).where(_m.id == memory_id)).one()
     return row.match_count, row.read_count

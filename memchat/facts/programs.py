@@ -14,21 +14,16 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from memchat.config import Settings
-from memchat.db import Tx, messages, records, sessions
-from memchat.db.records import from_text
-from memchat.db.schema import utc_text
+import sqlalchemy as sa
+
+from memchat.db import Tx, messages, sessions
+from memchat.db import schema as t
+from memchat.db.records import among, from_row
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
-from memchat.facts.consolidation import (
-    ENDS_FIRST,
-    Ingested,
-    Protection,
-    Source,
-    ingest,
-)
-from memchat.facts.manual import checked_fact, checked_tags, given_fact, is_secret
+from memchat.facts.consolidation import ENDS_FIRST, Protection, ingest
+from memchat.facts.manual import checked_tags, given_fact
 from memchat.facts.memories import Fact
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.language import text
@@ -54,138 +49,125 @@ from memchat.types import (
     clean_tags,
 )
 
-_ENSURE = """
-    INSERT INTO clients (app_id, name, mode, calls, first_call_at, last_call_at)
-    VALUES (?1, ?2, ?3, 1, ?4, ?4) ON CONFLICT (app_id, name) DO UPDATE SET
-    mode = excluded.mode, calls = calls + 1, last_call_at = excluded.last_call_at RETURNING id
-"""
-_OF_MEMORIES = """
-    SELECT s.memory_id, c.name FROM memory_sources s JOIN memories m ON m.id = s.memory_id
-    JOIN messages t ON t.id = s.message_id JOIN clients c ON c.session_id = t.session_id
-    WHERE s.memory_id IN (SELECT value FROM json_each(?)) AND m.created_by = 'mcp'
-    ORDER BY s.message_id
-"""
-_ASKED_ALONE = """
-    SELECT DISTINCT i.id FROM client_writes w JOIN clients c ON c.id = w.client_id
-    JOIN proposals i ON i.id = w.target_id AND i.app_id = c.app_id
-    WHERE w.client_id = ? AND w.kind = 'inbox' AND i.status = 'pending' AND i.created_at = w.at
-    AND NOT EXISTS (SELECT 1 FROM client_writes o WHERE o.client_id <> w.client_id
-        AND o.kind = 'inbox' AND o.target_id = i.id)
-"""
-"""What was asked later than the item is old was there before the program asked."""
-_WAITING = """
-    SELECT count(DISTINCT i.id) FROM client_writes w JOIN proposals i ON i.id = w.target_id
-    WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'
-"""
-_LISTED = f"""
-    SELECT c.name, c.mode, c.calls, c.first_call_at, c.last_call_at, c.session_id,
-        (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN memories m
-            ON m.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'memory'),
-        ({_WAITING}),
-        (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN sources s
-            ON s.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'note'),
-        (SELECT count(*) FROM client_writes w WHERE w.client_id = c.id AND w.kind = 'forget')
-    FROM clients c WHERE c.app_id = ?
-"""
+_c, _w, _p = t.clients.c, t.client_writes.c, t.proposals.c
+_OF_MEMORIES = (
+    sa.select(t.memory_sources.c.memory_id, _c.name)
+    .select_from(t.memory_sources.join(t.memories).join(t.messages))
+    .join(t.clients, _c.session_id == t.messages.c.session_id)
+    .where(among(t.memory_sources.c.memory_id, "ids"), t.memories.c.created_by == "mcp")
+    .order_by(t.memory_sources.c.message_id)
+)
+
+
+def _wrote(table: sa.Table, *only: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    """How many rows of a table, for which these conditions hold, a program wrote."""
+    query = sa.select(sa.func.count(_w.target_id.distinct())).where(
+        _w.client_id == _c.id, table.c.id == _w.target_id, *only
+    )
+    return query.correlate(t.clients).scalar_subquery()
+
+
+_WAITING = _wrote(t.proposals, _w.kind.in_(("inbox", "forget")), _p.status == "pending")
 
 
 def record_call(tx: Tx, app_id: int, name: str, mode: ClientMode) -> int:
     """Count a call of a program; its id."""
-    return int(tx.rows(_ENSURE, app_id, name, mode, utc_text(tx.now))[0][0])
+    same = sa.update(t.clients).where(_c.app_id == app_id, _c.name == name)
+    counted = same.values(mode=mode, calls=_c.calls + 1, last_call_at=tx.now).returning(_c.id)
+    new = {"calls": 1, "first_call_at": tx.now, "last_call_at": tx.now}
+    known: int | None = tx.execute(counted).scalar()
+    return known or tx.insert(t.clients, app_id=app_id, name=name, mode=mode, **new)
 
 
 def find(tx: Tx, app_id: int, name: str) -> int | None:
     """The id of the program of this name."""
-    found = tx.rows("SELECT id FROM clients WHERE app_id = ? AND name = ?", app_id, name)
-    return int(found[0][0]) if found else None
+    query = sa.select(_c.id).where(_c.app_id == app_id, _c.name == name)
+    return tx.execute(query).scalar()
 
 
 def app_id_of(tx: Tx, client_id: int) -> int:
     """The scope row in which a program calls."""
-    return int(tx.rows("SELECT app_id FROM clients WHERE id = ?", client_id)[0][0])
+    return int(tx.execute(sa.select(_c.app_id).where(_c.id == client_id)).scalar_one())
 
 
 def session_of(tx: Tx, client_id: int) -> int | None:
     """The conversation that holds what a program said; None where there is none (any more)."""
-    found = tx.rows("SELECT session_id FROM clients WHERE id = ?", client_id)
-    return None if not found or found[0][0] is None else int(found[0][0])
+    return tx.execute(sa.select(_c.session_id).where(_c.id == client_id)).scalar()
 
 
 def set_session(tx: Tx, client_id: int, session_id: int) -> None:
     """Store which conversation holds what a program says."""
-    tx.rows("UPDATE clients SET session_id = ? WHERE id = ?", session_id, client_id)
+    tx.execute(sa.update(t.clients).where(_c.id == client_id).values(session_id=session_id))
 
 
 def record_write(tx: Tx, client_id: int, kind: WriteKind, target_id: int) -> None:
     """Note that a program wrote something."""
-    tx.insert(
-        "client_writes", client_id=client_id, at=utc_text(tx.now), kind=kind, target_id=target_id
-    )
+    tx.insert(t.client_writes, client_id=client_id, at=tx.now, kind=kind, target_id=target_id)
 
 
 def writes(
     tx: Tx, client_id: int, *, kind: WriteKind | None = None, since: datetime | None = None
 ) -> list[ClientWrite]:
     """What a program wrote, oldest first; of one kind, or since a time."""
-    sql = (
-        "SELECT kind, target_id, at FROM client_writes WHERE client_id = ?1"
-        " AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR at >= ?3) ORDER BY id"
-    )
-    after = None if since is None else utc_text(since)
-    rows = tx.rows(sql, client_id, kind, after)
-    return [from_text(ClientWrite, row) for row in rows]
+    query = sa.select(t.client_writes).where(_w.client_id == client_id).order_by(_w.id)
+    if kind is not None:
+        query = query.where(_w.kind == kind)
+    if since is not None:
+        query = query.where(_w.at >= since)
+    return [from_row(ClientWrite, row) for row in tx.execute(query)]
 
 
 def of_memories(tx: Tx, memory_ids: Sequence[int]) -> dict[int, str]:
     """The program that stored each of these memories, by memory id; the last one where several
     did. Memories that no program stored are left out."""
-    return dict(tx.rows(_OF_MEMORIES, records.json_list(memory_ids)))
+    return dict(tx.rows(_OF_MEMORIES, ids=memory_ids))
 
 
 def waiting(tx: Tx, client_id: int) -> int:
     """How many inbox items wait because a program asked."""
-    sql = f"SELECT ({_WAITING}) FROM clients c WHERE c.id = ?"
-    return int(tx.rows(sql, client_id)[0][0])
+    return tx.execute(sa.select(_WAITING).where(_c.id == client_id)).scalar_one()
 
 
 def asked_alone(tx: Tx, client_id: int) -> list[int]:
     """The inbox items that wait because this program asked, and nobody else did."""
-    return [int(row[0]) for row in tx.rows(_ASKED_ALONE, client_id)]
+    others = t.client_writes.alias().c
+    asked_too = (others.kind == "inbox", others.target_id == _p.id)
+    too = sa.exists().where(others.client_id != _w.client_id, *asked_too)
+    query = sa.select(_p.id).distinct().join_from(t.client_writes, t.clients)
+    query = query.join(t.proposals, (_p.id == _w.target_id) & (_p.app_id == _c.app_id))
+    query = query.where(_w.client_id == client_id, _w.kind == "inbox", _p.status == "pending")
+    # What was asked later than the item is old was there before the program asked.
+    query = query.where(_p.created_at == _w.at, ~too)
+    return list(tx.execute(query).scalars())
 
 
 def record_note(tx: Tx, client_id: int, note_id: int) -> None:
     """Note that a program stored this note, or replaced what it had stored."""
-    sql = "SELECT id FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
-    found = tx.rows(sql, client_id, note_id)
-    if found:
-        sql = "UPDATE client_writes SET at = ? WHERE id = ?"
-        tx.rows(sql, utc_text(tx.now), found[0][0])
-    else:
-        record_write(tx, client_id, "note", note_id)
-
-
-def note_written_at(tx: Tx, client_id: int, note_id: int) -> datetime | None:
-    """When a program last stored this note; None where it did not."""
-    sql = "SELECT at FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
-    found = tx.rows(sql, client_id, note_id)
-    return records.parse_time(found[0][0]) if found else None
+    theirs = sa.delete(t.client_writes).where(_w.client_id == client_id, _w.kind == "note")
+    tx.execute(theirs.where(_w.target_id == note_id))
+    record_write(tx, client_id, "note", note_id)
 
 
 def remove_writes(tx: Tx, client_id: int, *, but_notes: Sequence[int] = ()) -> None:
     """Forget what a program wrote, once it was undone. What it asked to forget is asked still, and
     stays here, as do these notes."""
-    sql = (
-        "DELETE FROM client_writes WHERE client_id = ? AND kind <> 'forget' AND NOT"
-        " (kind = 'note' AND target_id IN (SELECT value FROM json_each(?)))"
+    kept = (_w.kind == "note") & _w.target_id.in_(but_notes)
+    theirs = sa.delete(t.client_writes).where(_w.client_id == client_id, _w.kind != "forget")
+    tx.execute(theirs.where(~kept))
+
+
+def listed(tx: Tx) -> list[Client]:
+    """The programs that called in the app, the last one first."""
+    forgets = sa.select(sa.func.count()).where(_w.client_id == _c.id, _w.kind == "forget")
+    query = sa.select(
+        t.clients,
+        _wrote(t.memories, _w.kind == "memory").label("memories"),
+        _WAITING.label("waiting"),
+        _wrote(t.sources, _w.kind == "note").label("notes"),
+        forgets.scalar_subquery().label("forgotten"),
     )
-    tx.rows(sql, client_id, records.json_list(but_notes))
-
-
-def listed(tx: Tx, app_ids: Sequence[int]) -> list[Client]:
-    """The programs that called for these scope rows, the last one first."""
-    found = [row for one in app_ids for row in tx.rows(_LISTED, one)]
-    clients = [from_text(Client, row) for row in found]
-    return sorted(clients, key=lambda client: client.last_call_at, reverse=True)
+    query = query.where(_c.app_id == tx.own).order_by(_c.last_call_at.desc(), _c.id)
+    return [from_row(Client, row) for row in tx.execute(query)]
 
 
 def is_order(fact: Fact) -> bool:
@@ -224,8 +206,8 @@ class Program:
     """The requests of one program, in the caller's transaction."""
 
     tx: Tx
-    settings: Settings
     prompts: Prompts
+    client_id: int
     name: str
     mode: ClientMode
 
@@ -240,10 +222,8 @@ class Program:
     ) -> Fact:
         """What the program gave, checked. Raises InputError for what cannot be kept, SecretError
         for a secret."""
-        kind, name, words = checked_fact(memory_type, key, value)
-        is_secret(name, words, False)
+        fact = given_fact(self.tx, memory_type, key, value, expires_at, starts_at)
         _check_days(self.tx.today, expires_at, starts_at)
-        fact = given_fact(self.tx, kind, name, words, expires_at, starts_at)
         return replace(fact, created_by="mcp", tags=checked_tags(tags))
 
     def remember(self, fact: Fact, quote: SessionQuote | None = None) -> Written:
@@ -261,11 +241,7 @@ class Program:
         if not memory.active:
             now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
             raise InputError(f"memory {memory.id} is not in use{now}")
-        same = (fact.key, fact.value, fact.starts_at) == (
-            memory.key,
-            memory.value,
-            memory.starts_at,
-        )
+        same = all(getattr(fact, n) == getattr(memory, n) for n in ("key", "value", "starts_at"))
         relation: Relation = "same" if same else "updates"
         return self._take(replace(fact, relation=relation, target_id=memory.id))
 
@@ -293,18 +269,17 @@ class Program:
 
     def forget(self, memory: Memory) -> Written:
         """Put a memory out of use and ask the person whether it is forgotten for good."""
-        client_id, since = self._client(), self.tx.now - timedelta(hours=1)
-        before = writes(self.tx, client_id, kind="forget", since=since)
-        if self._was_refused(memory, FORGET):
-            return Written("refused", memory, reason=REFUSED)
-        if self._is_full():
-            return Written("refused", memory, reason=_FULL)
+        entry = Proposal(f"{self.name} asks to forget it", memory_id=memory.id, relation=FORGET)
+        if (refused := self._refusal(entry)) is not None:
+            return replace(refused, memory=memory)
+        since = self.tx.now - timedelta(hours=1)
+        before = writes(self.tx, self.client_id, kind="forget", since=since)
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
-            Protection(self.tx, self._own).hide_for_program(memory, None)
+            Protection(self.tx).hide_for_program(memory, None)
             memory = replace(memory, active=False)
-        item = self._ask_about(memory, FORGET, f"{self.name} asks to forget it")
-        self._note("forget", item or memory.id)
+        item = self._add(entry)
+        record_write(self.tx, self.client_id, "forget", item)
         why = "the person is asked whether it is forgotten for good"
         if not hides:
             why += f"; it stays in use until then, as {FORGETS_AN_HOUR} were forgotten this hour"
@@ -312,23 +287,19 @@ class Program:
 
     def promote(self, memory: Memory) -> Written:
         """Ask the person whether a memory of this app is kept for all their apps."""
-        if self._was_refused(memory, PROMOTE):
-            return Written("refused", memory, reason=REFUSED)
-        if self._is_full():
-            return Written("refused", memory, reason=_FULL)
-        item = self._ask_about(memory, PROMOTE, f"{self.name} asks for it")
-        return self._asked(item, _YES_FIRST, memory)
+        entry = Proposal(f"{self.name} asks for it", memory_id=memory.id, relation=PROMOTE)
+        return replace(self._ask(entry, _YES_FIRST), memory=memory)
 
     def _take(self, fact: Fact) -> Written:
         if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
             return Written("refused", reason=ENDS_FIRST)
         if is_order(fact):
-            return self._ask(fact, f"{self.name} sent it, and {_ORDER}", _ORDER)
+            return self._propose(fact, f"{self.name} sent it, and {_ORDER}", _ORDER)
         if self.mode == "ask":
             known = self._known(fact)
             if known is not None:
                 return Written("known", known)
-            return self._ask(fact, self._wish(fact), _YES_FIRST)
+            return self._propose(fact, self._wish(fact), _YES_FIRST)
         return Written("refused", reason=REFUSED) if self._rejected(fact) else self._store(fact)
 
     def _take_quoted(self, fact: Fact, quote: SessionQuote) -> Written:
@@ -349,22 +320,19 @@ class Program:
             # The person has to confirm days that the program gave.
             reasons = (*verdict.reasons, DAYS_UNPROVED)
             verdict = replace(verdict, outcome="review", reasons=reasons, **given)
-        turns = {turn.id: turn for turn in reading.turns}
         if verdict.outcome == "refuse":
             return Written("refused", reason="; ".join(verdict.reasons))
         if verdict.outcome == "review":
-            entry = inbox_entry(verdict, reading.known, turns)
-            return self._queue(replace(entry, tags=fact.tags), entry.reason)
+            entry = inbox_entry(verdict, reading)
+            return self._ask(replace(entry, tags=fact.tags), entry.reason)
         if self._rejected(fact):
             return Written("refused", reason=REFUSED)
         if self._is_full():
             return Written("refused", reason=_FULL)
-        source = Source("model", f"quoted by {self.name}", quote.session_id)
-        proved = to_fact(verdict, turns, reading.known, self.tx.zone)
-        done = ingest(self.tx, source, [proved], self.settings.merge_threshold)
-        if done.changes[0].kind == "review":
-            waiting = self._add_item(proposals.asked(fact, _CHANGES_OWN))[1]  # adds the tags
-            return self._asked(waiting, _CHANGES_OWN, None)
+        source = Cause("model", f"quoted by {self.name}", quote.session_id)
+        (done,) = ingest(self.tx, source, [to_fact(verdict, reading)])
+        if done.kind == "review":
+            return self._ask(proposals.asked(fact, _CHANGES_OWN), _CHANGES_OWN)  # adds the tags
         return self._stored(done)
 
     def _judged(self, item: Candidate, session_id: int) -> tuple[Verdict, SessionReading]:
@@ -376,7 +344,7 @@ class Program:
         if found is None or found[1] != tx.own:
             raise NotFound(f"there is no session {session_id} here; recall gives its number")
         turns = messages.of_session(tx, session_id, learnable=True)
-        reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
+        reading = SessionReading(*found, turns, 0, tx.zone, injected=shown_memory_lines(tx, turns))
         verdict = judge(
             _linked(tx, reading, item),
             reading.gate_turns(),
@@ -384,12 +352,11 @@ class Program:
             # What models that took part were told proves nothing.
             prompt_text="\n".join(self.prompts.text(name) for name in ("chat", "tools")),
             injected=reading.injected,
-            zone=tx.zone,
         )
-        verdict = ask_first(tx, found[1], verdict, {turn.id: turn for turn in turns})
+        verdict = ask_first(tx, reading, verdict)
         if not _is_plainly_said(verdict):
             verdict = unlooked(verdict, NOBODY_LOOKED)
-        return reading.refuse_if_forgotten(tx, tx.ids, verdict), reading
+        return reading.refuse_if_forgotten(tx, verdict), reading
 
     def _tag(self, done: Written, tags: tuple[str, ...]) -> Written:
         """Give tags to what a quote of the person proved. The quote proves no tags, so these are
@@ -407,13 +374,13 @@ class Program:
             self.tx, self._session(), "assistant", said, self.tx.now, memory=False
         )
         proofs = ((message_id, len(said) - len(fact.value), fact.value),)
-        source = Source("client", self.name, message_id=message_id)
+        source = Cause("client", self.name, message_id=message_id)
         copy = None if fact.target_id is None else self._stored_before(fact)
         proved = replace(fact, proofs=proofs)
-        done = ingest(self.tx, source, [proved], self.settings.merge_threshold)
+        (done,) = ingest(self.tx, source, [proved])
         if copy is not None:
-            self._merge_copy(copy, done.changes[0], message_id)
-        kind, item = done.changes[0].kind, proposals.of_message(self.tx, message_id)
+            self._merge_copy(copy, done, message_id)
+        kind, item = done.kind, proposals.of_message(self.tx, message_id)
         full = item is not None and self._is_full()
         if item is not None and full:
             proposals.remove(self.tx, [item])
@@ -422,24 +389,24 @@ class Program:
         if kind in ("review", "refused"):
             # Nothing was stored that it could prove, and it may be words that were forgotten.
             messages.remove(self.tx, [message_id])
-        if kind == "review" and full:
+        if kind != "review":
+            return self._stored(done)
+        if full:
             return Written("refused", reason=_FULL)
-        if kind == "review":
-            return self._asked(item, _CHANGES_OWN, None)
-        return self._stored(done)
+        if item is not None:
+            record_write(self.tx, self.client_id, "inbox", item)
+        return Written("waiting", inbox_id=item, reason=_CHANGES_OWN)
 
-    def _stored(self, done: Ingested) -> Written:
-        change = done.changes[0]
+    def _stored(self, change: Change) -> Written:
         if change.memory is None:
             return Written("refused", reason=change.reason or "")
-        self._note("memory", change.memory.id)
+        record_write(self.tx, self.client_id, "memory", change.memory.id)
         known = change.kind == "repeated"
         return Written("known" if known else "stored", change.memory, replaced=change.before)
 
     def _known(self, fact: Fact) -> Memory | None:
         """The memory in use that says just this, so that nobody need be asked."""
-        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        found = memories.by_sha1(self.tx, self.tx.ids, sha1)
+        found = memories.by_sha1(self.tx, self.tx.ids, fact.sha1)
         if found is None or not found.active or fact.target_id not in (None, found.id):
             return None
         same_days = _days(fact) == _days(found)
@@ -448,8 +415,7 @@ class Program:
     def _stored_before(self, fact: Fact) -> Memory | None:
         """What a program stored under the key and with the value of a fact, before it said what
         the fact replaces."""
-        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        found = memories.by_sha1(self.tx, (self._own,), sha1)
+        found = memories.by_sha1(self.tx, [self.tx.own], fact.sha1)
         if found is None or not found.active or found.created_by != "mcp":
             return None
         return None if found.id == fact.target_id else found
@@ -459,22 +425,20 @@ class Program:
         kept = change.memory
         if kept is None or not kept.active or kept.id == copy.id or change.kind == "review":
             return
-        cause = Cause(self.tx.now, "client", self.name, message_id=message_id)
+        cause = Cause("client", self.name, message_id=message_id)
         changes.deactivate(self.tx, copy, "merged", cause, replaced_by=kept.id)
 
-    def _ask(self, fact: Fact, reason: str, told: str) -> Written:
-        """Ask the person for a reason; ``told`` is what the program is told of it."""
-        target = None
-        if fact.target_id is not None:
-            target = memories.get(self.tx, self.tx.ids, fact.target_id)
+    def _propose(self, fact: Fact, reason: str, told: str) -> Written:
+        """Ask the person about a fact for a reason; the program is ``told`` another."""
+        target = memories.get(self.tx, self.tx.ids, fact.target_id or 0)
         fact = replace(fact, tags=clean_tags((*fact.tags, *self._withdraw(fact))))
-        return self._queue(proposals.asked(fact, reason, target), told)
+        return self._ask(proposals.asked(fact, reason, target), told)
 
     def _withdraw(self, fact: Fact) -> tuple[str, ...]:
         """Take back the question that this program alone asked before it said what the fact
         replaces, or named other days; the tags that waited with it."""
-        asked = asked_alone(self.tx, self._client())
-        for item in proposals.listed(self.tx, self._own):
+        asked = asked_alone(self.tx, self.client_id)
+        for item in proposals.listed(self.tx, self.tx.own):
             if item.id not in asked or (item.key, item.value) != (fact.key, fact.value):
                 continue
             moved = item.target_id is None and _days(item) != _days(fact)
@@ -487,67 +451,47 @@ class Program:
         until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""
         return f"{self.name} asks to keep it{until}"
 
-    def _queue(self, entry: Proposal, told: str) -> Written:
-        if self._is_full():
-            return Written("refused", reason=_FULL)
-        status, item = self._add_item(entry)
-        if status == "rejected":
+    def _ask(self, entry: Proposal, told: str) -> Written:
+        """Ask the person; ``told`` is what the program is told of it."""
+        if (refused := self._refusal(entry)) is not None:
+            return refused
+        item = self._add(entry)
+        record_write(self.tx, self.client_id, "inbox", item)
+        return Written("waiting", inbox_id=item, reason=told)
+
+    def _refusal(self, entry: Proposal) -> Written | None:
+        """What the program is told where the person is not asked."""
+        known = proposals.find(self.tx, self.tx.own, entry)
+        if known is not None and known.status == "rejected":
             return Written("refused", reason=REFUSED)
-        return self._asked(item, told, None)
+        return Written("refused", reason=_FULL) if self._is_full() else None
 
     def _is_full(self) -> bool:
         """Whether as much as may wait does, by the wish of this program."""
-        return waiting(self.tx, self._client()) >= WAITING_AT_MOST
+        return waiting(self.tx, self.client_id) >= WAITING_AT_MOST
+
+    def _add(self, entry: Proposal) -> int:
+        """Put a question to the person, or find it where it waits; its id."""
+        proposals.add(self.tx, self.tx.own, replace(entry, by=self.name))
+        return int(proposals.find(self.tx, self.tx.own, entry).id)
 
     def _rejected(self, fact: Fact) -> bool:
         """Whether the person said no to this."""
         no = {"key": fact.key, "value": fact.value, "status": "rejected"}
-        return proposals.holds(self.tx, self._own, no)
-
-    def _was_refused(self, memory: Memory, relation: str) -> bool:
-        """Whether the person said no when a program asked the same before."""
-        asked = {"memory_id": memory.id, "relation": relation, "status": "rejected"}
-        return proposals.holds(self.tx, self._own, asked)
-
-    def _ask_about(self, memory: Memory, relation: str, reason: str) -> int | None:
-        entry = Proposal(reason, memory_id=memory.id, relation=relation)
-        return self._add_item(entry)[1]
-
-    def _add_item(self, entry: Proposal) -> tuple[str | None, int | None]:
-        """Ask the person; what ``proposals.add`` gives, and the id of what waits."""
-        status = proposals.add(self.tx, self._own, replace(entry, by=self.name))
-        found = proposals.find(self.tx, self._own, entry)
-        return status, None if found is None or status == "rejected" else found.id
-
-    def _asked(self, item: int | None, reason: str, memory: Memory | None) -> Written:
-        if item is not None:
-            self._note("inbox", item)
-        return Written("waiting", memory, item, reason)
-
-    def _note(self, kind: WriteKind, target_id: int) -> None:
-        record_write(self.tx, self._client(), kind, target_id)
-
-    def _client(self) -> int:
-        found = find(self.tx, self._own, self.name)
-        assert found is not None  # its call was counted first
-        return found
+        return proposals.holds(self.tx, self.tx.own, no)
 
     def _session(self) -> int:
         """The conversation that holds what the program says; it is not a chat of the person."""
-        tx, now, client_id = self.tx, self.tx.now, self._client()
-        found = session_of(tx, client_id)
+        tx, now = self.tx, self.tx.now
+        found = session_of(tx, self.client_id)
         if found is not None:
-            sessions.touch(tx, found, now)
+            sessions.change(tx, found, last_activity_at=now)
             return found
-        session_id = sessions.start(tx, self._own, "", now, now)
-        sessions.rename(tx, session_id, f"{self.name} (MCP)")
+        session_id = sessions.start(tx, tx.own, "", now, now)
+        sessions.change(tx, session_id, title=f"{self.name} (MCP)")
         sessions.end(tx, session_id)
-        set_session(tx, client_id, session_id)
+        set_session(tx, self.client_id, session_id)
         return session_id
-
-    @property
-    def _own(self) -> int:
-        return self.tx.own
 
 
 def _days(one: Fact | Memory | Proposal) -> tuple[date | None, date | None]:

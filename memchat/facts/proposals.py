@@ -7,16 +7,16 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, or_, select, update
+import sqlalchemy as sa
 
-from memchat.db import Tx, records
-from memchat.db.records import columns, from_text
-from memchat.db.schema import apps, jobs, messages, proposals
+from memchat.db import Tx
+from memchat.db import schema as t
+from memchat.db.records import among, columns, from_row
 from memchat.facts import changes, memories
 from memchat.facts.memories import Fact
 from memchat.types import Memory, Proposal, clean_tags
 
-_p = proposals.c
+_p = t.proposals.c
 REJECTED = "you said no to it before"
 FORGOTTEN = "it was forgotten on request"
 BLANKED = "its words were forgotten meanwhile"
@@ -29,9 +29,15 @@ _APART = ("ends", FORGET, PROMOTE)
 _OPEN = ("pending", "unchecked")
 """The states of what waits; of the second, a second look may decide before the person does."""
 _NAMES = [one.name for one in fields(Proposal)]
-_QUOTED = ", ".join(f'"{name}"' for name in _NAMES)
-_SELECT = f"SELECT {_QUOTED} FROM proposals"
-_STATUS = _NAMES.index("status")
+# Whether a look is still to come makes no difference to a person.
+_status = sa.case((_p.status == "unchecked", "pending"), else_=_p.status).label("status")
+_SELECT = sa.select(*(_status if name == "status" else _p[name] for name in _NAMES))
+_SELECT = _SELECT.order_by(_p.id)
+_LISTED = _SELECT.where(_p.app_id == sa.bindparam("app"), among(_p.status, "states"))
+_IN_SCOPES = _SELECT.where(among(_p.app_id, "app_ids"))
+_OF_SESSION = _SELECT.where(_p.session_id == sa.bindparam("session"))
+_BY_ID = _IN_SCOPES.where(_p.id == sa.bindparam("proposal"))
+_UNCHECKED = _OF_SESSION.where(_p.status == "unchecked")
 _PROPOSED = {one.name for one in fields(Fact)} & {*_NAMES}
 """The fields that say what is proposed, whatever is kept of it."""
 
@@ -135,7 +141,7 @@ def add(tx: Tx, app_id: int, held: Proposal) -> str | None:
         return None
     if held.tags and known.status in _OPEN:
         every = clean_tags([*(known.tags or "").split(), *held.tags])
-        tx.execute(update(proposals).where(_p.id == known.id).values(tags=" ".join(every)))
+        change(tx, known.id, tags=" ".join(every))
     return "rejected" if known.status == "rejected" else "pending"
 
 
@@ -143,7 +149,7 @@ def find(tx: Tx, app_id: int, held: Proposal) -> Any:
     """Id, status and tags of the same proposal where the person was asked before, or None."""
     # That a fact has ended, or is to be forgotten, is another proposal than that it holds.
     apart = held.relation in _APART
-    same = select(_p.id, _p.status, _p.tags).where(
+    same = sa.select(_p.id, _p.status, _p.tags).where(
         _p.app_id == app_id,
         _p.status != "refused",
         _p.key.is_(held.key),
@@ -177,55 +183,48 @@ def _said(one: Proposal) -> tuple[str, ...]:
 def _insert(tx: Tx, app_id: int, one: Proposal, now: datetime) -> None:
     values = columns(one) | {"app_id": app_id, "created_at": now}
     if one.session_id is None and one.message_id is not None:
-        said_in = select(messages.c.session_id).where(messages.c.id == one.message_id)
+        said_in = sa.select(t.messages.c.session_id).where(t.messages.c.id == one.message_id)
         values["session_id"] = said_in.scalar_subquery()
     del values["id"]
-    tx.execute(insert(proposals).values(**values))
+    tx.execute(sa.insert(t.proposals).values(**values))
 
 
-def _where(tx: Tx, condition: str, *given: Any) -> list[Proposal]:
-    """The proposals for which a condition holds, the oldest first."""
-    found = tx.rows(f"{_SELECT} WHERE {condition} ORDER BY id", *given)
-    # Whether a look is still to come makes no difference to a person.
-    shown = ([*row[:_STATUS], _shown(row[_STATUS]), *row[_STATUS + 1 :]] for row in found)
-    return [from_text(Proposal, row) for row in shown]
-
-
-def _shown(status: str) -> str:
-    return "pending" if status in _OPEN else status
+def _read(tx: Tx, statement: sa.Select[Any], **values: Any) -> list[Proposal]:
+    return [from_row(Proposal, row) for row in tx.rows(statement, **values)]
 
 
 def listed(tx: Tx, app_id: int, status: str = "pending") -> list[Proposal]:
-    """What waits in a scope row; with another status what got a no, or was refused."""
-    states = records.json_list(_OPEN if status == "pending" else [status])
-    return _where(tx, "app_id = ? AND status IN (SELECT value FROM json_each(?))", app_id, states)
+    """What waits in a scope row, the oldest first; with another status what got a no, or was
+    refused."""
+    return _read(tx, _LISTED, app=app_id, states=_OPEN if status == "pending" else [status])
 
 
 def get(tx: Tx, app_ids: Sequence[int], proposal_id: int) -> Proposal | None:
     """One proposal of these scope rows."""
-    return next((one for one in in_scopes(tx, app_ids, proposal_id)), None)
+    return next(iter(_read(tx, _BY_ID, app_ids=app_ids, proposal=proposal_id)), None)
 
 
-def in_scopes(tx: Tx, app_ids: Sequence[int], proposal_id: int | None = None) -> list[Proposal]:
-    """The proposals of these scope rows, in any state, or one of them."""
-    condition = "app_id IN (SELECT value FROM json_each(?1)) AND (?2 IS NULL OR id = ?2)"
-    return _where(tx, condition, records.json_list(app_ids), proposal_id)
+def in_scopes(tx: Tx, app_ids: Sequence[int]) -> list[Proposal]:
+    """The proposals of these scope rows, in any state."""
+    return _read(tx, _IN_SCOPES, app_ids=app_ids)
 
 
 def of_session(tx: Tx, session_id: int) -> list[Proposal]:
     """What was proposed from a conversation, in any state."""
-    return _where(tx, "session_id = ?", session_id)
+    return _read(tx, _OF_SESSION, session=session_id)
 
 
 def awaiting_second_look(tx: Tx, session_id: int) -> list[Proposal]:
     """A conversation's proposals whose second look is still to come."""
-    return _where(tx, "session_id = ? AND status = 'unchecked'", session_id)
+    return _read(tx, _UNCHECKED, session=session_id)
 
 
 def sessions_awaiting_second_look(tx: Tx, user: str) -> list[int]:
     """The ids of a user's conversations with proposals whose second look is still to come."""
-    query = select(_p.session_id).join(apps, apps.c.id == _p.app_id).distinct()
-    waiting = query.where(apps.c.user == user, _p.status == "unchecked", _p.session_id.is_not(None))
+    query = sa.select(_p.session_id).join(t.apps, t.apps.c.id == _p.app_id).distinct()
+    waiting = query.where(
+        t.apps.c.user == user, _p.status == "unchecked", _p.session_id.is_not(None)
+    )
     return sorted(tx.execute(waiting).scalars())
 
 
@@ -242,57 +241,62 @@ def words_of(one: Proposal) -> str:
 def leave_to_person(tx: Tx, proposal_id: int, reason: str, *, bare: bool = False) -> None:
     """Note that no second look will come, so that the person has to decide. With ``bare`` the
     sentence around the quote goes."""
-    values = {"status": "pending", "reason": reason} | ({"sentence": None} if bare else {})
-    tx.execute(update(proposals).where(_p.id == proposal_id).values(**values))
+    change(tx, proposal_id, status="pending", reason=reason, **{"sentence": None} if bare else {})
+
+
+def change(tx: Tx, proposal_id: int, **columns: Any) -> None:
+    """Set columns of a proposal; its status ``rejected`` is a no, after which the same is not
+    proposed again."""
+    tx.execute(sa.update(t.proposals).where(_p.id == proposal_id).values(**columns))
 
 
 def give_up_looks(tx: Tx, reason: str) -> None:
     """Leave to the person what waits for a second look that has failed for good."""
-    failed = select(jobs.c.source_id).where(jobs.c.kind == "verify", jobs.c.status > 0)
-    waiting = update(proposals).where(_p.status == "unchecked", _p.session_id.in_(failed))
+    failed = sa.select(t.jobs.c.source_id).where(t.jobs.c.kind == "verify", t.jobs.c.status > 0)
+    waiting = sa.update(t.proposals).where(_p.status == "unchecked", _p.session_id.in_(failed))
     tx.execute(waiting.values(status="pending", reason=reason))
 
 
 def of_message(tx: Tx, message_id: int) -> int | None:
     """The proposal that quotes a message."""
-    return tx.execute(select(_p.id).where(_p.message_id == message_id)).scalar()
+    return tx.execute(sa.select(_p.id).where(_p.message_id == message_id)).scalar()
 
 
 def ask_for_program(tx: Tx, proposal_id: int, by: str, reason: str) -> None:
     """Give a proposal the reason of a program, without a quote: no message of the person says
     it."""
     unsaid = dict.fromkeys(("message_id", "session_id", "start", "end", "quote", "sentence"))
-    asked = update(proposals).where(_p.id == proposal_id)
-    tx.execute(asked.values(reason=reason, by=by, **unsaid))
-
-
-def reject(tx: Tx, proposal_id: int) -> None:
-    """Store a no, so that the same is not proposed again."""
-    tx.execute(update(proposals).where(_p.id == proposal_id).values(status="rejected"))
+    change(tx, proposal_id, reason=reason, by=by, **unsaid)
 
 
 def reject_requests_to_forget(tx: Tx, memory_id: int) -> None:
     """Store a no to the programs that ask to forget a memory."""
-    asked = update(proposals).where(_p.memory_id == memory_id, _p.relation == FORGET)
+    asked = sa.update(t.proposals).where(_p.memory_id == memory_id, _p.relation == FORGET)
     tx.execute(asked.values(status="rejected"))
 
 
 def holds(tx: Tx, app_id: int, values: Mapping[str, Any]) -> bool:
     """Whether a person was asked in a scope row, decided or not, with these values by column."""
     same = [_p[name].is_not_distinct_from(value) for name, value in values.items()]
-    asked = select(_p.id).where(_p.app_id == app_id, _p.status != "refused", *same)
+    asked = sa.select(_p.id).where(_p.app_id == app_id, _p.status != "refused", *same)
     return tx.execute(asked).first() is not None
 
 
 def remove(tx: Tx, ids: Collection[int]) -> None:
     """Delete proposals."""
     if ids:
-        tx.execute(delete(proposals).where(_p.id.in_(ids)))
+        tx.execute(sa.delete(t.proposals).where(_p.id.in_(ids)))
+
+
+def remove_question(tx: Tx, app_id: int, key: str, value: str) -> None:
+    """Delete what asks whether a value replaces another."""
+    asked = sa.delete(t.proposals).where(_p.app_id == app_id, _p.status.in_(_OPEN))
+    tx.execute(asked.where(_p.relation == "updates", _p.key == key, _p.value == value))
 
 
 def remove_of_messages(tx: Tx, message_ids: Sequence[int]) -> None:
     """Delete what was proposed from these messages."""
-    tx.execute(delete(proposals).where(_p.message_id.in_(message_ids)))
+    tx.execute(sa.delete(t.proposals).where(_p.message_id.in_(message_ids)))
 
 
 def remove_refused(tx: Tx, session_id: int, *, read_to: int | None = None) -> None:
@@ -301,6 +305,6 @@ def remove_refused(tx: Tx, session_id: int, *, read_to: int | None = None) -> No
     nowhere = _p.message_id.is_(None)
     which = nowhere & _p.key.is_not(None) if read_to is None else _p.message_id > read_to
     if read_to == 0:
-        which = or_(which, nowhere)
-    mine = delete(proposals).where(_p.session_id == session_id, _p.status == "refused")
+        which = sa.or_(which, nowhere)
+    mine = sa.delete(t.proposals).where(_p.session_id == session_id, _p.status == "refused")
     tx.execute(mine.where(which))

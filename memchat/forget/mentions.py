@@ -13,24 +13,28 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from memchat.db import Tx, jobs, messages, records, sessions
+import sqlalchemy as sa
+
+from memchat.db import Tx, apps, jobs, messages, sessions
+from memchat.db import schema as t
+from memchat.db.records import among
 from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN
-from memchat.forget import purge
-from memchat.language import text
+from memchat.forget import purge, tombstones
 from memchat.language.lexicon import FUNCTION_WORDS
-from memchat.language.numbers import DATE_WORDS, NUMBER_WORDS
-from memchat.language.text import folded
+from memchat.language.text import DATE_WORDS, NUMBER_WORDS, folded
 from memchat.notes import rows
 from memchat.notes.rows import NewChunk
 from memchat.search import keywords, receipts
 from memchat.search import turns as search_turns
+from memchat.search.keywords import passage_id
 from memchat.types import Elsewhere, Memory, NewNote, Place, PlaceKind
 
 _WORD = re.compile(
@@ -42,8 +46,7 @@ _FORMS_OF_FIRMS = """
     sarl sas spa srl
 """
 _OF_FIRMS = frozenset(_FORMS_OF_FIRMS.split())
-_SHORT = 3
-"""Up to so many words a value may be a bare name, whose first capital means something."""
+
 _FEW, _FEW_SHARE = 10, 0.02
 _NAMED, _NAMED_SHARE = 20, 0.5
 """In so many of the messages or memories, and in such a share of them, a word is not common yet: of
@@ -75,7 +78,8 @@ class IdentifyingWords:
         """For each group the prefix that all forms of its first word share."""
         firsts = [group[0] for group in self.groups]
         stems = keywords.stems(firsts)
-        return [_common_prefix(word, stems) for word in firsts]
+        # The last letter of a stem may change.
+        return [w[: max(len(stems.get(w, w)) - 1, 1)] if w.isascii() else w for w in firsts]
 
     @staticmethod
     def _similar_words(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
@@ -105,8 +109,10 @@ class IdentifyingWords:
 def identifying_words(tx: Tx, app_ids: Sequence[int], values: Iterable[str]) -> IdentifyingWords:
     """The words that identify any of these values among the messages and memories of these
     scopes."""
-    said = keywords.count_messages(tx, app_ids)
-    stored = keywords.count_memories(tx, app_ids)
+    here = among(t.sessions.c.app_id, app_ids)
+    turns = sa.select(sa.func.count()).join_from(t.messages, t.sessions).where(here)
+    facts = sa.select(sa.func.count()).where(among(t.memories.c.app_id, app_ids))
+    said, stored = (tx.execute(query).scalar_one() for query in (turns, facts))
 
     def rare(word: str, few: int, share: float) -> bool:
         most = max(few, int(share * stored))
@@ -117,7 +123,8 @@ def identifying_words(tx: Tx, app_ids: Sequence[int], values: Iterable[str]) -> 
 
     groups: dict[tuple[str, ...], None] = {}
     for value in values:
-        words, names = _words(value), _names(value)
+        words = _words(value)
+        names = {word for name in tombstones.names(value) for word in _WORD.findall(folded(name))}
         distinctive = [word for word in words if word in names and rare(word, _NAMED, _NAMED_SHARE)]
         distinctive = distinctive or [word for word in words if rare(word, _FEW, _FEW_SHARE)]
         groups |= dict.fromkeys((word,) for word in distinctive)
@@ -144,17 +151,6 @@ def _words(value: str) -> list[str]:
     return list(dict.fromkeys([*(rare or kept), *(run for run in runs if len(run) > 1)]))
 
 
-def _names(value: str) -> set[str]:
-    short = len(value.split()) <= _SHORT
-    found = {folded(name) for name in text.names(value, from_start=short)}
-    return {word for name in found for word in _WORD.findall(name)}
-
-
-def _common_prefix(word: str, stems: Mapping[str, str]) -> str:
-    """What a word shares with all forms of its stem; the last letter of the stem may change."""
-    return word[: max(len(stems.get(word, word)) - 1, 1)] if word.isascii() else word
-
-
 def blank_note_words(
     tx: Tx, app_ids: Sequence[int], note_id: int, identifying: IdentifyingWords
 ) -> None:
@@ -171,7 +167,7 @@ def blank_note_words(
     new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
     # A filler may have more tokens than the words in its place: the sizes are looked at anew.
     rows.put(tx, app_id, new, tx.now, sized_for=None)
-    rows.replace_chunks(tx, rows.of(replace(note, title=title, text=text), app_id), parts)
+    rows.replace_chunks(tx, note_id, parts)
     rows.remove_from_chats(tx, note_id)
     tx.forget_bytes(app_id)
 
@@ -182,12 +178,6 @@ def _without(part: NewChunk, identifying: IdentifyingWords) -> NewChunk:
 
 def _blanked(content: str, identifying: IdentifyingWords) -> str:
     return purge.blank(content, identifying.spans({0: content}).get(0, ()))
-
-
-def _all_lines(traces: purge.Traces) -> str:
-    """A memory in all the wordings that it ever had, and its tags."""
-    lines = sorted(f"{key.replace('_', ' ')}: {value}" for key, value in traces.facts)
-    return "\n".join([*lines, *traces.memory.tags])
 
 
 _AROUND = 60
@@ -201,9 +191,7 @@ def find(tx: Tx, chosen: Sequence[Memory]) -> Elsewhere:
     occurrences = purge.Occurrences()
     for traces in purge.traces_of(tx, gone.values()):
         purge.collect_occurrences(tx, traces, occurrences)
-    app_ids = sorted(
-        {i for app_id in occurrences.scopes for i in keywords.related_app_ids(tx, app_id)}
-    )
+    app_ids = sorted({i for app_id in occurrences.scopes for i in apps.related_ids(tx, app_id)})
     values = sorted({value for facts in occurrences.scopes.values() for _, value in facts})
     identifying = identifying_words(tx, app_ids, values)
     if not identifying.groups:
@@ -231,7 +219,7 @@ class _Search:
         yield from self._proposals()
 
     def _messages(self) -> Iterator[Place]:
-        ids = set(keywords.partly_indexed(self.tx, self.app_ids, self.identifying.prefixes()))
+        ids = self._partly_indexed()
         for group in self.identifying.groups:
             ids |= keywords.rows_holding_all(self.tx, "turn", self.app_ids, group)
         turns = messages.by_ids(self.tx, sorted(ids))
@@ -242,8 +230,27 @@ class _Search:
             shown = _excerpt(left[turn_id], spans)
             yield Place(kind, turn_id, turn.session_id, turn.created_at, shown)
 
+    def _partly_indexed(self) -> set[int]:
+        """The messages that are not indexed, or not completely, and may hold one of the words:
+        those excluded from search, copies, and long replies."""
+        said, words = t.messages.c, self.identifying.prefixes()
+        read, its_id = t.passages.c.text.is_not(None), passage_id("turn", said.id)
+        whole = sa.exists().where(t.passages.c.id == its_id, read)
+        partly = sa.or_(~t.searched_messages, sa.and_(said.role != "user", whole))
+        # Only ASCII is folded: a text with other characters may hold the word with an accent.
+        size = sa.func.length(sa.cast(said.content, sa.LargeBinary))
+        accented = sa.func.length(said.content) != size
+        may_hold = sa.or_(*(said.content.ilike(f"%{word}%") for word in words), accented)
+        query = sa.select(said.id).join(t.sessions).where(partly, may_hold)
+        here = among(t.sessions.c.app_id, self.app_ids)
+        return set(self.tx.execute(query.where(here)).scalars())
+
     def _descriptions(self) -> Iterator[Place]:
-        rows = {row[0]: row for row in keywords.titles_and_summaries(self.tx, self.app_ids)}
+        c = t.sessions.c
+        query = sa.select(c.id, c.title, c.summary, c.last_activity_at)
+        query = query.where(sa.or_(c.title.is_not(None), c.summary.is_not(None)))
+        there = self.tx.execute(query.where(among(c.app_id, self.app_ids)))
+        rows = {row.id: row for row in there}
         kinds: tuple[tuple[PlaceKind, int], ...] = (("title", 1), ("summary", 2))
         for kind, column in kinds:
             said = {i: row[column] for i, row in rows.items() if row[column]}
@@ -251,18 +258,30 @@ class _Search:
                 values = self.occurrences.values.get(session_id, set())
                 taught = session_id in self.occurrences.quotes
                 if not (taught or purge.mentions_any(said[session_id], values)):
-                    at = records.parse_time(rows[session_id][3])
-                    yield Place(kind, session_id, session_id, at, _excerpt(said[session_id], spans))
+                    at, shown = rows[session_id].last_activity_at, _excerpt(said[session_id], spans)
+                    yield Place(kind, session_id, session_id, at, shown)
+
+    def _unindexed_memories(self) -> set[int]:
+        """The memories that search does not find, or not by all of their words: inactive ones,
+        without those being forgotten; edited ones, whose history holds their former words; and
+        those with tags."""
+        m, e, tags = t.memories.c, t.memory_events.c, t.memory_tags
+        here = among(m.app_id, self.app_ids)
+        found = m.inactive_reason.in_(("superseded", FORGOTTEN))
+        unfound = sa.select(m.id).where(here, m.active == 0, ~found)
+        edited = sa.select(e.memory_id).where(among(e.app_id, self.app_ids), e.kind == "edit")
+        tagged = sa.select(tags.c.memory_id).join(t.memories).where(here)
+        return set(self.tx.execute(unfound.union(edited, tagged)).scalars())
 
     def _memories(self) -> Iterator[Place]:
-        ids = set(keywords.unindexed_memories(self.tx, self.app_ids))
+        ids = self._unindexed_memories()
         for group in self.identifying.groups:
             ids |= keywords.rows_holding_all(self.tx, "fact", self.app_ids, group)
         there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
-        said = {
-            traces.memory.id: _all_lines(traces)
-            for traces in purge.traces_of(self.tx, there.values())
-        }
+        said = {}
+        for traces in purge.traces_of(self.tx, there.values()):
+            lines = sorted(f"{key.replace('_', ' ')}: {value}" for key, value in traces.facts)
+            said[traces.memory.id] = "\n".join([*lines, *traces.memory.tags])
         for memory_id, spans in self.identifying.spans(said).items():
             shown = _excerpt(said[memory_id], spans)
             yield Place("memory", memory_id, None, there[memory_id].said_at, shown)
@@ -271,15 +290,17 @@ class _Search:
         ids: set[int] = set()
         for group in self.identifying.groups:
             ids |= keywords.rows_holding_all(self.tx, "chunk", self.app_ids, group)
-        rows = {row[0]: row for row in keywords.note_texts(self.tx, ids)}
-        titles = self.identifying.spans({i: row[1] for i, row in rows.items()})
-        texts = self.identifying.spans({i: row[2] for i, row in rows.items()})
+        there = {note.id: note for note in rows.with_chunks(self.tx, ids)}
+        named = {i: note.title or "Untitled" for i, note in there.items()}
+        titles = self.identifying.spans(named)
+        texts = self.identifying.spans({i: note.text for i, note in there.items()})
         for note_id in sorted(titles.keys() | texts.keys()):
-            _, title, content, at, file = rows[note_id]
+            note, title = there[note_id], named[note_id]
             shown = f"{purge.blank(title, sorted(titles.get(note_id, ())))}"
             if note_id in texts:
-                shown += f": {_excerpt(content, texts[note_id])}"
-            yield Place("note", note_id, None, records.parse_time(at), shown, has_file=bool(file))
+                shown += f": {_excerpt(note.text, texts[note_id])}"
+            file = note.type == rows.TYPE and not note.missing
+            yield Place("note", note_id, None, note.created_at, shown, has_file=file)
 
     def _proposals(self) -> Iterator[Place]:
         found = {one.id: one for one in proposals.in_scopes(self.tx, self.app_ids)}
@@ -298,32 +319,18 @@ class _Search:
                 yield Place(kind, i, session_id, one.created_at, _excerpt(said, spans))
 
 
-@dataclass(frozen=True, slots=True)
-class MentionsToBlank:
-    """The mentions that the user wants blanked, as the job stores them."""
+def to_blank(found: Elsewhere, before: str | None = None) -> str:
+    """The mentions that a person wants blanked, as a job stores them: their words, and kind and id
+    of each place, with those that the job has ``before``."""
+    places = {(place.kind, place.id) for place in found.places}
+    if holds_mentions(before):
+        places |= {(kind, number) for kind, number in json.loads(before or "")["places"]}
+    return json.dumps({"words": found.words, "places": sorted(places)})
 
-    words: tuple[tuple[str, ...], ...]
-    ids: frozenset[tuple[str, int]]
-    """Kind and id of each place."""
 
-    @classmethod
-    def of(cls, found: Elsewhere) -> MentionsToBlank:
-        return cls(found.words, frozenset((place.kind, place.id) for place in found.places))
-
-    @classmethod
-    def load(cls, how: str | None) -> MentionsToBlank | None:
-        """Read what ``dump`` wrote; None for a purge of another kind."""
-        if how is None or not how.startswith("{"):
-            return None
-        held = json.loads(how)
-        words = tuple(tuple(group) for group in held["words"])
-        return cls(words, frozenset((kind, number) for kind, number in held["places"]))
-
-    def dump(self) -> str:
-        return json.dumps({"words": self.words, "places": sorted(self.ids)})
-
-    def of_kind(self, kind: PlaceKind) -> set[int]:
-        return {number for one, number in self.ids if one == kind}
+def holds_mentions(how: str | None) -> bool:
+    """Whether a purge is to blank mentions, too."""
+    return how is not None and how.startswith("{")
 
 
 def forget(
@@ -338,20 +345,18 @@ def forget(
     them. Raises InputError where what is written is to be both kept and blanked."""
     if keep_transcript and found is not None:
         raise InputError("what is written cannot both be kept and blanked")
-    wanted = MentionsToBlank.of(found) if found is not None and found.places else None
     # What all of them are spoken of in is blanked with one of them.
-    about = [one.id for one in chosen if wanted and found and one.id == found.memory_id]
+    about = found.memory_id if found is not None and found.places else 0
+    wanted = to_blank(found) if found is not None else ""
     if hold:
         how = purge.KEEP_TRANSCRIPT if keep_transcript else None
         for memory in chosen:
-            with_it = wanted.dump() if wanted and memory.id in about else how
-            purge.hide(tx, memory, hold=hold, how=with_it)
+            purge.hide(tx, memory, hold=hold, how=wanted if memory.id == about else how)
         return
-    homes = memories.homes_of(tx, about) if about else {}
+    homes = memories.homes_of(tx, [one.id for one in chosen if one.id == about])
     purge.forget(tx, chosen, keep_transcript=keep_transcript)
-    if wanted is not None:
-        for app_id in homes.values():
-            blank(tx, app_id, wanted)
+    for app_id in homes.values():
+        blank(tx, app_id, wanted)
 
 
 def queue(tx: Tx, found: Elsewhere, hold: float) -> None:
@@ -361,42 +366,50 @@ def queue(tx: Tx, found: Elsewhere, hold: float) -> None:
     home = [app_id for app_id in tx.ids if app_id in held_in]
     if not home:
         raise NotFound(f"memory {found.memory_id} was never here")
-    wanted = MentionsToBlank.of(found)
-    before = MentionsToBlank.load(jobs.instructions(tx, "forget", found.memory_id))
-    if before is not None:
-        wanted = MentionsToBlank(wanted.words, wanted.ids | before.ids)
-    blank_at, how = tx.now + timedelta(seconds=hold), wanted.dump()
+    how = to_blank(found, jobs.instructions(tx, "forget", found.memory_id))
+    blank_at = tx.now + timedelta(seconds=hold)
     jobs.enqueue(tx, "forget", home[-1], found.memory_id, tx.now, run_at=blank_at, how=how)
 
 
-def blank(tx: Tx, app_id: int, chosen: MentionsToBlank) -> None:
-    """Blank the chosen mentions that this scope row can see, in the caller's transaction."""
-    app_ids = keywords.related_app_ids(tx, app_id)
-    facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
+def blank(tx: Tx, app_id: int, wanted: str) -> None:
+    """Blank the mentions of ``to_blank`` that this scope row can see, in the caller's
+    transaction."""
+    held = json.loads(wanted)
+    identifying = IdentifyingWords(tuple(map(tuple, held["words"])))
+    chosen: defaultdict[PlaceKind, set[int]] = defaultdict(set)
+    for kind, number in held["places"]:
+        chosen[kind].add(number)
+    app_ids = apps.related_ids(tx, app_id)
+    facts = memories.by_ids(tx, app_ids, sorted(chosen["memory"])).values()
     # One that was deleted by itself has a purge of its own.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
     purge.forget(tx, chosen_facts)
     homes: set[int] = set()
     there = {one.id for one in proposals.in_scopes(tx, app_ids)}
-    proposals.remove(tx, there & (chosen.of_kind("inbox") | chosen.of_kind("refusal")))
+    proposals.remove(tx, there & (chosen["inbox"] | chosen["refusal"]))
     for related_id in app_ids:
         # Nobody was asked about the words of deleted notes, and undoing would bring them back.
         rows.purge_all(tx, related_id)
-    for note_id in sorted(chosen.of_kind("note")):
-        blank_note_words(tx, app_ids, note_id, IdentifyingWords(chosen.words))
-    turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
-    described = chosen.of_kind("title") | chosen.of_kind("summary")
+    for note_id in sorted(chosen["note"]):
+        blank_note_words(tx, app_ids, note_id, identifying)
+    turns = messages.by_ids(tx, sorted(chosen["message"] | chosen["reply"]))
+    described = chosen["title"] | chosen["summary"]
     rewritten: list[int] = []
     for session_id in sorted({turn.session_id for turn in turns.values()} | described):
         found = sessions.by_id(tx, session_id)
         if found is None or found[1] not in app_ids:
             continue
-        rewritten += _blank_turns(tx, session_id, turns.keys(), IdentifyingWords(chosen.words))
-        _blank_description(tx, session_id, chosen)
+        rewritten += _blank_turns(tx, session_id, turns.keys(), identifying)
+        title, summary = sessions.description(tx, session_id)
+        if title and session_id in chosen["title"]:
+            title = _blanked(title, identifying)
+        if summary and session_id in chosen["summary"]:
+            summary = _blanked(summary, identifying)
+        purge.set_description(tx, session_id, title, summary)
         search_turns.write(tx, session_id)
         homes.add(found[1])
     touched = changes.proved_memories(tx, rewritten)
-    tx.forget_bytes(*homes, *purge.reindex(tx, touched, Cause(tx.now, "user")))
+    tx.forget_bytes(*homes, *purge.reindex(tx, touched, Cause("user")))
 
 
 def _blank_turns(
@@ -408,16 +421,6 @@ def _blank_turns(
     if texts:
         receipts.remove_prompts(tx, [turn.id for turn in turns if turn.role == "assistant"])
     return purge.rewrite_turns(tx, session_id, turns, texts)
-
-
-def _blank_description(tx: Tx, session_id: int, chosen: MentionsToBlank) -> None:
-    title, summary = sessions.description(tx, session_id)
-    said = {0: title, 1: summary}
-    wanted = {0: chosen.of_kind("title"), 1: chosen.of_kind("summary")}
-    texts = {n: words for n, words in said.items() if words and session_id in wanted[n]}
-    for n, spans in IdentifyingWords(chosen.words).spans(texts).items():
-        said[n] = purge.blank(texts[n], spans)
-    purge.set_description(tx, session_id, said[0], said[1])
 
 
 def _excerpt(content: str, spans: Iterable[tuple[int, int]]) -> str:

@@ -18,13 +18,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, apps, jobs, messages, records, sessions
+import sqlalchemy as sa
+
+from memchat.db import Tx, apps, jobs, messages, sessions
+from memchat.db import schema as t
+from memchat.db.records import among
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN, search_text
 from memchat.forget import tombstones
 from memchat.forget.tombstones import Mark
-from memchat.language import numbers, sentences, text
+from memchat.language import sentences, text
 from memchat.language.text import folded
 from memchat.notes import rows as notes_rows
 from memchat.search import embeddings, keywords, passages, receipts, render, turns
@@ -133,12 +137,10 @@ def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
 def drop_receipt_lines(tx: Tx, every: Iterable[Traces]) -> None:
     """Remove the lines of memories from all receipts and lists, and the prompts that had them."""
     traces = list(every)
-    shown = sorted({i for each in traces for i in each.shown(tx)})
-    if not receipts.sent_to_models(tx, shown):
-        return
-    receipts.remove_prompts_with_items(tx, "memory", shown)
-    receipts.remove(tx, "memory", shown)
-    receipts.remove_list_lines(tx, [each.memory.id for each in traces])
+    shown = {i for each in traces for i in each.shown(tx)}
+    if receipts.sent_to_models(tx, shown):
+        receipts.remove(tx, "memory", shown)
+        receipts.remove_list_lines(tx, [each.memory.id for each in traces])
 
 
 def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:
@@ -199,7 +201,7 @@ def rewrite_turns(
         for message_id, content in texts.items():
             changes.update_quotes(tx, message_id, content)
     drop_query_vectors(tx, [turn for turn in turns if turn.id in texts])
-    drop_turn_lines(tx, ids)
+    receipts.remove(tx, "message", ids)
     proposals.remove_of_messages(tx, ids)
     return ids
 
@@ -225,19 +227,13 @@ def mentions_any(described: str, values: Iterable[str]) -> bool:
 def set_description(tx: Tx, session_id: int, title: str | None, summary: str | None) -> None:
     """Set title and summary; where the title changes, the receipt lines with the old one go."""
     if sessions.description(tx, session_id)[0] != title:
-        drop_turn_lines(tx, messages.ids_of(tx, session_id))
+        receipts.remove(tx, "message", messages.ids_of(tx, session_id))
     sessions.set_description(tx, session_id, title, summary)
-
-
-def drop_turn_lines(tx: Tx, turn_ids: Sequence[int]) -> None:
-    """Remove the lines about these turns from every receipt, and the prompts that had them."""
-    receipts.remove_prompts_with_items(tx, "message", turn_ids)
-    receipts.remove(tx, "message", turn_ids)
 
 
 def meaningful_words(value: str) -> set[str]:
     """The content words and numbers of a text."""
-    return text.content_words(value) | numbers.numbers(value)
+    return text.content_words(value) | text.numbers(value)
 
 
 def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
@@ -308,7 +304,7 @@ def reindex(tx: Tx, ids: Iterable[int], cause: Cause, *, without: Collection[int
         if memory is None:
             continue  # it is hidden, and its purge is queued
         words = present_search_text(tx, memory, app_id, without=without)
-        changes.reindex(tx, memory_id, app_id, words, cause)
+        changes.reindex(tx, memory, app_id, words, cause)
         scopes.add(app_id)
     return scopes
 
@@ -328,8 +324,8 @@ def hide(tx: Tx, memory: Memory, *, hold: float | None, how: str | None = None) 
     there = [one for one in gone.values() if one.inactive_reason != FORGOTTEN]
     for traces in traces_of(tx, there):
         _add_tombstones(tx, traces, tx.now)
-        changes.hide(tx, traces.memory, traces.app_id, Cause(tx.now, "user"))
-        _drop_proposals(tx, keywords.related_app_ids(tx, traces.app_id), traces.facts)
+        changes.hide(tx, traces.memory, traces.app_id, Cause("user"))
+        _drop_proposals(tx, apps.related_ids(tx, traces.app_id), traces.facts)
     if hold is not None:
         queue_purge(tx, memory, hold, how)
 
@@ -347,7 +343,7 @@ def unhide(tx: Tx, memory: Memory) -> None:
         if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
             tombstones.remove_of_memory(tx, one.id)
             app_id = memories.app_id_of(tx, one.id)
-            changes.unhide(tx, one.id, app_id, Cause(tx.now, "user", "deletion undone"))
+            changes.unhide(tx, one.id, app_id, Cause("user", "deletion undone"))
 
 
 def purge_hidden_duplicate(tx: Tx, app_id: int, sha1: str) -> None:
@@ -390,7 +386,7 @@ def forget(
     reworded: set[int] = set()
     if tombstone:
         for app_id, facts in occurrences.scopes.items():
-            app_ids = keywords.related_app_ids(tx, app_id)
+            app_ids = apps.related_ids(tx, app_id)
             _drop_proposals(tx, app_ids, facts)
             reworded |= strip_cues(tx, app_ids, facts)
     rewritten = blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
@@ -400,7 +396,7 @@ def forget(
         homes.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(changes.proved_memories(tx, rewritten) if rewritten else ())
     changes.blank_events(tx, ids)
-    cause = Cause(tx.now, "user")
+    cause = Cause("user")
     for traces in every:
         changes.record(tx, traces.memory.id, traces.app_id, "forget", cause)
     unquoted = rewritten if keep_transcript else ()
@@ -431,7 +427,7 @@ def forget_message(tx: Tx, message: Message) -> None:
             gone.append(one.id)
     proposals.remove(tx, gone)
     blank_description(tx, message.session_id, [message.content])
-    tx.forget_bytes(app_id, *reindex(tx, touched, Cause(tx.now, "user")))
+    tx.forget_bytes(app_id, *reindex(tx, touched, Cause("user")))
 
 
 def forget_session(tx: Tx, session_id: int) -> None:
@@ -442,8 +438,9 @@ def forget_session(tx: Tx, session_id: int) -> None:
     for kind in ("extract", "verify"):
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
-    changes.detach_session(tx, session_id)
-    tx.forget_bytes(app_id, *reindex(tx, touched, Cause(tx.now, "user")))
+    told = sa.update(t.memory_events).where(t.memory_events.c.session_id == session_id)
+    tx.execute(told.values(session_id=None, message_id=None))
+    tx.forget_bytes(app_id, *reindex(tx, touched, Cause("user")))
 
 
 def forget_app(tx: Tx, app_id: int) -> int:
@@ -464,9 +461,9 @@ def forget_app(tx: Tx, app_id: int) -> int:
     given = [traces for traces, ids in zip(every, shown, strict=True) if not left.isdisjoint(ids)]
     drop_receipt_lines(tx, given)
     if others:
-        touched |= strip_cues(tx, keywords.related_app_ids(tx, others[0]), facts)
-    changes.remove_app(tx, app_id)
-    tx.forget_bytes(app_id, *reindex(tx, touched, Cause(tx.now, "user")))
+        touched |= strip_cues(tx, apps.related_ids(tx, others[0]), facts)
+    tx.execute(sa.delete(t.memory_events).where(t.memory_events.c.app_id == app_id))
+    tx.forget_bytes(app_id, *reindex(tx, touched, Cause("user")))
     return len(rows)
 
 
@@ -512,11 +509,10 @@ def _drop_proposals(tx: Tx, app_ids: Sequence[int], facts: Collection[tuple[str,
     )
 
 
-_CUES = " UNION ALL ".join(
-    f"SELECT '{table}', id, cues FROM {table}"
-    " WHERE app_id IN (SELECT value FROM json_each(?1)) AND cues != ''"
-    for table in ("memories", "proposals")
-)
+_CUES = {
+    x: sa.select(x.c.id, x.c.cues).where(among(x.c.app_id, "app_ids"), x.c.cues != "")
+    for x in (t.memories, t.proposals)
+}
 
 
 def strip_cues(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]]) -> set[int]:
@@ -526,22 +522,25 @@ def strip_cues(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]])
         w for key, value in facts for w in meaningful_words(f"{key.replace('_', ' ')} {value}")
     }
 
-    found = tx.rows(_CUES, records.json_list(app_ids))
+    found = [(o, *row) for o, cues in _CUES.items() for row in tx.rows(cues, app_ids=app_ids)]
     every = {cue for _, _, cues in found for cue in cues.split()}
     gone = {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
     changed = set()
     for table, row_id, cues in found:
         left = " ".join(cue for cue in cues.split() if cue not in gone)
         if left != cues:
-            tx.rows(f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
-            if table == "memories":
+            tx.execute(sa.update(table).where(table.c.id == row_id).values(cues=left))
+            if table is t.memories:
                 changed.add(int(row_id))
     return changed
 
 
-def _cue_contains(cue: str, words: Iterable[str]) -> bool:
+def _cue_contains(cue: str, words: Collection[str]) -> bool:
     said = text.fold(cue).text
-    return any(w == said or (len(w) >= _shortest_match(w) and w in said) for w in words)
+    return said in words or any(
+        w in said and len(w) >= (SHORTEST_UNSPACED if text.UNSPACED.search(w) else SHORTEST_ECHO)
+        for w in words
+    )
 
 
 def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
@@ -554,16 +553,11 @@ def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
     return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}
 
 
-def _shortest_match(word: str) -> int:
-    unspaced = text.UNSPACED.search(word)
-    return SHORTEST_UNSPACED if unspaced else SHORTEST_ECHO
-
-
 def _drop_turns(tx: Tx, turns: Sequence[Message]) -> set[int]:
     """Remove turns from search before they are deleted; the memories that their quotes prove."""
     ids = [turn.id for turn in turns]
-    messages.unindex(tx, ids)
-    drop_turn_lines(tx, ids)
+    passages.drop(tx, "turn", ids)
+    receipts.remove(tx, "message", ids)
     drop_query_vectors(tx, turns)
     return set(changes.proved_memories(tx, ids))
 
@@ -575,8 +569,7 @@ Fact = tuple[int, str, str]
 def facts_in_turns(tx: Tx, turns: Sequence[Message]) -> set[Fact]:
     """The facts whose quotes stand in turns that a model is about to read."""
     ids = {i for turn in turns for i in (turn.id, turn.copied_from) if i is not None}
-    drawn = changes.learned_from(tx, sorted(ids))
-    return {(fact.memory_id, fact.key, fact.value) for fact in drawn}
+    return {taught.as_told() for taught in changes.taught_by(tx, ids)}
 
 
 def drop_forgotten(
@@ -588,9 +581,7 @@ def drop_forgotten(
     yet changes nothing here: its purge will find the stored reply.
     """
     facts = [_facts_in(hit) for hit in hits]
-    facts_read = {*read}.union(*facts)
-    there = changes.existing(tx, {memory_id for memory_id, _, _ in facts_read})
-    gone = {fact for fact in facts_read if fact[0] not in there}
+    gone = _forgotten(tx, {*read}.union(*facts))
     words = {w for _, key, value in gone for w in (value, f"{key}: {value}")}
     turns = messages.by_ids(tx, [hit.id for hit in hits if hit.kind == "message"])
     titles = sessions.titles(tx, [turn.session_id for turn in turns.values()])
@@ -609,13 +600,17 @@ def strip_read_cues(tx: Tx, app_id: int, read: Iterable[Fact]) -> set[int]:
     To be called in the transaction that wrote the model's answer. Gives the memories whose search
     text must be written again.
     """
-    facts_read = {*read}
-    there = changes.existing(tx, {memory_id for memory_id, _, _ in facts_read})
-    gone = {(key, value) for memory_id, key, value in facts_read if memory_id not in there}
+    gone = [(key, value) for _, key, value in _forgotten(tx, {*read})]
     if not gone:
         return set()
     tx.forget_bytes()  # the cues were in the file for a moment
-    return strip_cues(tx, keywords.related_app_ids(tx, app_id), gone)
+    return strip_cues(tx, apps.related_ids(tx, app_id), gone)
+
+
+def _forgotten(tx: Tx, facts: Collection[Fact]) -> set[Fact]:
+    """Those of these facts whose memory is gone."""
+    there = memories.homes_of(tx, {memory_id for memory_id, _, _ in facts})
+    return {fact for fact in facts if fact[0] not in there}
 
 
 def _facts_in(hit: Hit) -> set[Fact]:

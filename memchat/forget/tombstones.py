@@ -12,21 +12,26 @@ another fact.
 from __future__ import annotations
 
 import hmac
-import json
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import delete, func, literal, select, true
-from sqlalchemy.dialects.sqlite import insert
+import sqlalchemy as sa
 
 from memchat.db import Tx, records
-from memchat.db.schema import UtcTime, tombstones
-from memchat.language import numbers, text
+from memchat.db import schema as t
+from memchat.db.records import among, upsert
+from memchat.language import text
 
 Mark = tuple[str, str]
 """A kind (value, quote, source, word, name or key; for a note: note) and a text."""
-_t = tombstones.c
+_t = t.tombstones.c
+_ADD = upsert(t.tombstones, "created_at", key=("app_id", "memory_id", "kind", "hash"))
+_THESE = (among(_t.app_id, "app_ids"), among(_t.hash, "hashes"))
+_FIND = sa.select(_t.kind, _t.hash, sa.func.max(_t.created_at)).where(*_THESE)
+_FIND = _FIND.group_by(_t.kind, _t.hash)
+_ANY = sa.select(_t.id).where(_t.app_id == sa.bindparam("app")).limit(1)
 
 
 def add(tx: Tx, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
@@ -34,63 +39,49 @@ def add(tx: Tx, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetim
 
     ``memory_id`` is 0 for what never was a memory.
     """
-    key = records.hash_key(tx)
-    hashes = [(kind, _hash(key, text)) for kind, text in sorted(set(marks))]
-    each = func.json_each(json.dumps(hashes)).table_valued("value").c.value
-    values = select(
-        literal(app_id),
-        literal(memory_id),
-        func.json_extract(each, "$[0]"),
-        func.json_extract(each, "$[1]"),
-        literal(now, UtcTime),
-    ).where(true())  # without a condition SQLite takes ON CONFLICT for one of a join
-    same = [_t.app_id, _t.memory_id, _t.kind, _t.hash]
-    rows = insert(tombstones).from_select([*same, _t.created_at], values)
-    tx.execute(rows.on_conflict_do_update(same, set_={"created_at": rows.excluded.created_at}))
+    about = {"app_id": app_id, "memory_id": memory_id, "created_at": now}
+    hashed = _hashed(tx, marks)
+    tx.run_many(_ADD, (about | {"kind": kind, "hash": one} for kind, one in hashed))
 
 
 def remove_of_memory(tx: Tx, memory_id: int) -> None:
     """Delete a memory's tombstones. Those of other memories with the same words stay."""
-    tx.execute(delete(tombstones).where(_t.memory_id == memory_id))
+    tx.execute(sa.delete(t.tombstones).where(_t.memory_id == memory_id))
 
 
 def any_in(tx: Tx, app_id: int) -> bool:
     """Whether anything was forgotten in a scope."""
-    return bool(tx.rows("SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
+    return bool(tx.rows(_ANY, app=app_id))
 
 
 def remove(tx: Tx, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Delete the tombstones of these texts, of any memory, because a person wants them known
     again."""
-    scopes, key = records.json_list(app_ids), records.hash_key(tx)
-    wanted = {(kind, _hash(key, text)) for kind, text in marks}
-    for kind in {kind for kind, _ in wanted}:
-        hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
-        tx.rows(
-            "DELETE FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) AND kind = ?"
-            " AND hash IN (SELECT value FROM json_each(?))",
-            *(scopes, kind, records.json_list(hashes)),
-        )
+    here = among(_t.app_id, app_ids)
+    for kind, hashed in _hashed(tx, marks):
+        tx.execute(sa.delete(t.tombstones).where(here, _t.kind == kind, _t.hash == hashed))
 
 
 def find(tx: Tx, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
     """Those of these texts that were forgotten in one of the scopes, and when last."""
+    by_hash = _hashed(tx, marks)
+    rows = tx.rows(_FIND, app_ids=app_ids, hashes=[hashed for _, hashed in by_hash])
+    # Another kind of mark may have the same words.
+    return {by_hash[kind, one]: at for kind, one, at in rows if (kind, one) in by_hash}
+
+
+def _hashed(tx: Tx, marks: Iterable[Mark]) -> dict[tuple[str, str], Mark]:
+    """The marks by their kinds and hashes."""
     key = records.hash_key(tx)
-    by_hash = {(kind, _hash(key, text)): (kind, text) for kind, text in marks}
-    query = select(_t.kind, _t.hash, func.max(_t.created_at)).where(
-        _t.app_id.in_(list(app_ids)), _t.hash.in_([hashed for _, hashed in by_hash])
-    )
-    rows = tx.execute(query.group_by(_t.kind, _t.hash)).all()
-    return {by_hash[row[0], row[1]]: row[2] for row in rows if (row[0], row[1]) in by_hash}
-
-
-def _hash(key: bytes, text: str) -> str:
-    return hmac.digest(key, text.encode(), "sha256").hex()
+    every = sorted({*marks})
+    return {(mark[0], hmac.digest(key, mark[1].encode(), "sha256").hex()): mark for mark in every}
 
 
 TombstoneMatch = Literal["refuse", "ask", "alike"]
 _SHORT = 3
 """Up to so many words a value may be a bare name, whose first capital means something."""
+_NOUN = re.compile(r"(?<!\w)(?i:[dkms]?eine?[mnrs]?)(?: [a-zäöüß]+)? ([A-ZÄÖÜ]\w+)")
+"""A German noun behind "ein" or "mein", which has a capital and is no name."""
 
 
 def fact_marks(key: str, value: str) -> set[Mark]:
@@ -101,10 +92,7 @@ def fact_marks(key: str, value: str) -> set[Mark]:
 def wording_marks(key: str, value: str) -> set[Mark]:
     """The marks that are lifted when the user enters it by hand: those of this fact, not of others
     that share a name."""
-    return {
-        value_mark(key, value),
-        *(("word", f"{key}|{word}") for word in _words(value)),
-    }
+    return {value_mark(key, value), *(("word", f"{key}|{word}") for word in _words(value))}
 
 
 def key_mark(key: str) -> Mark:
@@ -139,26 +127,30 @@ def match(
     # A forgotten name is recognised in lower case too.
     marks = fact_marks(key, value) | {("name", word) for word in _words(value)}
     for message_id, quote in proofs:
+        marks -= {("name", text.fold(noun).text) for noun in _NOUN.findall(quote)}
         marks |= proof_marks(key, quote, message_id)
     found = find(tx, app_ids, marks)
     words = {mark for mark in marks if mark[0] == "word"}
-    ordinary = words - {("word", f"{key}|{number}") for number in numbers.numbers(value)}
+    ordinary = words - {("word", f"{key}|{number}") for number in text.numbers(value)}
     before = {mark for mark, at in found.items() if said_at <= at}
     if before - ordinary or (words and words <= before):
         return "refuse"
     kinds = {kind for kind, _ in found}
-    same_words = bool(words) and words <= found.keys()
-    if kinds & {"value", "quote"} or same_words or kinds >= {"name", "word"}:
+    if kinds & {"value", "quote"} or kinds >= {"name", "word"} or (words and words <= found.keys()):
         return "ask"
     return "alike" if before else None
 
 
 def _words(value: str) -> set[str]:
-    return text.content_words(value) | numbers.numbers(value)
+    return text.content_words(value) | text.numbers(value)
+
+
+def names(value: str) -> Iterable[str]:
+    """The names in a value."""
+    return text.names(value, from_start=len(value.split()) <= _SHORT)
 
 
 def _distinctive(value: str) -> set[str]:
     """Names, and numbers of more than two characters."""
-    short = len(value.split()) <= _SHORT
-    named = {text.fold(name).text for name in text.names(value, from_start=short)}
-    return named | {number for number in numbers.numbers(value) if len(number) > 2}
+    named = {text.fold(name).text for name in names(value)}
+    return named | {number for number in text.numbers(value) if len(number) > 2}

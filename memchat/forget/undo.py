@@ -8,10 +8,9 @@ would hold had the deleted messages never been sent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import NamedTuple
 
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.facts import changes, memories
@@ -25,6 +24,7 @@ from memchat.types import LEARNED, Event, Evidence, Memory, Message, Scope, Undo
 DELETED = "conversation deleted"
 TAKEN_BACK = "taken back"
 _UNDONE = (DELETED, TAKEN_BACK)
+_DELETION = Cause("user", DELETED)
 _BY_HAND = ("add", "edit", "restore", "repeat")
 _SAID_BY_HAND = (ADDED_BY_HAND, "restored by hand")
 _RETIRING = {"supersede": "superseded", "merge": "merged", "end": "ended"}
@@ -56,38 +56,6 @@ def replayed(past: Iterable[Event]) -> State:
         elif event.kind in _RETIRING:
             now.reason, now.replaced_by = _RETIRING[event.kind], event.related_id
     return now
-
-
-class Statement(NamedTuple):
-    """One statement of a value: when it was said, the day on which it was read, and its first
-    day."""
-
-    memory_id: int
-    said_at: datetime
-    read_on: date
-    starts_at: date | None
-
-
-def start_dates(
-    statements: Iterable[Statement], until: dict[int, date | None]
-) -> dict[int, date | None]:
-    """The first day of each value of a key after these statements; ``until`` are the last days.
-
-    A value that holds already keeps its first day, whatever later day is said.
-    """
-    values: dict[int, tuple[datetime, date | None]] = {}
-    for i, said_at, day, starts_at in statements:
-        start = starts_at if starts_at is not None and starts_at > day else None
-        before, first = values.get(i, (said_at, start))
-        if said_at >= before:
-            holding = [
-                (at, begins or date.min, other)
-                for other, (at, begins) in values.items()
-                if (begins is None or begins <= day) and (until.get(other) or day) >= day
-            ]
-            keeps = start is not None and bool(holding) and max(holding)[-1] == i
-            values[i] = said_at, first if keeps else start
-    return {i: start for i, (_, start) in values.items()}
 
 
 def _day_in(state: dict[str, object] | None, name: str) -> date | None:
@@ -122,20 +90,17 @@ class ConversationUndo:
         for memory in there:
             if memory.id in touched and not is_single_valued(memory.key):
                 self._replay([memory])
-        for app_id, key in sorted({(self._scope(m), m.key) for m in there}):
+        homes = memories.homes_of(self.tx, [m.id for m in there])
+        for app_id, key in sorted({(homes[m.id], m.key) for m in there}):
             if is_single_valued(key):
                 self._replay(self._values(app_id, key))
                 self._let_one_hold(self._values(app_id, key))
         self.back = {m.id: self.back[m.id] for m in self._there(self.back) if m.active}
         return Undone(*(tuple(d.values()) for d in (self.gone, self.back, self.kept)))
 
-    @property
-    def _cause(self) -> Cause:
-        return Cause(self.tx.now, "user", DELETED)
-
     def _find_gone_and_kept(self) -> None:
         asked = self._asked_to_forget()
-        for memory_id in changes.proved_memories(self.tx, list(self.message_ids)):
+        for memory_id in changes.proved_memories(self.tx, self.message_ids):
             if self.only not in (None, memory_id):
                 continue
             memory = memories.get(self.tx, self.tx.ids, memory_id)
@@ -161,7 +126,7 @@ class ConversationUndo:
         """Let the events of these messages count no more; the memories that this concerns. What
         replaced a memory that goes replaces what that one had replaced."""
         tx, touched = self.tx, set[int]()
-        said = changes.events_of_messages(tx, self.message_ids)
+        said = changes.events_by(tx, "message_id", self.message_ids)
         past = {e.id: e for e in said if self.only in (None, e.memory_id, e.related_id)}
         replaced = [m.id for i in self.gone for m in changes.replaced_memories(tx, i)]
         retired = [e for i in replaced for e in changes.events_of_memory(tx, i)]
@@ -174,7 +139,7 @@ class ConversationUndo:
             touched.add(memory.id)
             heir = self._heir(event.related_id) if self._retired_by_gone(event) else None
             if heir not in (None, memory.id) and not is_single_valued(memory.key):
-                changes.set_related(tx, event.id, heir)
+                changes.set_columns_of_event(tx, event.id, related_id=heir)
             else:
                 self._take_back_one(event)
         return touched
@@ -191,7 +156,7 @@ class ConversationUndo:
             changes.set_columns(self.tx, memory.id, seen_count=left)
         elif event.kind == "tag":
             self._remove_tags(memory, event)
-        changes.set_cause(self.tx, event.id, TAKEN_BACK)
+        changes.set_columns_of_event(self.tx, event.id, cause=TAKEN_BACK)
 
     def _heir(self, memory_id: int | None) -> int | None:
         """What has replaced a memory that goes, and stays itself."""
@@ -208,7 +173,7 @@ class ConversationUndo:
             if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
                 given -= _given_tags(later)
         left = [tag for tag in memory.tags if tag not in given]
-        changes.put_tags(self.tx, memory.id, left, self._cause)
+        changes.put_tags(self.tx, memory.id, left, _DELETION)
 
     def _replay(self, rows: Sequence[Memory]) -> None:
         """Make memories, all values of a key that holds one or a single other one, what their
@@ -225,17 +190,15 @@ class ConversationUndo:
         }
         if one_value:
             learned = [m.id for m in rows if not self._is_user_owned(m)]
-            told = self._statements([e for i in learned for e in past[i]])
-            for i, start in start_dates(told, {i: s.expires_at for i, s in states.items()}).items():
-                states[i].starts_at = start
-        there = changes.existing(self.tx, [s.replaced_by for s in states.values() if s.replaced_by])
+            self._set_first_days([e for i in learned for e in past[i]], states)
+        there = memories.homes_of(self.tx, filter(None, (s.replaced_by for s in states.values())))
         for memory in rows:
             state = states[memory.id]
             if not any(e.kind == "add" for e in past[memory.id]):
                 continue  # its beginning is not known, so there is nothing to replay
-            for name, put in (("expires_at", changes.set_expiry), ("starts_at", changes.set_start)):
+            for name in ("expires_at", "starts_at"):
                 if getattr(state, name) != getattr(memory, name):
-                    put(self.tx, memory, getattr(state, name), self._cause)
+                    changes.set_day(self.tx, memory, name, getattr(state, name), _DELETION)
             over = state.expires_at is not None and state.expires_at < self.tx.today
             begun = state.starts_at is None or state.starts_at <= self.tx.today
             if state.reason is None and one_value and begun and _is_superseded(memory):
@@ -251,11 +214,11 @@ class ConversationUndo:
                 changes.set_columns(tx, memory.id, replaced_by=replaced_by)
             return
         if not memory.active:
-            changes.reactivate(tx, memory, self._cause)
-            drop_replacement_question(tx, self._scope(memory), memory)
+            changes.reactivate(tx, memory, _DELETION)
+            drop_replacement_question(tx, memory)
             self.back[memory.id] = memory
         if reason is not None:
-            changes.deactivate(tx, memory, reason, self._cause, replaced_by=replaced_by)
+            changes.deactivate(tx, memory, reason, _DELETION, replaced_by=replaced_by)
 
     def _let_one_hold(self, rows: Sequence[Memory]) -> None:
         """Let the value of a key hold that was said last, each value being replaced by the one that
@@ -275,16 +238,34 @@ class ConversationUndo:
                 self._put(memory, "superseded", chain[n + 1].id)
         self._put(chain[last], None, None)
 
-    def _statements(self, past: Iterable[Event]) -> list[Statement]:
-        """The statements of these events, in the order in which they were read."""
+    def _set_first_days(self, past: Iterable[Event], states: Mapping[int, State]) -> None:
+        """Set the first day of each value of a key by what these events say that was said of it, in
+        the order in which it was read.
+
+        A value that holds already keeps its first day, whatever later day is said.
+        """
         told = sorted((e for e in past if e.kind in ("add", "repeat")), key=lambda e: e.id)
         wanted = {e.message_id for e in told if e.message_id is not None} - {*self.message_ids}
         turns = messages.by_ids(self.tx, sorted(wanted))
-        return [
-            Statement(e.memory_id, turn.created_at, self._day(e.at), _day_in(e.new, "starts_at"))
-            for e in told
-            if (turn := turns.get(e.message_id or 0)) is not None
-        ]
+        values: dict[int, tuple[datetime, date | None]] = {}
+        for event in told:
+            if (turn := turns.get(event.message_id or 0)) is None:
+                continue
+            i, said_at, day = event.memory_id, turn.created_at, self._day(event.at)
+            starts_at = _day_in(event.new, "starts_at")
+            start = starts_at if starts_at is not None and starts_at > day else None
+            before, first = values.get(i, (said_at, start))
+            if said_at >= before:
+                holding = [
+                    (at, begins or date.min, other)
+                    for other, (at, begins) in values.items()
+                    if (begins is None or begins <= day)
+                    and (states[other].expires_at or day) >= day
+                ]
+                keeps = start is not None and bool(holding) and max(holding)[-1] == i
+                values[i] = said_at, first if keeps else start
+        for i, (_, start) in values.items():
+            states[i].starts_at = start
 
     def _values(self, app_id: int, key: str) -> list[Memory]:
         """The values of a key, in use or not, but for those that are hidden or go."""
@@ -328,9 +309,6 @@ class ConversationUndo:
         pinned = self.keeps_marked and memory.pinned
         return memory.created_by not in LEARNED or by_hand or pinned
 
-    def _scope(self, memory: Memory) -> int:
-        return memories.app_id_of(self.tx, memory.id)
-
 
 def _is_superseded(memory: Memory) -> bool:
     return memory.inactive_reason == "superseded"
@@ -342,11 +320,7 @@ def _given_tags(event: Event) -> set[str]:
 
 
 def take_back(
-    tx: Tx,
-    turns: Sequence[Message],
-    *,
-    keep_memories: bool = False,
-    keep_marked: bool = False,
+    tx: Tx, turns: Sequence[Message], *, keep_memories: bool = False, keep_marked: bool = False
 ) -> Undone:
     """Undo what turns taught that are about to be deleted; what that did. With ``keep_memories``
     what they taught stays, and with ``keep_marked`` what the user pinned or tagged of it.

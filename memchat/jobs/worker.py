@@ -23,41 +23,15 @@ from memchat.db.database import Database
 from memchat.db.jobs import EMBEDDING_KINDS, Claim, ClaimRequest
 from memchat.errors import ConfigError, MemChatError, origin
 from memchat.facts import memories, proposals
-from memchat.facts.in_force import apply_due_dates, has_due_dates
+from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import mentions, purge
-from memchat.forget.mentions import MentionsToBlank
-from memchat.jobs.embedding import (
-    BATCH,
-    Backfill,
-    BackfillResult,
-    ClaimJobs,
-    EmbeddingResult,
-    EmbeddingRun,
-    FailureNews,
-    fail_job,
-)
+from memchat.jobs.embedding import BATCH, BackfillResult, EmbeddingResult, EmbeddingRun, fail_job
 from memchat.learn.learner import Learner
 from memchat.learn.model_calls import NOBODY_LOOKED
 from memchat.notes import rows
+from memchat.search import passages
 from memchat.search.embed import EmbeddingSpace
-from memchat.types import Job, Learned, OnProgress, Scope, Session
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A claimed job that reads a conversation, and the windows that are still to be read."""
-
-    claim: Claim
-    windows: Generator[None, None, Learned]
-
-    def go_on(self) -> Learned | None:
-        """Read on to the next pause; what the conversation taught, or None if there is more."""
-        try:
-            next(self.windows)
-        except StopIteration as end:
-            learned: Learned = end.value
-            return learned
-        return None
+from memchat.types import Job, Learned, OnProgress, Scope, Session, timed
 
 
 @dataclass(slots=True)
@@ -127,8 +101,8 @@ class Worker:
         self._learner = learner
         self._embedding_space = embedding_space
         self._owner = processes.new_owner()
-        self.news = FailureNews()
-        """What was logged of an outage of the embedding service."""
+        self.news: set[str] = set()
+        """What was logged of an outage of the embedding service, since it last embedded a text."""
         self.stopping = threading.Event()
         """Once it is set, no further job is started; running ones are finished."""
 
@@ -140,7 +114,7 @@ class Worker:
         target_id: int | None = None,
         done: JobsDone | None = None,
         on_progress: Callable[[EmbeddingResult], None] = lambda _: None,
-        on_reading: OnProgress = lambda _: None,
+        on_reading: OnProgress | None = None,
     ) -> JobsDone:
         """Run the jobs that are due now, of one user or of all; their outcomes are added to
         ``done``. ``on_progress`` is called after each batch of vectors, ``on_reading`` after each
@@ -153,7 +127,8 @@ class Worker:
             self._read(user, target_id, done, purges, on_reading)
         if "verify" in kinds:
             while claimed := self._claim("verify", user, target_id):
-                self._look_again(claimed[0], done)
+                look = partial(self._learner.look_late, claimed[0])
+                self._do(claimed[0], "look_late", look, done)
         if embedding := [kind for kind in EMBEDDING_KINDS if kind in kinds]:
             self._embed(embedding, done, user, target_id, on_progress)
         if "expire" in kinds:
@@ -171,15 +146,14 @@ class Worker:
         """Whether a job is due, or is held by a process that has ended."""
         with self._database.read() as tx:
             due = jobs.due_kinds(tx, None, self._clock())
-            left = jobs.any_dead(tx)
+            left = bool(jobs.dead_holders(tx))
         if due and due <= set(EMBEDDING_KINDS) and self._embedding_space()[0] is None:
             return left  # there is no embedding model to run them
         return bool(due) or left
 
-    def backfill(
-        self, batch: int = BATCH, on_progress: OnProgress = lambda _: None
-    ) -> BackfillResult:
-        """Embed every text that has no vector yet, by ``batch`` texts.
+    def backfill(self, batch: int = BATCH, on_progress: OnProgress | None = None) -> BackfillResult:
+        """Queue every text that has no vector yet, and embed them by ``batch`` texts; each is
+        tried once. Other workers may help, and a killed run goes on where it was.
 
         Raises ConfigError where there is no embedding model.
         """
@@ -187,14 +161,31 @@ class Worker:
         if space is None:
             raise ConfigError(f"there is nothing to make vectors with: {reason}")
         self._release_dead_workers()
+        report = timed(on_progress)
+        with self._database.write() as tx:
+            began = tx.now  # the jobs that are queued here are due then
+            total = passages.count_lacking(tx, space.service_id)
+            if total:
+                passages.queue_lacking(tx, space.service_id)
 
-        def claims(due_by: datetime) -> ClaimJobs:
-            kinds = EMBEDDING_KINDS
-            return lambda tx, limit, size: self._claim_in(tx, kinds, limit, size, due_by=due_by)
+        def claim(tx: Tx, limit: int, size: int) -> list[Claim]:
+            return self._claim_in(tx, EMBEDDING_KINDS, limit, size, due_by=began)
 
-        wait = self.stopping.wait
-        backfill = Backfill(self._database, self._settings, self._clock, space, claims, wait)
-        return backfill.run(batch, on_progress)
+        def tell(run: EmbeddingResult) -> None:
+            report(run.embedded, total, failed=run.faulty, pause=run.pause)
+
+        common = (self._database, self._settings, space, batch)
+        run = EmbeddingRun(*common, tell, self.stopping.wait)
+        tell(run.result)
+        run.run(claim)
+        with self._database.read() as tx:
+            left = passages.count_lacking(tx, space.service_id)
+            failed = jobs.by_claims(tx, run.result.failed, self._clock())
+        # A text counts wherever it occurs, though it is embedded once.
+        done = max(0, total - left)
+        report(done, total, failed=run.result.faulty, pause=run.result.pause)
+        stopped = None if run.result.down is None else str(run.result.down)
+        return BackfillResult(total, done, left, tuple(failed), stopped)
 
     def end_abandoned(self, user: str | None = None) -> None:
         """End sessions whose process has ended or whose lease ran out, and queue their extraction.
@@ -281,7 +272,7 @@ class Worker:
             for claim in jobs.still_held(tx, claimed):
                 rows.purge(tx, claim.target_id, claim.how or "")
             tx.forget_bytes(*{claim.app_id for claim in claimed})
-            jobs.finish_all(tx, claimed, self._clock())
+            jobs.finish(tx, claimed, self._clock())
 
     def _purge_memories(self, claimed: Sequence[Claim]) -> None:
         """Purge the memories of these jobs, and redact the conversations they name, at once."""
@@ -293,9 +284,9 @@ class Worker:
                 due = [m for m in memories.hidden(tx, app_ids) if m.id in ids] if ids else []
                 purge.forget(tx, due, keep_transcript=keep)
             for claim in claimed:
-                if (chosen := MentionsToBlank.load(claim.how)) is not None:
-                    mentions.blank(tx, claim.app_id, chosen)
-            jobs.finish_all(tx, claimed, tx.now)
+                if claim.how is not None and mentions.holds_mentions(claim.how):
+                    mentions.blank(tx, claim.app_id, claim.how)
+            jobs.finish(tx, claimed, tx.now)
 
     def _read(
         self,
@@ -303,51 +294,36 @@ class Worker:
         target_id: int | None,
         done: JobsDone,
         purges: Sequence[str],
-        on_reading: OnProgress,
+        on_reading: OnProgress | None,
     ) -> None:
         """Read conversations. At each pause of a long one the next is read, so that it keeps no
         other waiting; what is to be purged by then, of the kinds ``purges``, is purged first."""
-        under_way: deque[Reading] = deque()
+        under_way: deque[tuple[Claim, Generator[Learned | None, None, None]]] = deque()
         paused = False
         try:
             while True:
                 if len(under_way) < READINGS_AT_ONCE:
                     claimed = self._claim("extract", user, target_id)
-                    under_way += [
-                        Reading(claim, self._learner.learn(claim, on_reading)) for claim in claimed
-                    ]
+                    under_way += [(one, self._learner.learn(one, on_reading)) for one in claimed]
                 if not under_way:
                     return
                 if paused:
                     under_way.rotate(-1)
-                reading = under_way[0]
-                paused = self._do(reading.claim, "learn", reading.go_on, done)
+                claim, parts = under_way[0]
+                paused = self._do(claim, "learn", partial(next, parts), done)
                 if not paused:
                     under_way.popleft()
                 else:
                     self._purge_due(purges, user, target_id, done)
-                self._renew([waiting.claim for waiting in under_way])
+                if waiting := [claim for claim, _ in under_way]:
+                    until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
+                    with self._database.write() as tx:
+                        jobs.renew(tx, waiting, until)
         except BaseException:
-            for reading in under_way:
-                reading.windows.close()
+            for _, parts in under_way:
+                parts.close()
             with self._database.write() as tx:
-                jobs.release(tx, [reading.claim for reading in under_way])
-            raise
-
-    def _renew(self, claims: Sequence[Claim]) -> None:
-        """Keep the claims of readings that wait for their turn."""
-        if claims:
-            until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
-            with self._database.write() as tx:
-                jobs.renew_all(tx, claims, until)
-
-    def _look_again(self, claimed: Claim, done: JobsDone) -> None:
-        """Check the memories of a conversation that wait for a second look."""
-        try:
-            self._do(claimed, "look_late", partial(self._learner.look_late, claimed), done)
-        except BaseException:
-            with self._database.write() as tx:
-                jobs.release(tx, [claimed])
+                jobs.release(tx, [claim for claim, _ in under_way])
             raise
 
     def _do(
@@ -362,6 +338,10 @@ class Worker:
                 log.error("job %s failed: %s", claimed.id, origin(error))
             self._failed([claimed], error, done)
             return False
+        except BaseException:
+            with self._database.write() as tx:
+                jobs.release(tx, [claimed])
+            raise
         if learned is None:
             return True
         done.learned.append(learned)
@@ -390,12 +370,13 @@ class Worker:
             with self._database.write() as tx:
                 claimed = claim(tx, BATCH, BATCH)
             self._failed(claimed, error, done, tell=False)
-            if claimed and self.news.is_new(str(error)):
+            if claimed and str(error) not in self.news:
+                self.news.add(str(error))
                 log.warning("the embedding model cannot be used, and jobs wait: %s", error)
             return
         if space is None:
             return
-        common = (self._database, self._settings, self._clock, space)
+        common = (self._database, self._settings, space)
         run = EmbeddingRun(*common, on_progress=on_progress, news=self.news)
         found = run.run(claim)
         done.done += found.done
@@ -407,7 +388,7 @@ class Worker:
     ) -> None:
         with self._database.write() as tx:
             for claim in claimed:
-                fail_job(tx, claim, error, self._clock(), self._settings)
+                fail_job(tx, claim, error, self._settings)
             proposals.give_up_looks(tx, NOBODY_LOOKED)
             failed = jobs.by_claims(tx, claimed, self._clock())
         done.failed += failed
@@ -421,10 +402,11 @@ class Worker:
         replaced, activate those whose first day has come. Then finish what is left to purge."""
         with self._database.read() as tx:
             every = memories.scopes_with_due_dates(tx, tx.today, user)
-            due = [scope for scope in every if has_due_dates(tx, tx.within(*scope).ids, tx.today)]
-        for scope in due:
-            with self._database.write() as tx:
-                apply_due_dates(tx.within(*scope))
+            today = [(scope, as_of(tx, tx.within(*scope).ids)) for scope in every]
+        for scope, standing in today:
+            if standing.over or standing.displaced:
+                with self._database.write() as tx:
+                    apply_due_dates(tx.within(*scope))
         self._database.scrub()
 
 

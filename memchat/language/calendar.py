@@ -1,8 +1,8 @@
 """Dates: the parts that a phrase such as "bis Ende Mai" names, and the days that codes stand for.
 
 The extraction model gives a date as a code that is the same in every language, relative to the day
-of the message (``until_date``, ``from_date``). What the user's own words name (``parse_phrase``)
-serves to check such a code.
+of the message (``coded_days``). What the user's own words name (``parse_phrase``) serves to check
+such a code.
 
 The names of days, months and units come from CLDR, the words around them from the list of each
 language. In a language without a list only names and digits are read. Words are compared in the
@@ -12,32 +12,19 @@ form that ``unaccented`` gives them.
 from __future__ import annotations
 
 import re
-import unicodedata
-from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
-from zoneinfo import ZoneInfo
+from itertools import pairwise
 
 from dateutil.relativedelta import relativedelta
 
 from memchat.errors import InputError
 from memchat.language import lexicon
-from memchat.language.numbers import NUMBER_WORDS
-from memchat.language.text import fold
+from memchat.language.text import NUMBER_WORDS, unaccented
 
 # ruff: noqa: E501  (patterns are read along, not down)
-
-
-def unaccented(text: str) -> str:
-    """Text in the form of the word tables: folded, and without accents."""
-    folded = fold(text).text
-    if folded.isascii():
-        return folded
-    parts = unicodedata.normalize("NFKD", folded)
-    bare = "".join(c for c in parts if not unicodedata.combining(c))
-    return unicodedata.normalize("NFC", bare)
 
 
 def _listed(kind: str, first: int = 0) -> dict[str, int]:
@@ -72,17 +59,6 @@ for _code in lexicon.codes():
         _word, _name = map(unaccented, _pair.split("="))
         WEEKDAYS |= {_word: WEEKDAYS[_name]} if _name in WEEKDAYS else {}
         UNITS |= {_word: UNITS[_name]} if _name in UNITS else {}
-_FRAGMENTS = re.compile(r"[^\W\d_]+|\d+")
-_NAMING = {
-    part for word in (*UNITS, *WEEKDAYS, *MONTHS, *SEASONS) for part in _FRAGMENTS.findall(word)
-}
-_NAMING |= {"weekend", "end", "wochenende", "fin"}
-
-
-def names_day(folded: str) -> bool:
-    """Whether a folded text holds a digit, a unit of time, a month, a season or a weekday."""
-    parts = _FRAGMENTS.findall(folded)
-    return not _NAMING.isdisjoint(parts) or any(part[0].isdigit() for part in parts)
 
 
 def words_for(*kinds: str) -> str:
@@ -130,6 +106,7 @@ _EAST_ASIAN = re.compile(r"(?:(\d{4})\s*[年년]\s*)?(\d{1,2})\s*[月월]\s*(?:(
 _COUNTED = re.compile(
     rf"(?<![\w.])([a-z]+|\d{{1,5}})\s+(?:(?:more|weitere|autres?|mas)\s+)?({'|'.join(sorted(UNITS, key=len, reverse=True))})\b"
 )
+_FORTNIGHT = re.compile(r"\bfortnight\b")
 _HALF_YEAR = re.compile(
     r"\b(?:half a year|halbes jahr|halben jahres?|half jaar|medio ano|mezzo anno|meio ano)\b"
 )
@@ -163,17 +140,15 @@ class NamedDate:
     count: tuple[int, str] | None = None
     """A number of units: two weeks are ``(2, "w")``."""
     unit: str | None = None
-    """A week, month or year without a number."""
+    """A week, month, quarter (``q``) or year without a number."""
     season: str | None = None
-    quarter: str | None = None
-    weekend: bool = False
+    quarter: int | None = None
     clock: bool = False
     this: bool = False
     next: bool = False
     end: bool = False
-    early: bool = False
-    mid: bool = False
-    """Whether it is in the first third of a month (``early``) or in the second (``mid``)."""
+    third: int | None = None
+    """The third of a month: 0 is its first ten days."""
     before: bool = False
     """Whether the day before is meant."""
     over: bool = False
@@ -192,14 +167,8 @@ class NamedDate:
     def anything(self) -> bool:
         """Whether any part of a date or a time was recognised."""
         parts = (self.weekday, self.month, self.day, self.year, self.near, self.count, self.unit)
-        more = (self.season, self.quarter, self.dates, self.weekend, self.clock)
+        more = (self.season, self.quarter, self.dates, self.clock)
         return any(part is not None for part in parts) or any(more)
-
-
-def reads_dates(code: str) -> bool:
-    """Whether the date words of a language are listed, so that a phrase in which none is found
-    names no day."""
-    return bool(lexicon.table(code)["reads_dates"])
 
 
 def parse_phrase(phrase: str, before: str = "", after: str = "") -> NamedDate:
@@ -229,8 +198,8 @@ def parse_phrase(phrase: str, before: str = "", after: str = "") -> NamedDate:
     _past(named, text)
     if named.anything:
         named.unread = named.unread or _has(text, "either")
-        named.before, named.early = _has(text, "before"), _has(text, "early")
-        named.mid = _has(text, "middle")
+        named.before = _has(text, "before")
+        named.third = 0 if _has(text, "early") else 1 if _has(text, "middle") else None
     _bare_numbers(named, text)
     return named
 
@@ -253,21 +222,20 @@ def _numeric_date(named: NamedDate, text: str) -> str:
 def _idioms(named: NamedDate, text: str) -> str:
     """Expressions of several words, none of which may be read alone."""
     named.next, named.end = _has(text, "next"), _has(text, "end")
-    if re.search(r"\bfortnight\b", text):
-        named.count = (2, "w")
-    for pattern, field, value in (
-        (_HALF_YEAR, "count", (6, "m")),
-        (_any("weekend"), "weekend", True),
-        (_any("after_tomorrow"), "near", 2),
-        (_any("festivals"), "dates", ((12, 24), (12, 25), (12, 26))),
+    for pattern, parts in (
+        (_HALF_YEAR, {"count": (6, "m")}),
+        (_FORTNIGHT, {"count": (2, "w")}),
+        (_any("weekend"), {"unit": "w", "end": True}),
+        (_any("quarter"), {"unit": "q"}),
+        (_any("after_tomorrow"), {"near": 2}),
+        (_any("festivals"), {"dates": ((12, 24), (12, 25), (12, 26))}),
     ):
         if pattern.search(text):
-            setattr(named, field, value)
+            for part, value in parts.items():
+                setattr(named, part, value)
             text = pattern.sub(" ", text)
     if match := _NUMBERED_QUARTER.search(text):
-        named.quarter, text = match[0], _NUMBERED_QUARTER.sub(" ", text)
-    elif _has(text, "quarter"):
-        named.quarter = "quarter"
+        named.quarter, text = int(match[1]), _NUMBERED_QUARTER.sub(" ", text)
     if named.near is None and _has(text, "today", "tomorrow"):
         named.near = 0 if _has(text, "today") else 1
     if ahead := _NEXT_NATIVE.search(text):
@@ -331,25 +299,27 @@ def _bare_numbers(named: NamedDate, text: str) -> None:
             named.day = NUMBERS.get(days[0], 1)
 
 
+Days = tuple[date, date]
+"""The first and the last."""
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTH_CODES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 """The names of days and months in codes."""
-_SEASONS = {"spring": (3, 20), "summer": (6, 21), "autumn": (9, 23), "winter": (12, 21)}
+SEASON_STARTS = {"spring": (3, 20), "summer": (6, 21), "autumn": (9, 23), "winter": (12, 21)}
 """Their first days, in their order: each lasts until the day before the next one begins."""
 _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
-PERIODS = {"w": "week", "m": "month", "y": "year"}
-_TWO_MONTHS = 2
-"""The 31st comes every other month at least."""
+PERIODS = {"w": "week", "m": "month", "q": "quarter", "y": "year"}
+_NINE_YEARS = 9 * 366
+"""A 29 February may be eight years away."""
 
 
 def later(day: date, count: int, unit: str) -> date:
-    """The day so many days (``d``), weeks, months or years after another, or before it."""
+    """The day so many days (``d``), weeks, months, quarters or years after another, or before."""
     if unit in "dw":
         return day + timedelta(days=count * (7 if unit == "w" else 1))
-    return day + (relativedelta(months=count) if unit == "m" else relativedelta(years=count))
+    return day + relativedelta(months=count * _MONTHS_OF[PERIODS[unit]])
 
 
-def period(name: str, day: date, ahead: int = 0) -> tuple[date, date]:
+def period(name: str, day: date, ahead: int = 0) -> Days:
     """The first and the last day of the week, month, quarter or year that a day is in, or of the
     one so many further on."""
     if name == "week":
@@ -361,42 +331,19 @@ def period(name: str, day: date, ahead: int = 0) -> tuple[date, date]:
     return first, first + relativedelta(months=months - 1, day=31)
 
 
-def quarter_or_season(day: date, name: str) -> tuple[date, date] | None:
-    """The first and the last day of the one (``q2``, ``summer``) that is not over yet."""
-    if match := re.fullmatch(r"q([1-4])", name):
-        return period("quarter", _next_end(day, 3 * int(match[1])))
-    name = "autumn" if name == "fall" else name
-    if name not in _SEASONS:
-        return None
-    first, following = _SEASONS[name], list(_SEASONS.values())[list(_SEASONS).index(name) - 3]
-    over = _next_day(day + timedelta(days=1), *following)
-    if over is None:
-        return None
-    return date(over.year - (first > following), *first), over - timedelta(days=1)
-
-
-def until_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
-    """The last day that a code names, counted from the day of ``said_at`` in ``zone``.
+def coded_days(code: str, day: date) -> Days:
+    """The first and the last day that a code names, counted from a day.
 
     Forms: ``+3d +2w +1m +1y``, ``weekday:fri``, ``day:21``, ``month:05`` (also ``month:may``),
     ``q2``, ``summer``, ``today``, ``tomorrow``, ``next:week|month|quarter|year`` (also
-    ``end:next_week``, ``year:next``), ``end:week|month|quarter|year|q2|summer``, ``before:<form>``,
-    ``YYYY-MM-DD``, ``MM-DD``. A weekday or a day without a year is the next one, which may be the
-    same day. Seasons are those of the northern hemisphere. Raises InputError for any other code.
+    ``year:next``), ``YYYY-MM-DD``, ``MM-DD``; ``end:week|month|quarter|year|q2|summer`` (also
+    ``end:next_week``), which is the last day alone; and ``before:<form>``. What has no year is the
+    next that is not over, which may be the present one. Seasons are those of the northern
+    hemisphere. Raises InputError for any other code.
     """
-    return _named(code, said_at, zone, last=True)
-
-
-def from_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
-    """The first day that a code names: of a month, quarter or season, or of the next week, month,
-    quarter or year. For an ``end`` form it is the day itself."""
-    return _named(code, said_at, zone, last=False)
-
-
-def _named(code: str, said_at: datetime, zone: ZoneInfo, *, last: bool) -> date:
     form = code.strip()
     try:
-        found = _resolve(form.casefold(), said_at.astimezone(zone).date(), last)
+        found = _days(form.casefold(), day)
     except (ValueError, OverflowError):
         found = None
     if found is None:
@@ -404,58 +351,65 @@ def _named(code: str, said_at: datetime, zone: ZoneInfo, *, last: bool) -> date:
     return found
 
 
-def _resolve(form: str, day: date, last: bool) -> date | None:
+def _days(form: str, day: date) -> Days | None:
     name, _, rest = form.partition(":")
-    if form in ("today", "tomorrow"):
-        return day + timedelta(days=form == "tomorrow")
-    if match := re.fullmatch(r"\+([0-9]{1,4})([dwmy])", form):
-        return later(day, int(match[1]), match[2])
-    if name == "weekday" and re.fullmatch("[a-z]{3,}", rest):
-        return day + timedelta(days=(DAYS.index(rest[:3]) - day.weekday()) % 7)
-    if name == "day" and re.fullmatch("[0-9]{1,2}", rest):
-        return _day_of_month(day, int(rest))
-    if name == "month" and re.fullmatch("[a-z]{3,}|0?[1-9]|1[0-2]", rest):
+    if match := re.fullmatch(r"(?:next:|end:|end:next_)(week|month|quarter|year)|year:next", form):
+        found = period(match[1] or "year", day, ahead="next" in form)
+    elif match := re.fullmatch("(?:end:)?q([1-4])", form):
+        found = period("quarter", _next(day, lambda one: one.month == 3 * int(match[1])))
+    elif form.removeprefix("end:") in (*SEASON_STARTS, "fall"):
+        found = _season_around(
+            "autumn" if form.endswith("fall") else form.removeprefix("end:"), day
+        )
+    elif name == "month" and re.fullmatch("[a-z]{3,}|0?[1-9]|1[0-2]", rest):
         month = int(rest) if rest.isdigit() else MONTH_CODES.index(rest[:3]) + 1
-        return period("month", _next_end(day, month))[last]
-    if name == "before":
-        return _before(rest, day)
-    if match := re.fullmatch(r"(?:next:|end:next_)(week|month|quarter|year)|year:(next)", form):
-        return period(match[1] or "year", day, ahead=1)[last]
-    if name == "end" and rest in ("week", "q", *_MONTHS_OF):
-        return period("quarter" if rest == "q" else rest, day)[1]
-    if found := quarter_or_season(day, rest if name == "end" else form):
-        return found[last or name == "end"]
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", form):
-        return date.fromisoformat(form)
-    if match := re.fullmatch(r"([0-9]{2})-([0-9]{2})", form):
-        return _next_day(day, int(match[1]), int(match[2]))
-    return None
+        found = period("month", _next(day, lambda one: one.month == month))
+    else:
+        one = _before(rest, day) if name == "before" else _one_day(form, day)
+        return None if one is None else (one, one)
+    return (found[1], found[1]) if name == "end" else found
+
+
+def _season_around(name: str, day: date) -> Days:
+    years = range(day.year - 1, day.year + 2)
+    starts = [(one, date(year, *at)) for year in years for one, at in SEASON_STARTS.items()]
+    return next(
+        (start, after - timedelta(days=1))
+        for (one, start), (_, after) in pairwise(starts)
+        if one == name and after > day
+    )
 
 
 def _before(form: str, day: date) -> date | None:
     """The day before the first day that a form names. "Before Friday", said on a Friday, means the
     next Friday."""
-    found = None if form.startswith("before") else _resolve(form, day, form.startswith("end"))
-    if found == day and form.startswith("weekday"):
-        found += timedelta(days=7)
-    return found and found - timedelta(days=1)
+    found = None if form.startswith("before") else _days(form, day)
+    if found is None:
+        return None
+    same_day = found[0] == day and form.startswith("weekday")
+    return found[0] + timedelta(days=6 if same_day else -1)
 
 
-def _day_of_month(day: date, of_month: int) -> date | None:
-    ends = (period("month", day, n)[1] for n in range(_TWO_MONTHS + 1))
-    fitting = (end.replace(day=of_month) for end in ends if of_month <= end.day)
-    return next((found for found in fitting if found >= day), None)
-
-
-def _next_end(day: date, month: int) -> date:
-    """The last day of a month, of this year or the next."""
-    end = period("month", day.replace(day=1, month=month))[1]
-    return end if end >= day else period("month", end, ahead=12)[1]
-
-
-def _next_day(day: date, month: int, of_month: int) -> date | None:
-    date(2000, month, of_month)  # a leap year: refuses 13-01 and 02-30, allows 02-29
-    for year in range(day.year, min(day.year + 9, date.max.year + 1)):
-        if of_month <= monthrange(year, month)[1] and date(year, month, of_month) >= day:
-            return date(year, month, of_month)
+def _one_day(form: str, day: date) -> date | None:
+    name, _, rest = form.partition(":")
+    if form in ("today", "tomorrow"):
+        return day + timedelta(days=form == "tomorrow")
+    if match := re.fullmatch(r"\+([0-9]{1,4})([dwmy])", form):
+        return later(day, int(match[1]), match[2])
+    if name == "weekday" and rest[:3] in DAYS:
+        return _next(day, lambda one: DAYS[one.weekday()] == rest[:3])
+    if name == "day" and re.fullmatch("[0-9]{1,2}", rest):
+        return _next(day, lambda one: one.day == int(rest))
+    if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", form):
+        return date.fromisoformat(form)
+    if re.fullmatch("[0-9]{2}-[0-9]{2}", form):
+        return _next(day, lambda one: f"{one:%m-%d}" == form)
     return None
+
+
+def _next(day: date, fits: Callable[[date], bool]) -> date:
+    """The first day that fits, from a day on. Raises ValueError if there is none."""
+    for ahead in range(_NINE_YEARS):
+        if fits(found := day + timedelta(days=ahead)):
+            return found
+    raise ValueError("no such day")

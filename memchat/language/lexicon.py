@@ -107,7 +107,7 @@ KEEP_ELSE = re.compile(rf"\w*\s+(?:{alternatives('en', 'keep_else')})(?!\w)", re
 
 
 @cache
-def _told_by() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
+def _distinctive_marks() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
     """Patterns of the scripts, and of the letters, that only certain languages have."""
     tables = {code: table(code) for code in codes()}
     scripts, letters = (
@@ -120,7 +120,7 @@ def _told_by() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
 def languages_of(folded: str) -> tuple[str, ...]:
     """The listed languages in which a folded text may be written, the likeliest first; empty if
     there is none."""
-    scripts, letters = _told_by()
+    scripts, letters = _distinctive_marks()
     found = [code for code, script in scripts.items() if script.search(folded)]
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", folded)
     latin = [word for word in words if word[0] < "\u0250"]

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from memchat.language import lexicon
-from memchat.language.numbers import run_of_digits
 from memchat.language.secret_shapes import Place, Rule, find_forms, find_wallet_words
+from memchat.language.text import run_of_digits
 
 MARKS = (
     r"\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957"
@@ -99,6 +99,7 @@ def _pattern(code: str, kind: str) -> re.Pattern[str]:
     return re.compile(alternatives(kind, codes=(code,)))
 
 
+_LETTERS_ALONE = re.compile(rf"(?:[^\W\d_]|[{MARKS}\s.,:'’-])+")
 _OPEN_BEGINNING = r"\[|\(\?:\[|\(\?!"
 """The beginning of an entry that fits many words, such as ``\\w{0,12}codes?``."""
 _CUE = re.compile(rf"[^\W\d_][\w{MARKS}]*")
@@ -228,22 +229,29 @@ class _Name(NamedTuple):
     """The language in which it is such a name."""
 
 
-def find(text: str, near: dict[str, list[Place]], cues: list[Cue]) -> Iterator[Place]:
-    """The places of secrets in a folded text that words tell. ``near`` are the regions of its spots
-    that are known already, ``cues`` the words."""
+def find(
+    text: str, near: dict[str, list[Place]], cues: list[Cue]
+) -> Iterator[tuple[int, int, bool]]:
+    """The places of secrets in a folded text that words tell, and whether it is letters alone that
+    are called a password, as a motto may be. ``near`` are the regions of its spots that are known
+    already, ``cues`` the words."""
     for _kind, start, end in find_forms(IN_FOLDED, text, near):
-        yield _with_its_like(text, start, end)
+        yield *_with_its_like(text, start, end), False
     for start, end, roles in cues:
         begin = max(0, start - _BEFORE)
         if names := tuple(role for role in roles if role[0] in _SEEKERS):
             around = text[begin : end + _AFTER]
-            for first, last in _told(around, start - begin, end - begin, names):
-                yield _with_its_like(text, begin + first, begin + last)
-    yield from find_wallet_words(text)
+            called = all(kind in ("password", "code") for kind, _ in names)
+            for first, last in _secret_spans(around, start - begin, end - begin, names):
+                place = _with_its_like(text, begin + first, begin + last)
+                yield *place, called and _LETTERS_ALONE.fullmatch(text, *place) is not None
+    yield from ((*place, False) for place in find_wallet_words(text))
 
 
 @lru_cache(maxsize=2048)
-def _told(text: str, start: int, end: int, roles: tuple[tuple[str, str], ...]) -> tuple[Place, ...]:
+def _secret_spans(
+    text: str, start: int, end: int, roles: tuple[tuple[str, str], ...]
+) -> tuple[Place, ...]:
     """The places of what a name is said to be, by its surroundings."""
     found = []
     for kind, code in roles:
@@ -571,13 +579,13 @@ def _answer_words(text: str, at: int, end: int) -> Place | None:
         word = _WORD.match(text, last + (number > 0), end)
         if word is None or (number and (text[last] != " " or word[0] in joints)):
             break
-        if number == 0 and _is_said(word[0]):
+        if number == 0 and _is_usual_answer(word[0]):
             return None
         last = word.end()
     return (at, last) if last > begin else None
 
 
-def _is_said(word: str) -> bool:
+def _is_usual_answer(word: str) -> bool:
     """Whether a word is commonly said of answers in a language with a list of such words."""
     return any(_is_common(word, code) for code in table() if code != _UNLISTED)
 
@@ -616,25 +624,34 @@ _REBATE = re.compile(
 def is_harmless(text: str, name: int, start: int, end: int) -> bool:
     """Whether a code is no secret, by the words around its name and after it."""
     before = max(0, name - 12)
-    if _NOT_A_CODE.search(text[before:start]) or _COUNTED.match(text, start):
+    return _harmless(text[before : end + _AFTER], name - before, start - before, end - before)
+
+
+@lru_cache(maxsize=2048)
+def _harmless(text: str, name: int, start: int, end: int) -> bool:
+    if _NOT_A_CODE.search(text[:start]) or _COUNTED.match(text, start) or _REBATE.match(text, end):
         return True
-    if _REBATE.match(text, end):
-        return True
-    return not _GIVEN.search(text[name:start]) and bool(_VERSION_OR_YEAR.search(text[before:end]))
+    return not _GIVEN.search(text[name:start]) and bool(_VERSION_OR_YEAR.search(text[:end]))
 
 
 def _with_its_like(text: str, start: int, end: int) -> tuple[int, int]:
     """The place of a code and of codes of the same form after it, such as a list of recovery
     codes."""
-    words = text[start:end]
-    if not re.search(r"\d", words) or not re.search(r"\W|[a-z]", words):
-        return start, end
-    form = re.sub(r"[^\W_]+", lambda run: rf"[^\W_]{{{len(run[0])}}}", re.escape(words))
-    more = re.compile(rf"(?:(?:[ ,]| and ){{1,3}}{form}(?!\w)){{1,20}}").match(text, end)
+    form = _listed(text[start:end])
+    more = form and form.match(text, end)
     return start, more.end() if more else end
 
 
-def _is_told(found: re.Match[str]) -> bool:
+@lru_cache(maxsize=2048)
+def _listed(code: str) -> re.Pattern[str] | None:
+    """A pattern for more codes of the same form, if it is one that a number or word has not."""
+    if not re.search(r"\d", code) or not re.search(r"\W|[a-z]", code):
+        return None
+    form = re.sub(r"[^\W_]+", lambda run: rf"[^\W_]{{{len(run[0])}}}", re.escape(code))
+    return re.compile(rf"(?:(?:[ ,]| and ){{1,3}}{form}(?!\w)){{1,20}}")
+
+
+def _is_given_away(found: re.Match[str]) -> bool:
     between = found.re.groupindex.get("between")
     if between and is_part_of_name(found.string, found.start(between)):
         return False
@@ -642,7 +659,7 @@ def _is_told(found: re.Match[str]) -> bool:
 
 
 IN_FOLDED = tuple(
-    Rule("password", near, re.compile(form), _is_told)
+    Rule("password", near, re.compile(form), _is_given_away)
     for near, form in (
         (
             "",

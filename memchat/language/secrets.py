@@ -46,6 +46,9 @@ class Secret:
     kind: str
     start: int
     end: int
+    plain: bool = False
+    """Whether it is letters alone that words near it call a password or code, as they may call a
+    motto, a theme or a cat."""
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -60,7 +63,7 @@ def find_in_document(text: str) -> list[Secret]:
         at = max(0, start - MARGIN)
         piece = text[at : start + _WINDOW + MARGIN]
         for one in _search(piece, fold.__wrapped__(piece)):
-            found.append(Secret(one.kind, one.start + at, one.end + at))
+            found.append(Secret(one.kind, one.start + at, one.end + at, one.plain))
     return _apart(found)
 
 
@@ -85,13 +88,12 @@ def _search(text: str, folded: Folded) -> list[Secret]:
     near = {"": [(0, len(plain))]}
     shaped = secret_shapes.find_forms(secret_shapes.IN_FOLDED, plain, near)
     cues = secret_words.find_cues(plain)
-    places = [*secret_words.find(plain, near, cues)]
+    places = [("password", *place) for place in secret_words.find(plain, near, cues)]
     for place in _lock_codes(plain, near["figure"], cues):
         if not secret_words.is_harmless(plain, place[0], *place):
-            places.append(place)
-    told = (("password", *place) for place in places)
-    for kind, start, end in (*told, *shaped):
-        found.append(Secret(kind, folded.offsets[start], folded.ends[end - 1]))
+            places.append(("password", *place, False))
+    for kind, start, end, letters in dict.fromkeys((*places, *((*one, False) for one in shaped))):
+        found.append(Secret(kind, folded.offsets[start], folded.ends[end - 1], letters))
     return _apart(found)
 
 
@@ -101,8 +103,10 @@ def _apart(found: Sequence[Secret]) -> list[Secret]:
     for secret in sorted(found, key=lambda s: (s.start, -s.end)):
         if not out or secret.start >= out[-1].end:
             out.append(secret)
-        elif secret.end > out[-1].end:
-            out[-1] = replace(out[-1], end=secret.end)
+        else:
+            last = out[-1]
+            end = max(last.end, secret.end)
+            out[-1] = replace(last, end=end, plain=last.plain and secret.plain)
     return out
 
 
@@ -143,9 +147,8 @@ def reveals(words: str, secret: str) -> bool:
     """Whether words hold a secret or a revealing part of it: its digits, a long word, two of its
     words in a row, or letters with a sign."""
     hidden, shown = " ".join(_pieces(secret)), " ".join(_pieces(words))
-    if len(hidden) > 1 and (
-        hidden in shown if UNSPACED.match(hidden) else f" {hidden} " in f" {shown} "
-    ):
+    within = hidden in shown if UNSPACED.match(hidden) else f" {hidden} " in f" {shown} "
+    if len(hidden) > 1 and within:
         return True
     pieces = _pieces(words)
     telling = [p for p in (*pieces, *_pieces(secret)) if len(p) > 1 + 4 * p.isalpha()]
@@ -163,11 +166,12 @@ def _pieces(text: str) -> tuple[str, ...]:
     return tuple(re.findall(rf"(?:[^\W_]|[{secret_words.MARKS}])+", fold(text).text))
 
 
-def mask(text: str, question: str = "") -> str:
-    """The text with each secret replaced by its kind in brackets; ``question`` is what it answers,
-    if anything."""
+def mask(text: str, question: str = "", *, plain: bool = True) -> str:
+    """The text with each secret replaced by its kind in brackets, those in plain words only with
+    ``plain``; ``question`` is what it answers, if anything."""
     out, at = [], 0
-    for secret in _apart([*find_secrets(text), *find_answered(question, text)]):
+    found = _apart([*find_secrets(text), *find_answered(question, text)])
+    for secret in (one for one in found if plain or not one.plain):
         out.append(f"{text[at : secret.start]}[{secret.kind}]")
         at = secret.end
     return "".join(out) + text[at:]
@@ -260,7 +264,8 @@ def _lock_codes(text: str, figures: list[Place], cues: list[Cue]) -> Iterator[Pl
     the regions around its numbers."""
 
     def of(*kinds: str) -> list[Place]:
-        return [(start, end) for start, end, roles in cues if any(k in kinds for k, _ in roles)]
+        meant = {roles for *_, roles in cues if any(kind in kinds for kind, _ in roles)}
+        return [(start, end) for start, end, roles in cues if roles in meant]
 
     locks, screens, opening = of("coded", "lock"), of("screen"), of("open")
     for region in figures:
@@ -317,11 +322,8 @@ def _opens(text: str, start: int, end: int) -> bool:
         return not (_CLOCK.fullmatch(text, *span) and _WAKING.search(before))
     if _NUMBERED.search(before):
         return False
-    begins = _CLAUSE_BEGINS.search(before) is not None
-    return (
-        _follows(*(("open",) if begins else ()), "after", *_ENTERED).match(text, span[1])
-        is not None
-    )
+    opens = ("open",) if _CLAUSE_BEGINS.search(before) else ()
+    return _follows(*opens, "after", *_ENTERED).match(text, span[1]) is not None
 
 
 def _is_an_amount(text: str, span: Place) -> bool:

@@ -378,8 +378,7 @@ _HELLO = re.compile(
     re.IGNORECASE,
 )
 _WITH = re.compile(
-    with_parts(r"\bwith (?:my|our) (?P<n>{PARTNERS}) (?P<v>(?-i:[A-ZÀ-Þ])[\w'’-]+)"),
-    re.IGNORECASE,
+    with_parts(r"\bwith (?:my|our) (?P<n>{PARTNERS}) (?P<v>(?-i:[A-ZÀ-Þ])[\w'’-]+)"), re.IGNORECASE
 )
 _NATIONS = ("ish", "ese", "german", "american", "italian", "russian", "french", "dutch", "back")
 _TEMPORARY = ("until", "till", "up to", "through", "bis")

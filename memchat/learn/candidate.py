@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
-from zoneinfo import ZoneInfo
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
-    field_validator,
+    WrapValidator,
     model_validator,
 )
 
@@ -59,6 +59,68 @@ CUE_LIMIT = 24
 """The longest a cue may be, in characters."""
 
 
+def plain_cues(value: Any) -> tuple[str, ...]:
+    """The first MAX_CUES of these that are plain short words."""
+    given = value if isinstance(value, (list, tuple)) else ()
+    words = (clean_text(cue).strip().casefold() for cue in given if isinstance(cue, str))
+    plain = (word for word in words if _is_plain(word) and len(word) <= CUE_LIMIT)
+    return tuple(dict.fromkeys(plain))[:MAX_CUES]
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a word has only letters, of any script, with their marks: no digits, links or
+    markup."""
+    return bool(word) and all(unicodedata.category(char)[0] in "LM" for char in word)
+
+
+def _plain_text(value: Any) -> str:
+    """A field that should be text: text, or a number as text; empty for anything else."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return clean_text(str(value)) if isinstance(value, str) or number else ""
+
+
+def _optional_text(value: Any) -> str | None:
+    """The same, None where nothing is said."""
+    words = _plain_text(value)
+    return None if words.strip().casefold() in ("", "null", "none", "n/a") else words
+
+
+def _one_line(value: Any) -> str:
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    return " ".join(", ".join(filter(None, map(_plain_text, parts))).split())
+
+
+def _known(names: Collection[str], other: str) -> BeforeValidator:
+    def read(value: Any) -> str:
+        name = str(value).strip().casefold()
+        if name in names:
+            return name
+        log.info("a word of %d characters is unknown and read as %s", len(name), other)
+        return other
+
+    return BeforeValidator(read)
+
+
+def _or(value: Any, read: ValidatorFunctionWrapHandler, other: Any) -> Any:
+    """What is read of a value, or something else where it does not fit."""
+    try:
+        return read(value)
+    except ValidationError:
+        return other
+
+
+def _flags(value: Any) -> tuple[str, ...]:
+    if isinstance(value, dict):
+        value = [name for name, on in value.items() if on]
+    given = value if isinstance(value, (list, tuple)) else [value]
+    words = {word.strip().casefold() for part in given for word in str(part).split(",")}
+    return tuple(flag for flag in FLAGS if flag in words)
+
+
+Line = Annotated[str, BeforeValidator(_one_line)]
+OptionalText = Annotated[str | None, BeforeValidator(_optional_text)]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
@@ -66,112 +128,50 @@ class _Part(BaseModel):
 class Quote(_Part):
     """A verbatim span of a user message; ``msg`` may be empty where the model left it out."""
 
-    msg: str = ""
+    msg: Annotated[str, BeforeValidator(_plain_text)] = ""
     text: str = Field(min_length=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare(cls, data: Any) -> Any:
-        if isinstance(data, str):
-            return {"text": data}
-        return {**data, "msg": _said(data.get("msg"))} if isinstance(data, dict) else data
 
 
 class Ref(_Part):
     """The assistant's words that the user's words point at."""
 
-    msg: str
-    span: str = Field(min_length=1)
+    msg: Annotated[str, BeforeValidator(_plain_text)] = Field(min_length=1)
+    span: Annotated[str, BeforeValidator(_plain_text)] = Field(min_length=1)
 
 
 class Candidate(_Part):
-    """One proposed memory. It is not believed before ``gate.judge`` has checked it."""
+    """One proposed memory, read tolerantly. It is not believed before ``gate.judge`` has checked
+    it."""
 
     quotes: tuple[Quote, ...] = Field(min_length=1, max_length=MAX_QUOTES)
-    ref: Ref | None = None
-    type: MemoryType = "other"
-    key: str = Field(min_length=1)
-    value: str = ""
-    many: bool = False
-    until_said: str | None = None
-    until: str | None = None
-    from_said: str | None = None
-    starts: str | None = Field(None, alias="from")
+    ref: Annotated[Ref | None, WrapValidator(lambda value, read: _or(value, read, None))] = None
+    type: Annotated[MemoryType, _known(MEMORY_TYPES, "other")] = "other"
+    key: Line = Field(min_length=1)
+    value: Line = ""
+    many: Annotated[bool, WrapValidator(lambda value, read: _or(value, read, False))] = False
+    until_said: OptionalText = None
+    until: OptionalText = None
+    from_said: OptionalText = None
+    starts: OptionalText = Field(None, alias="from")
     """The first day it holds, where that lies ahead, as a code like ``until``."""
-    to: str | None = None
-    relation: Relation = Field("new", alias="is")
-    flags: tuple[str, ...] = ()
-    cues: tuple[str, ...] = ()
+    to: OptionalText = None
+    relation: Annotated[Relation, _known(RELATIONS, "new")] = Field("new", alias="is")
+    flags: Annotated[tuple[str, ...], BeforeValidator(_flags)] = ()
+    cues: Annotated[tuple[str, ...], BeforeValidator(plain_cues)] = ()
     """Plain words for the situations that need the fact. For search only, never evidence."""
 
     @model_validator(mode="before")
     @classmethod
-    def _read(cls, data: Any) -> Any:
+    def _quotes(cls, data: Any) -> Any:
+        """Quotes may be given as one, or as bare texts of the message ``msg``."""
         if not isinstance(data, dict):
             return data
-        data = {name: _plain(value) for name, value in data.items() if value is not None}
+        data = {name: value for name, value in data.items() if value is not None}
         quotes = data.get("quotes", data.get("quote", ()))
         quotes = quotes if isinstance(quotes, (list, tuple)) else [quotes]
-        msg = _said(data.get("msg"))
-        data["quotes"] = [{"msg": msg, "text": q} if isinstance(q, str) else q for q in quotes][
-            :MAX_QUOTES
-        ]
-        if isinstance(data.get("value"), (list, tuple)):
-            data["value"] = ", ".join(filter(None, map(_said, data["value"])))
-        elif isinstance(data.get("value"), (int, float)):
-            data["value"] = str(data["value"])
-        ref = data.get("ref")
-        if isinstance(ref, dict):
-            data["ref"] = ref = {name: _said(ref.get(name)) for name in ("msg", "span")}
-        if not isinstance(ref, Ref) and not (isinstance(ref, dict) and all(ref.values())):
-            data.pop("ref", None)
-        for name in ("to", "until", "until_said", "from", "from_said"):
-            data[name] = _said(data.get(name))
-            if data[name].strip().casefold() in ("", "null", "none", "n/a"):
-                data.pop(name)
-        return data
-
-    @field_validator("type", mode="before")
-    @classmethod
-    def _known_type(cls, value: Any) -> Any:
-        name = str(value).strip().casefold()
-        if name not in MEMORY_TYPES:
-            log.info("a memory type of %d characters is unknown and read as other", len(name))
-            return "other"
-        return name
-
-    @field_validator("relation", mode="before")
-    @classmethod
-    def _known_relation(cls, value: Any) -> Any:
-        name = str(value).strip().casefold()
-        return name if name in RELATIONS else "new"
-
-    @field_validator("flags", mode="before")
-    @classmethod
-    def _known_flags(cls, value: Any) -> Any:
-        if isinstance(value, dict):
-            value = [name for name, on in value.items() if on]
-        given = value if isinstance(value, (list, tuple)) else [value]
-        words = {word.strip().casefold() for part in given for word in str(part).split(",")}
-        return tuple(flag for flag in FLAGS if flag in words)
-
-    @field_validator("many", mode="wrap")
-    @classmethod
-    def _known_many(cls, value: Any, read: ValidatorFunctionWrapHandler) -> bool:
-        try:
-            return bool(read(value))
-        except ValidationError:
-            return False
-
-    @field_validator("cues", mode="before")
-    @classmethod
-    def _plain_cues(cls, value: Any) -> Any:
-        return plain_cues(value)
-
-    @field_validator("value", "key")
-    @classmethod
-    def _one_line(cls, value: str) -> str:
-        return " ".join(value.split())
+        bare = {"msg": data.get("msg")}
+        quotes = [bare | {"text": clean_text(q)} if isinstance(q, str) else q for q in quotes]
+        return data | {"quotes": quotes[:MAX_QUOTES]}
 
     @model_validator(mode="after")
     def _has_value(self) -> Candidate:
@@ -212,13 +212,9 @@ def parse(text: str) -> ExtractionAnswer:
         raise ExtractionError(f"no item of 'facts' could be used: {broken[0]}")
     if cut:
         broken.append("the answer was cut off")
-    return ExtractionAnswer(
-        facts=tuple(facts),
-        title=_line(data.get("title")),
-        summary=_line(data.get("summary")),
-        broken=broken,
-        more=cut or len(facts_in) > MAX_FACTS,
-    )
+    described = {name: _line(data.get(name)) for name in ("title", "summary")}
+    more = cut or len(facts_in) > MAX_FACTS
+    return ExtractionAnswer(facts=tuple(facts), broken=broken, more=more, **described)
 
 
 def json_schema() -> dict[str, Any]:
@@ -246,32 +242,8 @@ def json_schema() -> dict[str, Any]:
     return record(facts=many(record(**fact)), forget=many(forget), title=maybe, summary=maybe)
 
 
-def plain_cues(value: Any) -> tuple[str, ...]:
-    """The first MAX_CUES of these that are plain short words."""
-    given = value if isinstance(value, (list, tuple)) else ()
-    words = (clean_text(cue).strip().casefold() for cue in given if isinstance(cue, str))
-    plain = (word for word in words if _is_plain(word) and len(word) <= CUE_LIMIT)
-    return tuple(dict.fromkeys(plain))[:MAX_CUES]
-
-
-def _is_plain(word: str) -> bool:
-    """Whether a word has only letters, of any script, with their marks: no digits, links or
-    markup."""
-    return bool(word) and all(unicodedata.category(char)[0] in "LM" for char in word)
-
-
-def _plain(value: Any) -> Any:
-    return clean_text(value) if isinstance(value, str) else value
-
-
-def _said(value: Any) -> str:
-    """A field that should be text: text, or a number as text; empty for anything else."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return clean_text(str(value)) if isinstance(value, str) or number else ""
-
-
 def _line(value: Any) -> str | None:
-    return (" ".join(clean_text(value).split()) or None) if isinstance(value, str) else None
+    return (_one_line(value) or None) if isinstance(value, str) else None
 
 
 def _valid(items: list[Any], broken: list[str]) -> list[Candidate]:
@@ -287,46 +259,38 @@ def _valid(items: list[Any], broken: list[str]) -> list[Candidate]:
 def find_object(text: str, fields: set[str]) -> tuple[dict[str, Any] | None, bool]:
     """The first JSON object with one of these fields, and whether it was recovered from a reply
     that was cut off."""
-    decoder = json.JSONDecoder(strict=False)
     text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
     for candidate in (text, re.sub(r",(\s*[}\]])", r"\1", text)):
         for match in islice(re.finditer(r"[{\[]", candidate), _STARTS):
-            value = _decode(decoder, candidate, match.start())
+            value, _ = _decoded(candidate, match.start())
             if isinstance(value, dict) and value.keys() & fields:
                 return value, False
             if isinstance(value, list) and value and all(_is_fact(item) for item in value):
                 return {"facts": value}, False
-    return _whole_items(decoder, text)
+    return _whole_items(text)
 
 
 def _is_fact(item: Any) -> bool:
     return isinstance(item, dict) and "quotes" in item and "value" in item
 
 
-def _whole_items(decoder: json.JSONDecoder, text: str) -> tuple[dict[str, Any] | None, bool]:
+def _whole_items(text: str) -> tuple[dict[str, Any] | None, bool]:
     start = re.search(r'"facts"\s*:\s*\[', text)
-    if start is None:
-        return None, False
-    at, items = start.end(), []
+    at, items = start.end() if start else len(text), []
     while (at := text.find("{", at)) >= 0:
-        item = _decode(decoder, text, at)
+        item, at = _decoded(text, at)
         if item is None:
             break
-        if _is_fact(item):
-            items.append(item)
-        at = _end_of(decoder, text, at)
-    return ({"facts": items}, True) if items else (None, True)
+        items += [item] if _is_fact(item) else []
+    return {"facts": items} if items else None, start is not None
 
 
-def _decode(decoder: json.JSONDecoder, text: str, at: int) -> Any:
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins there, and where it ends; None where there is none."""
     try:
-        return decoder.raw_decode(text, at)[0]
+        return json.JSONDecoder(strict=False).raw_decode(text, at)
     except (ValueError, RecursionError):
-        return None
-
-
-def _end_of(decoder: json.JSONDecoder, text: str, at: int) -> int:
-    return decoder.raw_decode(text, at)[1]
+        return None, at
 
 
 HIDDEN_WORDS = "[secret]"
@@ -342,6 +306,7 @@ class Turn:
     role: Role
     text: str
     said_at: datetime
+    """In the person's time zone."""
     message_id: int
 
 
@@ -397,6 +362,8 @@ class Verdict:
     """What a second look said: ``verdict`` and ``model``."""
     asks: str | None = None
     """What the person is asked about once it is stored."""
+    suspect: bool = False
+    """Whether it is refused unless a second look says that it holds no secret."""
 
     def without_words(self) -> Verdict:
         """The verdict with nothing of what was said or proposed."""
@@ -418,9 +385,10 @@ class Case:
     known: Sequence[KnownFact]
     prompt_text: str
     injected: Collection[str]
-    zone: ZoneInfo
     languages: tuple[str, ...]
     """The languages of the session, likeliest first."""
+    look_follows: bool = False
+    """Whether a second look judges what the checks leave open."""
     refusals: list[str] = field(default_factory=list)
     reviews: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -430,6 +398,7 @@ class Case:
     starts: date | None = None
     asks: str | None = None
     wordless: bool = False
+    suspect: bool = False
 
     @property
     def target(self) -> KnownFact | None:
@@ -448,7 +417,7 @@ class Case:
         """The sentence around each quote."""
         return [sentence_around(turn.text, span.start, span.end).text for turn, span in self.proofs]
 
-    def said(self) -> str:
+    def quoted_sentences(self) -> str:
         """The sentences around all quotes together."""
         return " \n".join(self.sentences())
 

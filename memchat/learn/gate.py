@@ -11,23 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from zoneinfo import ZoneInfo
 
 from memchat.facts.keys import canonical, cardinality
-from memchat.language import lexicon
-from memchat.language.numbers import numbers
-from memchat.language.secrets import (
-    PERSONAL,
-    Secret,
-    find_in_conversation,
-    find_in_fact,
-    find_secrets,
-    reveals,
-)
+from memchat.language import lexicon, secrets
 from memchat.language.sentences import Span, find_span, find_spans, next_sentence, sentence_around
-from memchat.language.text import content_words, fold, holds_word, names, normal_value
+from memchat.language.text import content_words, fold, holds_word, names, normal_value, numbers
 from memchat.learn import dates, own_words, values
-from memchat.learn.candidate import Candidate, Case, KnownFact, Proof, Quote, Turn, Verdict
+from memchat.learn.candidate import Candidate, Case, KnownFact, Outcome, Proof, Quote, Turn, Verdict
 from memchat.learn.own_words import hidden_instruction, is_instruction, overrides_rules
 from memchat.learn.values import asked_after
 
@@ -130,13 +120,13 @@ def check_repeats(case: Case) -> None:
         if case.ref is None and not _own_words(case.quoted_words(), bare=False):
             case.refusals.append("the words name nothing")
         return
-    value, said = fold(case.candidate.value).text, case.said()
+    value, said = fold(case.candidate.value).text, case.quoted_sentences()
     says_nothing = case.ref is None and not (_own_words(said) or names(said))  # "I live in Nice."
     if all(_hangs_on_memory(turn.text, span) for turn, span in case.proofs):
         case.refusals.append("it asks what is remembered, and tells nothing")
     elif value.endswith("?") or _REQUEST.search(value):
         case.refusals.append("its value is a question or a request")
-    elif says_nothing or _recites(case) or _is_recited(case):
+    elif says_nothing or _is_recited(case):
         case.refusals.append("the words only agree with what the assistant recited")
     elif case.candidate.relation in ("new", "beside"):
         _check_repeat(case)
@@ -162,7 +152,7 @@ def _check_repeat(case: Case) -> None:
     words = _own_words(item.value) or set(re.findall(r"[^\W_]+", fold(item.value).text))
     shown = [*(fact.words for fact in case.known), *case.injected]
     held = any(_holds_all(text, item.value, words) for text in shown)
-    says_any = any(_all_in([word], case.said()) for word in words)
+    says_any = any(_all_in([word], case.quoted_sentences()) for word in words)
     if (held and not says_any) or _only_echoes(case, shown):
         case.refusals.append(KNOWN_ALREADY)
         return
@@ -172,14 +162,8 @@ def _check_repeat(case: Case) -> None:
         return
     if item.key == fact.key and normal_value(item.value) != normal_value(fact.value):
         return  # other words for the same slot, which merging judges
-    case.change(
-        relation="same",
-        to=fact.id,
-        key=fact.key,
-        many=fact.many,
-        value=fact.value,
-        type=fact.memory_type,
-    )
+    case.change(relation="same", to=fact.id, type=fact.memory_type)
+    case.change(key=fact.key, value=fact.value, many=fact.many)
 
 
 def _is_same(fact: KnownFact, value: str, words: Iterable[str]) -> bool:
@@ -197,7 +181,7 @@ def _holds_all(shown: str, said: str, words: Iterable[str]) -> bool:
 
 def _only_echoes(case: Case, shown: Sequence[str]) -> bool:
     """Whether the user only agrees, and names no more than one shown fact has."""
-    said = case.said()
+    said = case.quoted_sentences()
     agrees = _FILLER & set(re.findall(r"\w+", fold(said).text)) or _AGREES.search(said)
     own = _own_words(said)
     if lexicon.find_markers("first_person", fold(said).text, case.languages):
@@ -214,35 +198,26 @@ def _own_words(text: str, *, bare: bool = True) -> set[str]:
     return words - _FILLER
 
 
-def _recites(case: Case) -> bool:
-    """Whether the cited message lists what is remembered, and the user adds nothing to it. A yes
-    to a plan with a question beside it is more than that."""
-    if case.ref is None or asked_after(*case.ref):
-        return False
-    message = case.ref[0].text
-    own = _own_words(case.said())
-    values = [fact.value for fact in case.known]
-    return _is_recital(message, values) and _all_in(own, " \n".join((message, *values)))
-
-
 def _is_recited(case: Case) -> bool:
-    """Whether the user only answers such a list, and the value has only its words."""
+    """Whether the user adds nothing to a message that lists what is remembered: it is cited, or
+    stands before each quote and has all words of the value. A yes to a plan with a question beside
+    it is more than that."""
     if case.ref is not None:
+        lists: list[Turn | None] = [None if asked_after(*case.ref) else case.ref[0]]
+    elif _all_in(_own_words(case.candidate.value), case.user_text):
         return False
-    values = [fact.value for fact in case.known]
-    words = _own_words(case.candidate.value)
-    for turn, _ in case.proofs:
-        before = [t for t in case.turns if t.message_id < turn.message_id][-1:]
-        if not before or before[0].role != "assistant" or not _is_recital(before[0].text, values):
-            return False
-        shown = " \n".join((before[0].text, *values))
-        if not _all_in(_own_words(case.said()), shown) or _all_in(words, case.user_text):
-            return False
-    return True
-
-
-def _is_recital(message: str, values: Sequence[str]) -> bool:
-    return any((words := _own_words(value)) and _all_in(words, message) for value in values)
+    else:
+        ends = [turn.message_id for turn, _ in case.proofs]
+        before = [[t for t in case.turns if t.message_id < end][-1:] for end in ends]
+        lists = [found[0] if found else None for found in before]
+    known, own = [fact.value for fact in case.known], _own_words(case.quoted_sentences())
+    return all(
+        turn is not None
+        and turn.role == "assistant"
+        and any((words := _own_words(value)) and _all_in(words, turn.text) for value in known)
+        and _all_in(own, " \n".join((turn.text, *known)))
+        for turn in lists
+    )
 
 
 def _all_in(words: Iterable[str], text: str) -> bool:
@@ -268,7 +243,7 @@ def check_consent(case: Case) -> None:
 
 def asked_to_keep(case: Case) -> bool:
     """Whether the user asked for it to be remembered."""
-    return lexicon.REMEMBER.search(case.said()) is not None
+    return lexicon.REMEMBER.search(case.quoted_sentences()) is not None
 
 
 def _around(case: Case) -> Iterator[tuple[str, bool]]:
@@ -306,13 +281,16 @@ def check_instructions(case: Case) -> None:
 
 def check_secrets(case: Case) -> None:
     """Refuse secrets in value, key and quotes, also where the word that marks them stands outside
-    the quote. Addresses and phone numbers are kept if the user asked for it and says yes."""
+    the quote. Addresses and phone numbers are kept if the user asked for it and says yes. What is
+    letters alone is left to the second look, where one follows."""
     _drop_revealing_cues(case)
-    kinds = _kinds(case)
+    found = _kinds(case)
+    kinds = {kind for kind, plain in found if not (plain and case.look_follows)}
     if not kinds:
+        case.suspect = bool(found)
         return
     listed = ", ".join(sorted(kinds))
-    if kinds <= PERSONAL and case.proofs and asked_to_keep(case):
+    if kinds <= secrets.PERSONAL and case.proofs and asked_to_keep(case):
         case.reviews.append(f"it holds {listed}; keep it only if you want to")
         return
     case.refusals.append(f"it holds {listed}, which is never remembered")
@@ -324,7 +302,7 @@ def _drop_revealing_cues(case: Case) -> None:
     item = case.candidate
     hidden = {words for words, _secret in _own(case)}
     turns = [turn.text for turn in case.turns]
-    hidden |= {turns[number][s.start : s.end] for number, s in find_in_conversation(turns)}
+    hidden |= {turns[number][s.start : s.end] for number, s in secrets.find_in_conversation(turns)}
     folded = [words for words in map(normal_value, hidden) if words]
     revealing = {
         cue
@@ -335,20 +313,21 @@ def _drop_revealing_cues(case: Case) -> None:
         case.change(cues=tuple(cue for cue in item.cues if cue not in revealing))
 
 
-def _own(case: Case) -> Iterator[tuple[str, Secret]]:
+def _own(case: Case) -> Iterator[tuple[str, secrets.Secret]]:
     """The secrets of the key, the quotes and the value, with their text."""
     item = case.candidate
     for text in (item.key, *(quote.text for quote in item.quotes)):
-        yield from ((text[s.start : s.end], s) for s in find_secrets(text))
-    yield from find_in_fact(item.key, item.value)
+        yield from ((text[s.start : s.end], s) for s in secrets.find_secrets(text))
+    yield from secrets.find_in_fact(item.key, item.value)
 
 
-def _kinds(case: Case) -> set[str]:
+def _kinds(case: Case) -> set[tuple[str, bool]]:
+    """The kinds of the secrets that a candidate gives away, and whether they are letters alone."""
     item = case.candidate
-    kinds = {secret.kind for _words, secret in _own(case)}
+    kinds = {(secret.kind, secret.plain) for _words, secret in _own(case)}
     compact = normal_value(item.value)
     looked_at = set()
-    for number, secret in find_in_conversation([turn.text for turn in case.turns]):
+    for number, secret in secrets.find_in_conversation([turn.text for turn in case.turns]):
         turn = case.turns[number]
         words = turn.text[secret.start : secret.end]
         in_quote = any(
@@ -360,9 +339,9 @@ def _kinds(case: Case) -> set[str]:
             continue  # a list may say the same address a thousand times
         looked_at.add((in_quote, secret.kind, words))
         if in_quote or normal_value(words) in compact:
-            kinds.add(secret.kind)
-        if normal_value(words) not in compact and reveals(item.value, words):
-            kinds.add(f"part of a {secret.kind}")
+            kinds.add((secret.kind, secret.plain))
+        if normal_value(words) not in compact and secrets.reveals(item.value, words):
+            kinds.add((f"part of a {secret.kind}", secret.plain))
     return kinds
 
 
@@ -389,8 +368,9 @@ def _check_same(case: Case, target: KnownFact) -> None:
     it takes the other's place, elsewhere both hold."""
     item = case.candidate
     difference = values.difference(item.value, target.value)
-    if not values.is_negated(f"{item.value} {target.value}"):
-        difference = difference or values.negation_in(case.sentences(), case.languages)
+    negated = lexicon.find_markers("negation", fold(case.quoted_sentences()).text, case.languages)
+    if negated and not values.is_negated(f"{item.value} {target.value}"):
+        difference = difference or "negation"
     one_slot = item.key == target.key and not target.many
     if one_slot and (difference or values.words_differ(item.value, target.value)):
         case.change(relation="updates")
@@ -401,7 +381,7 @@ def _check_same(case: Case, target: KnownFact) -> None:
 
 
 def _check_update(case: Case, target: KnownFact) -> None:
-    item, said = case.candidate, case.said()
+    item, said = case.candidate, case.quoted_sentences()
     stands_apart = target.many or canonical(target.key) != canonical(item.key)
     difference = values.difference(item.value, target.value) if stands_apart else None
     changed = values.says_it_changed(said, target.value, case.languages)
@@ -420,17 +400,14 @@ def _near(one: str, other: str) -> bool:
 
 def _check_end(case: Case, target: KnownFact) -> None:
     words = content_words(target.value) | content_words(target.key.replace("_", " "))
-    said = case.said()
-    if not values.says_it_ended(said, target.value, case.languages):
-        near = any(holds_word(said, word) for word in words)
-        changed = values.says_it_changed(said, target.value, case.languages)
-        one = cardinality(target.key) == "one"
-        if values.names_another(said, target.value) and (near or changed or one):
-            case.reviews.append(
-                "the words speak of another number or name than what they would end"
-            )
-        elif near and values.is_negated(said) and not changed:
-            case.reviews.append("the words deny something else than what they would end")
+    said = case.quoted_sentences()
+    near = any(holds_word(said, word) for word in words)
+    changed = values.says_it_changed(said, target.value, case.languages)
+    one = cardinality(target.key) == "one"
+    if values.names_another(said, target.value) and (near or changed or one):
+        case.reviews.append("the words speak of another number or name than what they would end")
+    elif near and values.is_negated(said) and not changed:
+        case.reviews.append("the words deny something else than what they would end")
     case.change(key=target.key, many=target.many)
 
 
@@ -460,14 +437,15 @@ def judge(
     *,
     prompt_text: str,
     injected: Collection[str],
-    zone: ZoneInfo | None = None,
+    look_follows: bool = False,
 ) -> Verdict:
     """Decide about one candidate. ``prompt_text`` and ``injected`` are the instructions and memory
-    lines that models were given, which prove nothing; days are counted in ``zone`` (default UTC).
+    lines that models were given, which prove nothing. ``look_follows``: whether a model judges what
+    this leaves open.
     """
     sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
     languages = dates.languages_in(sample, 0, len(sample))
-    case = Case(candidate, turns, known, prompt_text, injected, zone or ZoneInfo("UTC"), languages)
+    case = Case(candidate, turns, known, prompt_text, injected, languages, look_follows)
     for check in CHECKS:
         if not case.refusals:
             check(case)
@@ -480,7 +458,7 @@ def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
     message wins. Where the later one waits for the user, so does the earlier."""
     kept: list[Verdict] = []
     latest: dict[str, Verdict] = {}
-    for verdict in sorted(verdicts, key=_said_order, reverse=True):
+    for verdict in sorted(verdicts, key=_latest_quote, reverse=True):
         item = verdict.candidate
         if verdict.outcome == "refuse" or item.relation == "ends" or item.many or verdict.starts:
             kept.append(verdict)
@@ -511,7 +489,7 @@ def _is_rival(one: Verdict, other: Verdict) -> bool:
     return same_slot and other.outcome == "accept" and other.candidate is not one.candidate
 
 
-def _said_order(verdict: Verdict) -> tuple[int, int]:
+def _latest_quote(verdict: Verdict) -> tuple[int, int]:
     users = [(p.message_id, p.start) for p in verdict.spans if p.role == "user"]
     return max(users, default=(-1, -1))
 
@@ -524,13 +502,8 @@ def _verdict(case: Case) -> Verdict:
         for a, b in span.pieces
     )
     remarks = [] if case.wordless else [*case.reviews, *case.notes]
-    verdict = Verdict(
-        "refuse" if case.refusals else "review" if case.reviews else "accept",
-        tuple(dict.fromkeys((*case.refusals, *remarks))),
-        spans,
-        case.candidate,
-        case.until,
-        case.starts,
-        asks=case.asks,
-    )
+    outcome: Outcome = "refuse" if case.refusals else "review" if case.reviews else "accept"
+    reasons = tuple(dict.fromkeys((*case.refusals, *remarks)))
+    verdict = Verdict(outcome, reasons, spans, case.candidate, case.until, case.starts)
+    verdict = replace(verdict, asks=case.asks, suspect=case.suspect)
     return verdict.without_words() if case.wordless else verdict

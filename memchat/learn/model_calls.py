@@ -12,19 +12,17 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import Any, Literal, TypeVar
-from zoneinfo import ZoneInfo
 
 from memchat.errors import ExtractionError
 from memchat.facts.keys import cardinality
-from memchat.language.numbers import numbers
 from memchat.language.secrets import mask, reveals
 from memchat.language.sentences import find_spans, sentence_around
-from memchat.learn import candidate, own_words, values
+from memchat.language.text import numbers
+from memchat.learn import candidate, values
 from memchat.learn.candidate import (
     MAX_FACTS,
     RELATIONS,
@@ -43,7 +41,7 @@ from memchat.learn.own_words import mark_quoted
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Message, Role, Usage
+from memchat.types import ChatMessage, Usage
 
 Found = TypeVar("Found")
 
@@ -51,14 +49,20 @@ _BAD_ANSWER_SHOWN = 4_000
 
 
 class JsonCall:
-    """The calls for one purpose, with their instructions and the schema of the answer. ``usage``
-    collects what they took."""
+    """The calls for one purpose, with their instructions and the schema of the answer. What they
+    took is added to ``usage``."""
 
     def __init__(
-        self, model: ChatModel, purpose: str, instructions: str, schema: dict[str, Any]
+        self,
+        model: ChatModel,
+        purpose: str,
+        instructions: str,
+        schema: dict[str, Any],
+        usage: list[Usage],
     ) -> None:
-        self.usage: list[Usage] = []
-        self._model = model
+        self._usage = usage
+        self.model = model
+        self.instructions = instructions
         self._purpose = purpose
         self._schema = schema
         if not model.schema_mode:
@@ -84,14 +88,14 @@ class JsonCall:
             return read(reply), reply
         except ExtractionError as error:
             raise ExtractionError(
-                f"{self._model.name} gave no answer that can be used, also when asked again: "
+                f"{self.model.name} gave no answer that can be used, also when asked again: "
                 f"{error}; try again, or name another model"
             ) from None
 
     def _complete(self, chat: Sequence[ChatMessage]) -> str:
         sent = [self._system, *chat]
-        completion = self._model.complete(sent, purpose=self._purpose, schema=self._schema)
-        self.usage.append(completion.usage)
+        completion = self.model.complete(sent, purpose=self._purpose, schema=self._schema)
+        self._usage.append(completion.usage)
         return completion.text
 
 
@@ -104,53 +108,42 @@ ASK_FOR_MORE = "Now the facts after these that are still missing, if any."
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTurn:
-    """One turn, or a part of a very long one, as a model is shown it."""
-
-    id: str
-    role: Role
-    text: str
-    said: str = ""
-    """The day, as in 2026-11-18 Wed."""
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
     """The turns that one call reads, and the turns before them as context."""
 
-    transcript: tuple[ShownTurn, ...]
-    context: tuple[ShownTurn, ...] = ()
+    transcript: tuple[Turn, ...]
+    """Of a very long turn a part."""
+    context: tuple[Turn, ...] = ()
 
 
-class Extractor:
-    """The extraction call for one model and set of prompts."""
+class Extractor(JsonCall):
+    """The call that reads the windows of a conversation, and its follow-ups."""
 
-    def __init__(self, model: ChatModel, prompts: Prompts) -> None:
-        self._model = model
-        self.instructions = prompts.render("extract", limit=str(MAX_FACTS))
+    def __init__(self, model: ChatModel, prompts: Prompts, usage: list[Usage]) -> None:
+        instructions = prompts.render("extract", limit=str(MAX_FACTS))
+        super().__init__(model, "extract", instructions, candidate.json_schema(), usage)
 
     def read(
         self, window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]
-    ) -> tuple[list[ExtractionAnswer], list[Usage]]:
-        """The answers to one window and to its follow-ups, and what they took. ``known`` comes
-        nearest first, each with the day it was learnt.
+    ) -> list[ExtractionAnswer]:
+        """The answers to one window and to its follow-ups. ``known`` comes nearest first, each with
+        the day it was learnt.
 
         Raises ProviderError when the provider fails, ExtractionError when its answer is of no use
         even after one repair.
         """
-        call = JsonCall(self._model, "extract", self.instructions, candidate.json_schema())
         answers: list[ExtractionAnswer] = []
         seen: set[str] = set()
         chat = [ChatMessage("user", render_data(window, known, keys))]
         for _ in range(1 + MORE_ROUNDS):
-            answer, reply = call.ask(chat, _parsed)
+            answer, reply = self.ask(chat, _parsed)
             new = [item for item in answer.facts if item.model_dump_json() not in seen]
             seen |= {item.model_dump_json() for item in new}
             answers.append(answer.model_copy(update={"facts": tuple(new)}))
             if not new or not (answer.more or len(answer.facts) >= MAX_FACTS):
                 break
             chat += [ChatMessage("assistant", reply), ChatMessage("user", ASK_FOR_MORE)]
-        return answers, call.usage
+        return answers
 
 
 def _parsed(reply: str) -> ExtractionAnswer:
@@ -173,9 +166,13 @@ def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Se
     return fenced(data)
 
 
-def _marked(turn: ShownTurn) -> dict[str, str]:
-    text = own_words.mark_quoted(turn.text)
-    return {"id": turn.id, "role": turn.role, "said": turn.said, "text": text}
+def _marked(turn: Turn) -> dict[str, str]:
+    text = mark_quoted(turn.text)
+    return {"id": turn.id, "role": turn.role, "said": _day(turn), "text": text}
+
+
+def _day(turn: Turn) -> str:
+    return f"{turn.said_at:%Y-%m-%d %a}"
 
 
 def fenced(data: dict[str, Any]) -> str:
@@ -220,17 +217,8 @@ LEFT_OUT = "[{count:,} characters in the middle of this message are left out]"
 _CONTEXT_CHARACTERS = 1_500
 
 
-def turn_id(position: int, message: Message) -> str:
-    """The short id of a turn: u1, a2, …"""
-    return f"{message.role[0]}{position + 1}"
-
-
 def cut(
-    turns: Sequence[Message],
-    first_unread: int,
-    window_tokens: int,
-    zone: ZoneInfo,
-    shortened: Collection[int] = (),
+    turns: Sequence[Turn], first_unread: int, window_tokens: int, shortened: Collection[int] = ()
 ) -> list[Window]:
     """Windows over ``turns[first_unread:]``; the turns before it are context for the first. Of the
     messages with the ids ``shortened`` only the beginning and the end are read, where they would
@@ -240,25 +228,18 @@ def cut(
     message larger than a window is read in overlapping pieces.
     """
     room = _room(window_tokens)
-    lines = [
-        (position, line)
-        for position in range(first_unread, len(turns))
-        for line in _lines(
-            position, turns[position], room, zone, whole=turns[position].id not in shortened
-        )
-    ]
     windows: list[Window] = []
-    batch: list[tuple[int, ShownTurn]] = []
-    used = 0
-    for position, line in lines:
-        cost = estimate_tokens(line.text) + 20
-        if batch and used + cost > room:
-            windows.append(_window(turns, batch, zone))
-            batch, used = [], 0
-        batch.append((position, line))
-        used += cost
-    if batch:
-        windows.append(_window(turns, batch, zone))
+    used = room
+    for place, turn in enumerate(turns[first_unread:], first_unread):
+        for part in _parts(turn, room, whole=turn.message_id not in shortened):
+            cost = estimate_tokens(part.text) + 20
+            if not windows or used + cost > room:
+                before = turns[max(0, place - CONTEXT_TURNS) : place]
+                context = (replace(one, text=one.text[-_CONTEXT_CHARACTERS:]) for one in before)
+                windows.append(Window((), tuple(context)))
+                used = 0
+            windows[-1] = replace(windows[-1], transcript=(*windows[-1].transcript, part))
+            used += cost
     return windows
 
 
@@ -276,30 +257,17 @@ def _room(window_tokens: int) -> int:
     return max(500, min(window_tokens // 2, LARGEST))
 
 
-def _window(turns: Sequence[Message], batch: list[tuple[int, ShownTurn]], zone: ZoneInfo) -> Window:
-    start = batch[0][0]
-    before = range(max(0, start - CONTEXT_TURNS), start)
-    context = tuple(
-        _line(position, turns[position], zone, turns[position].content[-_CONTEXT_CHARACTERS:])
-        for position in before
-    )
-    return Window(tuple(line for _, line in batch), context)
-
-
-def _lines(
-    position: int, message: Message, room: int, zone: ZoneInfo, *, whole: bool
-) -> Iterator[ShownTurn]:
-    """A message as the lines that the model is shown of it."""
-    pieces = _pieces(message.content, room)
-    words = [message.content[piece] for piece in pieces]
+def _parts(turn: Turn, room: int, *, whole: bool) -> list[Turn]:
+    """A turn as the parts that the model is shown of it."""
+    pieces = _pieces(turn.text, room)
+    words = [turn.text[piece] for piece in pieces]
     if not whole and len(words) > MOST_WINDOWS:
         half = MOST_WINDOWS // 2
         mark = LEFT_OUT.format(count=pieces[-half].start - pieces[half - 1].stop)
         words[half - 1] += f"\n{mark}"
         words[-half] = f"{mark}\n{words[-half]}"
         words = [*words[:half], *words[-half:]]
-    for part in words:
-        yield _line(position, message, zone, part)
+    return [replace(turn, text=part) for part in words]
 
 
 def _pieces(content: str, room: int) -> list[slice]:
@@ -310,17 +278,6 @@ def _pieces(content: str, room: int) -> list[slice]:
     size = max(room * len(content) // tokens, 2 * PIECE_OVERLAP)
     starts = range(0, max(1, len(content) - PIECE_OVERLAP), size - PIECE_OVERLAP)
     return [slice(start, min(start + size, len(content))) for start in starts]
-
-
-def _line(position: int, message: Message, zone: ZoneInfo, words: str) -> ShownTurn:
-    return ShownTurn(
-        turn_id(position, message), message.role, words, said(message.created_at, zone)
-    )
-
-
-def said(at: datetime, zone: ZoneInfo) -> str:
-    """The day of a turn as a model is shown it."""
-    return f"{at.astimezone(zone):%Y-%m-%d %a}"
 
 
 BATCH_SIZE = 20
@@ -350,7 +307,7 @@ SECRET = "it holds a secret, which is never remembered"
 class LookRequest:
     """One candidate to look at again, or a title or summary."""
 
-    said: tuple[tuple[str, int, int], ...]
+    sentences: tuple[tuple[str, int, int], ...]
     """(message id, start, end) of each sentence that it was quoted from; none for a title or
     summary."""
     key: str
@@ -378,43 +335,33 @@ class LookAnswer:
 UNCLEAR = LookAnswer("unclear")
 
 
-@dataclass(slots=True)
-class SecondLook:
-    """The call, for one model and set of prompts. ``usage`` collects what it took; with ``masks``
-    secrets are masked before sending."""
+class SecondLook(JsonCall):
+    """The call for a second look; with ``masks`` secrets are masked before sending."""
 
-    model: ChatModel
-    prompts: Prompts
-    masks: bool = False
-    usage: list[Usage] = field(default_factory=list)
+    def __init__(
+        self, model: ChatModel, prompts: Prompts, usage: list[Usage], *, masks: bool
+    ) -> None:
+        super().__init__(model, "verify", prompts.render("verify"), json_schema(), usage)
+        self._masks = masks
 
-    def ask(
-        self, requests: Sequence[LookRequest], messages: Sequence[ShownTurn]
+    def answers(
+        self, requests: Sequence[LookRequest], messages: Sequence[Turn]
     ) -> list[LookAnswer]:
         """An answer for each request, in order. Raises ProviderError where the provider fails."""
-        call = JsonCall(self.model, "verify", self.prompts.render("verify"), json_schema())
         found: list[LookAnswer] = []
-        try:
-            for start in range(0, len(requests), BATCH_SIZE):
-                found += _batch(call, requests[start : start + BATCH_SIZE], messages, self.masks)
-        finally:
-            self.usage += call.usage
+        for start in range(0, len(requests), BATCH_SIZE):
+            batch = requests[start : start + BATCH_SIZE]
+            chat = [ChatMessage("user", fenced(_data(batch, messages, self._masks)))]
+            try:
+                found += self.ask(chat, partial(parse_answers, ids=_ids(batch)))[0]
+            except ExtractionError as error:
+                log.warning("a second look could not be read: %s", error)
+                found += [UNCLEAR] * len(batch)
         return found
 
 
-def _batch(
-    call: JsonCall, requests: Sequence[LookRequest], messages: Sequence[ShownTurn], masks: bool
-) -> list[LookAnswer]:
-    chat = [ChatMessage("user", fenced(_data(requests, messages, masks)))]
-    try:
-        return call.ask(chat, partial(parse_answers, ids=_ids(requests)))[0]
-    except ExtractionError as error:
-        log.warning("a second look could not be read: %s", error)
-        return [UNCLEAR] * len(requests)
-
-
 def _ids(requests: Sequence[LookRequest]) -> list[str]:
-    return [f"c{n}" if request.said else request.key for n, request in enumerate(requests, 1)]
+    return [f"c{n}" if request.sentences else request.key for n, request in enumerate(requests, 1)]
 
 
 def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
@@ -444,11 +391,9 @@ def _answer(item: dict[str, Any]) -> LookAnswer:
     if answer == "holds":
         now = item.get("now")
         now = " ".join(now.split()) if isinstance(now, str) else ""
-        return LookAnswer(
-            "holds",
-            now=None if now.casefold() in ("", "null", "none") else now,
-            relation=RELATIONS[RELATIONS.index(relation)] if relation in RELATIONS else None,
-        )
+        new = None if now.casefold() in ("", "null", "none") else now
+        known = next((one for one in RELATIONS if one == relation), None)
+        return LookAnswer("holds", now=new, relation=known)
     if answer == "not":
         return LookAnswer("not", REFUSAL_REASONS.get(why, REFUSAL_REASONS["never_said"]))
     return LookAnswer("secret", SECRET) if answer == "secret" else UNCLEAR
@@ -458,20 +403,18 @@ def _word(value: Any) -> str:
     return str(value).strip().casefold()
 
 
-def _data(
-    requests: Sequence[LookRequest], messages: Sequence[ShownTurn], masks: bool
-) -> dict[str, Any]:
+def _data(requests: Sequence[LookRequest], messages: Sequence[Turn], masks: bool) -> dict[str, Any]:
     texts = {message.id: message.text for message in messages}
     hide = mask if masks else str
     candidates = []
     for name, request in zip(_ids(requests), requests, strict=True):
-        if not request.said:
+        if not request.sentences:
             continue
-        words = (mark_quoted(texts[i], a, b, masks=masks) for i, a, b in request.said)
+        words = (mark_quoted(texts[i], a, b, masks=masks) for i, a, b in request.sentences)
         fact = hide(request.value)
         fields = {
             "id": name,
-            "from": ", ".join(dict.fromkeys(name for name, _, _ in request.said)),
+            "from": ", ".join(dict.fromkeys(name for name, _, _ in request.sentences)),
             "words": " … ".join(words),
             "fact": f"{request.key}: {fact}" if fact else request.key,
             "is": request.relation,
@@ -480,33 +423,33 @@ def _data(
             "until": request.until,
         }
         candidates.append({name: value for name, value in fields.items() if value})
-    described = {request.key: hide(request.value) for request in requests if not request.said}
+    described = {request.key: hide(request.value) for request in requests if not request.sentences}
     shown = _dated(_shown(requests, messages, masks))
     return {"messages": shown, "candidates": candidates, **described}
 
 
-def _dated(shown: Iterator[tuple[ShownTurn, str]]) -> list[dict[str, str]]:
+def _dated(shown: Iterator[tuple[Turn, str]]) -> list[dict[str, str]]:
     """The messages to send, with a day where it is another than that of the one before."""
     sent, day = [], ""
     for message, text in shown:
-        said = {"said": message.said} if message.said != day else {}
+        said = {} if _day(message) == day else {"said": _day(message)}
         sent.append({"id": message.id, "who": message.role, **said, "text": text})
-        day = message.said
+        day = _day(message)
     return sent
 
 
 def _shown(
-    requests: Sequence[LookRequest], messages: Sequence[ShownTurn], masks: bool
-) -> Iterator[tuple[ShownTurn, str]]:
+    requests: Sequence[LookRequest], messages: Sequence[Turn], masks: bool
+) -> Iterator[tuple[Turn, str]]:
     """The messages to send: all, or of a long conversation the quoted ones with their neighbours,
     and those with a number of the title or summary."""
     whole = sum(len(message.text) for message in messages) <= WHOLE_CONVERSATION_LIMIT
     places = {message.id: place for place, message in enumerate(messages)}
     spots: dict[int, list[tuple[int, int]]] = {}
     for request in requests:
-        for name, start, end in request.said:
+        for name, start, end in request.sentences:
             spots.setdefault(places[name], []).append((start, end))
-        for number in () if request.said else sorted(numbers(request.value)):
+        for number in () if request.sentences else sorted(numbers(request.value)):
             spot = next((n for n, m in enumerate(messages) if number in m.text), None)
             if spot is not None:
                 at = messages[spot].text.index(number)
@@ -538,36 +481,36 @@ UNCLEAR_REASON = "a second look could not tell whether it holds"
 OTHER_RELATION = "it holds, and it is not clear what it does to what is remembered"
 
 
-Place = tuple[int, int, int]
+MessageSpan = tuple[int, int, int]
 """(message id, start, end)."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToldSecret:
+class FoundSecret:
     """A secret that the second look named, and where it stands."""
 
-    place: Place
+    place: MessageSpan
     words: str
 
-    def is_in(self, places: Iterable[Place], words: str = "") -> bool:
+    def is_in(self, places: Iterable[MessageSpan], words: str = "") -> bool:
         """Whether it stands in one of these places, or words give it away."""
         message_id, start, end = self.place
         inside = any(i == message_id and a < end and start < b for i, a, b in places)
         return inside or reveals(words, self.words)
 
 
-def told_secrets(
-    value: str, quotes: Iterable[Place], said: Mapping[int, str]
-) -> Iterator[ToldSecret]:
+def found_secrets(
+    value: str, quotes: Iterable[MessageSpan], said: Mapping[int, str]
+) -> Iterator[FoundSecret]:
     """The secret of a candidate where it stands in its quotes; all of a quote that does not have
     the value in one piece. ``said`` by message id."""
     for message_id, start, end in quotes:
         found = [(span.start, span.end) for span in find_spans(value, said[message_id])]
         own = [place for place in found if start <= place[0] < end] or [(start, end)]
-        yield from (ToldSecret((message_id, *place), value) for place in own)
+        yield from (FoundSecret((message_id, *place), value) for place in own)
 
 
-def place_of(proof: Proof) -> Place:
+def span_of(proof: Proof) -> MessageSpan:
     """Where a proof stands."""
     return proof.message_id, proof.start, proof.end
 
@@ -598,8 +541,9 @@ def apply_answer(
 ) -> Verdict:
     """The verdict after its second look. A new value may take its words from the quoted
     ``messages`` and from the ``known`` fact that it changes."""
-    if look.answer == "secret":
+    if look.answer == "secret" or (verdict.suspect and look.answer == "unclear"):
         return as_secret(verdict)
+    verdict = replace(verdict, suspect=False)
     if verdict.outcome != "accept":
         return verdict
     verdict = replace(verdict, detail={"verdict": look.answer, "model": model})
@@ -617,16 +561,17 @@ def apply_answer(
 
 def as_secret(verdict: Verdict) -> Verdict:
     """The verdict on a secret, without any of its words."""
-    return replace(verdict.without_words(), outcome="refuse", reasons=(SECRET,))
+    hidden = verdict.without_words()
+    return replace(hidden, outcome="refuse", reasons=(SECRET,), suspect=False)
 
 
 def without_secrets(
-    verdict: Verdict, told: Sequence[ToldSecret], said: Mapping[int, str]
+    verdict: Verdict, told: Sequence[FoundSecret], said: Mapping[int, str]
 ) -> Verdict:
     """A verdict that gives none of these secrets away; ``said`` by message id."""
     if not told or verdict.wordless:
         return verdict
-    item, places = verdict.candidate, [place_of(proof) for proof in verdict.spans]
+    item, places = verdict.candidate, [span_of(proof) for proof in verdict.spans]
     words = " \n".join((item.key, item.value, *(quote.text for quote in item.quotes)))
     if any(secret.is_in(places, words) for secret in told):
         return as_secret(verdict)
@@ -668,6 +613,8 @@ def may_stand_beside(key: str, target_key: str | None) -> bool:
 def unlooked(verdict: Verdict, reason: str) -> Verdict:
     """A verdict without its second look: what code would store waits, for a later look or for the
     person."""
+    if verdict.suspect:
+        return as_secret(verdict)
     if verdict.outcome != "accept":
         return verdict
     return replace(verdict, outcome="review", reasons=(reason,))

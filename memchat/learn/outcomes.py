@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from memchat.db import Tx
 from memchat.facts import proposals
@@ -19,93 +18,78 @@ from memchat.language import secrets, sentences, text
 from memchat.learn import gate
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
 from memchat.learn.model_calls import NOT_LOOKED_AT
-from memchat.types import Change, Memory, Message, Proposal
+from memchat.types import Change, Memory, Proposal
 
 if TYPE_CHECKING:
     from memchat.learn.session_reading import SessionReading
 
 SAID_LATER = "something else was said later in the conversation"
-REPEATED = "it only repeats what is known already"
-_READ_BEFORE = "its words were read by an earlier extraction"
+READ_BEFORE = "its words were read by an earlier extraction"
 HIDDEN = "it holds something that is never remembered"
 _MASKED = re.compile(r"\[[a-z][a-z -]*\]")
 """A masked secret, as ``secrets.mask`` writes it."""
 
 
-def resolve(
-    verdicts: Sequence[Verdict],
-    turns: Mapping[int, Message],
-    known: Mapping[str, KnownFact],
-    zone: ZoneInfo,
-) -> tuple[list[Fact], list[Change]]:
+def resolve(reading: SessionReading) -> tuple[list[Fact], list[Change]]:
     """The facts to store, in the order said, and the changes that the other verdicts are reported
-    as. ``turns`` by message id."""
-    kept = gate.dedupe_session(_without_overtaken(verdicts))
+    as."""
+    kept, _ = settled(reading.verdicts)
     changes = [_refused(v) for v in kept if v.outcome != "accept"]
-    return [to_fact(v, turns, known, zone) for v in kept if v.outcome == "accept"], changes
+    return [to_fact(v, reading) for v in kept if v.outcome == "accept"], changes
 
 
 def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts that wait for the user: those in review, and accepted ones that a later one puts
     in doubt."""
-    gone = {id(verdict) for verdict in _overtaken(verdicts)}
-    judged = [v for v in verdicts if v.outcome == "review" and id(v) not in gone]
-    known = {id(verdict.candidate) for verdict in judged}
-    settled = gate.dedupe_session(_without_overtaken(verdicts))
-    doubted = [v for v in settled if v.outcome == "review" and id(v.candidate) not in known]
-    return judged + doubted
+    return [
+        verdict for part in settled(verdicts) for verdict in part if verdict.outcome == "review"
+    ]
 
 
-def refused_verdicts(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[Proposal]:
+def refused_verdicts(reading: SessionReading) -> list[Proposal]:
     """The proposals that are not kept, leaving out those that another proposal keeps in the same
     words."""
-    standing = _without_overtaken(verdicts)
-    settled = gate.dedupe_session(standing)
-    stays = {id(verdict.candidate) for verdict in settled}
-    slips = [v for v in standing if v.outcome == "accept" and id(v.candidate) not in stays]
-    slips += [v for v in _overtaken(verdicts) if v.outcome == "accept"]
-    found = [verdict for verdict in verdicts if verdict.outcome == "refuse"]
-    found += [replace(verdict, reasons=(SAID_LATER,)) for verdict in slips]
-    kept = {_words(v.candidate) for v in settled if v.outcome != "refuse"}
-    return [refusal_entry(v, known) for v in found if _words(v.candidate) not in kept]
+    left, gone = settled(reading.verdicts)
+    found = [verdict for verdict in reading.verdicts if verdict.outcome == "refuse"]
+    found += [replace(v, reasons=(SAID_LATER,)) for v in gone if v.outcome == "accept"]
+    kept = {_words(v.candidate) for v in left if v.outcome != "refuse"}
+    return [refusal_entry(v, reading.known) for v in found if _words(v.candidate) not in kept]
 
 
 def _words(item: Candidate) -> tuple[str, str, bool]:
     return item.key, text.normal_value(item.value), item.relation == "ends"
 
 
-def _overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Earlier proposals (p1, p2, …) that proposals of later windows change or end."""
-    later = [verdict.candidate for verdict in verdicts if _speaks_of_proposal(verdict)]
-    numbers = [int((item.to or "p1")[1:]) for item in later if item.relation in ("updates", "ends")]
-    return [verdicts[number - 1] for number in dict.fromkeys(numbers)]
+def settled(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
+    """What is left of the verdicts when all was said, and those whose place others took.
 
-
-def _speaks_of_proposal(verdict: Verdict) -> bool:
-    return verdict.outcome == "accept" and (verdict.candidate.to or "").startswith("p")
-
-
-def _without_overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Apply what later windows said of earlier proposals (p1, p2, …), none of them stored yet."""
-    overtaken: set[int] = set()
+    Later windows speak of earlier proposals (p1, p2, …), none of them stored yet. What waited for
+    the user and was then changed or ended is in neither list.
+    """
+    overtaken: list[Verdict] = []
     kept: list[Verdict] = []
     for verdict in verdicts:
         item = verdict.candidate
-        if not _speaks_of_proposal(verdict):
-            kept.append(verdict)
-            continue
-        earlier = verdicts[int((item.to or "p1")[1:]) - 1]
-        if item.relation in ("updates", "ends"):
-            overtaken.add(id(earlier))
-            verdict = _in_place_of(earlier, verdict)
-        if item.relation == "same":
-            if earlier.outcome != "accept":
+        if verdict.outcome == "accept" and (item.to or "").startswith("p"):
+            earlier = verdicts[int((item.to or "p1")[1:]) - 1]
+            if item.relation in ("updates", "ends"):
+                overtaken.append(earlier)
+                verdict = _in_place_of(earlier, verdict)
+                if verdict.candidate.relation == "ends" and verdict.candidate.to is None:
+                    continue  # what it ends was never stored
+            elif item.relation == "same":
+                if earlier.outcome == "accept":
+                    continue
                 # What it repeats is not kept, so it is a fact of its own.
                 alone = item.model_copy(update={"to": None, "relation": "new"})
-                kept.append(replace(verdict, candidate=alone))
-        elif verdict.candidate.relation != "ends" or verdict.candidate.to is not None:
-            kept.append(verdict)
-    return [verdict for verdict in kept if id(verdict) not in overtaken]
+                verdict = replace(verdict, candidate=alone)
+        kept.append(verdict)
+    gone = {id(verdict): verdict for verdict in overtaken}
+    standing = [verdict for verdict in kept if id(verdict) not in gone]
+    left = gate.dedupe_session(standing)
+    stays = {id(verdict.candidate) for verdict in left}
+    slips = [verdict for verdict in standing if id(verdict.candidate) not in stays]
+    return left, slips + [verdict for verdict in gone.values() if verdict.outcome == "accept"]
 
 
 def _in_place_of(earlier: Verdict, later: Verdict) -> Verdict:
@@ -116,51 +100,38 @@ def _in_place_of(earlier: Verdict, later: Verdict) -> Verdict:
     return replace(later, candidate=item.model_copy(update={"to": was.to, "relation": relation}))
 
 
-def to_fact(
-    verdict: Verdict,
-    turns: Mapping[int, Message],
-    known: Mapping[str, KnownFact],
-    zone: ZoneInfo,
-) -> Fact:
-    """An accepted verdict as a fact. ``turns`` by message id."""
+def to_fact(verdict: Verdict, reading: SessionReading) -> Fact:
+    """An accepted verdict as a fact."""
     item = verdict.candidate
-    said_at = max(turns[p.message_id].created_at for p in verdict.spans if p.role == "user")
+    said_at = max(reading.by_id[p.message_id].created_at for p in verdict.spans if p.role == "user")
     quote = next(p.quote for p in verdict.spans if p.role == "user")
     return Fact(
         said_at=said_at,
-        search_text=search_text(item.key, item.value, said_at, zone, quote, item.cues),
+        search_text=search_text(item.key, item.value, said_at, reading.zone, quote, item.cues),
         created_by="auto",
         proofs=tuple((p.message_id, p.start, p.quote) for p in verdict.spans),
         detail=verdict.detail,
-        sentence=None if verdict.bare else _sentence(verdict.spans[0], turns),
+        sentence=None if verdict.bare else _sentence(verdict.spans[0], reading),
         asks=verdict.asks,
-        **_proposed(verdict, known) | {"key": item.key, "value": item.value},
+        **_proposed(verdict, reading.known) | {"key": item.key, "value": item.value},
     )
 
 
-def inbox_entry(
-    verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
-) -> Proposal:
-    """What the inbox keeps of a verdict that waits for the user's yes.
-
-    ``turns`` by message id.
-    """
+def inbox_entry(verdict: Verdict, reading: SessionReading) -> Proposal:
+    """What the inbox keeps of a verdict that waits for the user's yes."""
     proof = verdict.spans[0] if verdict.spans else None
-    fields = _proposed(verdict, known)
+    fields = _proposed(verdict, reading.known)
     quoted = proof.quote if proof else verdict.candidate.quotes[0].text
     value, quote = secrets.mask(fields["value"]), secrets.mask(quoted)
     masked = (value, quote) != (fields["value"], quoted)
     return Proposal(
         reason="; ".join(verdict.reasons),
-        message_id=proof.message_id if proof else None,
-        start=proof.start if proof else None,
-        end=proof.end if proof else None,
         quote=quote,
         masked=masked,
         # No model can be asked about words in which a secret was masked.
         status="unchecked" if NOT_LOOKED_AT in verdict.reasons and not masked else "pending",
-        sentence=_sentence(proof, turns) if proof and not verdict.bare else None,
-        **fields | {"value": value},
+        sentence=_sentence(proof, reading) if proof and not verdict.bare else None,
+        **fields | _place(proof) | {"value": value},
     )
 
 
@@ -175,13 +146,13 @@ def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Proposal:
     words = [verdict.candidate.key, fields["value"], proof.quote if proof else ""]
     if any(_MASKED.search(part) or secrets.find_secrets(part) for part in words):
         return Proposal(HIDDEN)
-    return Proposal(
-        reason="; ".join(_reasons(verdict, known)),
-        message_id=proof.message_id if proof else None,
-        start=proof.start if proof else None,
-        end=proof.end if proof else None,
-        **fields,
-    )
+    return Proposal(reason="; ".join(_reasons(verdict, known)), **fields | _place(proof))
+
+
+def _place(proof: Proof | None) -> dict[str, Any]:
+    if proof is None:
+        return {}
+    return {"message_id": proof.message_id, "start": proof.start, "end": proof.end}
 
 
 def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any]:
@@ -205,41 +176,30 @@ def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any
     }
 
 
-def _reasons(verdict: Verdict, known: Mapping[str, KnownFact]) -> list[str]:
+def _reasons(verdict: Verdict, known: Mapping[str, KnownFact]) -> Sequence[str]:
     """The reasons as the user is told them: what was read before and is known is a repeat."""
-    same = _words(verdict.candidate)
-    if _READ_BEFORE in verdict.reasons and any(
-        (fact.key, text.normal_value(fact.value), False) == same for fact in known.values()
-    ):
-        return [REPEATED]
-    return list(verdict.reasons)
+    facts = [(fact.key, text.normal_value(fact.value), False) for fact in known.values()]
+    repeats = READ_BEFORE in verdict.reasons and _words(verdict.candidate) in facts
+    return [gate.KNOWN_ALREADY] if repeats else verdict.reasons
 
 
-def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
+def _sentence(proof: Proof, reading: SessionReading) -> str | None:
     """The sentence around a quote; None where a secret stands in it."""
-    turn = turns.get(proof.message_id)
+    turn = reading.by_id.get(proof.message_id)
     if turn is None:
         return None
     sentence = sentences.sentence_around(turn.content, proof.start, proof.end)
-    order = list(turns.values())
-    for number, secret in secrets.find_in_conversation([one.content for one in order]):
+    for number, secret in secrets.find_in_conversation([one.content for one in reading.turns]):
         beside = secret.start < sentence.end and sentence.start < secret.end
-        if order[number].id == turn.id and beside:
+        if reading.turns[number].id == turn.id and beside:
             return None
     return sentence.text
 
 
 def known_fact(short_id: str, memory: Memory) -> KnownFact:
     """A stored memory as a fact that the model is shown."""
-    return KnownFact(
-        short_id,
-        memory.id,
-        memory.memory_type,
-        memory.key,
-        memory.value,
-        memory.many,
-        memory.starts_at,
-    )
+    kind, key, value = memory.memory_type, memory.key, memory.value
+    return KnownFact(short_id, memory.id, kind, key, value, memory.many, memory.starts_at)
 
 
 def _refused(verdict: Verdict) -> Change:
@@ -253,11 +213,7 @@ _SHORTEST_PART = 4
 
 
 def add_refusals(
-    tx: Tx,
-    reading: SessionReading,
-    rows: Iterable[Proposal],
-    *,
-    altered: Collection[int] = (),
+    tx: Tx, reading: SessionReading, rows: Iterable[Proposal], *, altered: Collection[int] = ()
 ) -> None:
     """Store what a session's reading refused. Of what was forgotten, or quoted from a message of
     ``altered``, only the reason is stored."""
@@ -274,7 +230,7 @@ def add_refusals(
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
     """The secrets of the conversation: (message id, start, end, text)."""
     said = [turn.content for turn in reading.turns]
-    told = [(*one.place, one.words) for one in reading.told_secrets]
+    told = [(*one.place, one.words) for one in reading.found_secrets]
     return told + [
         (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
         for number, found in secrets.find_in_conversation(said)
@@ -321,14 +277,14 @@ def _with_words_that_may_stay(
 def hold_for_review(tx: Tx, reading: SessionReading, altered: Collection[int]) -> list[Proposal]:
     """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
     quoted from a message of ``altered``, or got a no before."""
-    refused, turns = [], {turn.id: turn for turn in reading.turns}
+    refused = []
     for verdict in needing_review(reading.verdicts):
         # It may have been forgotten since the model was asked.
-        still = reading.refuse_if_forgotten(tx, tx.ids, verdict)
+        still = reading.refuse_if_forgotten(tx, verdict)
         if any(proof.message_id in altered for proof in verdict.spans):
             still = replace(still, outcome="refuse", reasons=(BLANKED,))
         if still.outcome == "review":
-            entry = inbox_entry(verdict, reading.known, turns)
+            entry = inbox_entry(verdict, reading)
             if proposals.add(tx, tx.own, entry) == "rejected":
                 still = replace(still, outcome="refuse", reasons=(REJECTED,))
         if still.outcome != "review":

@@ -9,42 +9,28 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from memchat.db import Tx, apps
+from memchat.db import Tx
 from memchat.facts import changes, keys, memories
-from memchat.facts.in_force import as_of
-from memchat.facts.memories import Fact, Slice
-from memchat.forget import tombstones
-from memchat.language import numbers, secrets, text
+from memchat.facts.proposals import FORGOTTEN
+from memchat.forget import purge, tombstones
+from memchat.language import secrets, text
 from memchat.language.secrets import reveals
 from memchat.language.text import UNSPACED, fold, trim
-from memchat.learn import model_calls
+from memchat.learn import gate, model_calls
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Quote, Turn, Verdict
-from memchat.learn.model_calls import (
-    REFUSAL_REASONS,
-    LookRequest,
-    SecondLook,
-    ShownTurn,
-    ToldSecret,
-    Window,
-    apply_answer,
-    fitting,
-    place_of,
-    to_request,
-    told_secrets,
-    with_relation,
-    without_secrets,
-)
-from memchat.learn.outcomes import REPEATED, known_fact, resolve
+from memchat.learn.outcomes import READ_BEFORE, known_fact
 from memchat.notes import rows
 from memchat.search import embeddings, keywords, receipts
-from memchat.search.embed import EmbeddingSpace, shortened
-from memchat.search.ranking import hybrid_score
-from memchat.types import Change, Memory, Message, Proposal, Scope, Session, Usage, Wanted
+from memchat.search.embed import EmbeddingSpace, Question, shortened
+from memchat.search.facts import FactSearch, FoundFact
+from memchat.search.ranking import ScoredSearch
+from memchat.types import Memory, Message, Proposal, Scope, Session, Usage, Wanted, first_words
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -52,20 +38,23 @@ if TYPE_CHECKING:
 FALLBACK_LIMIT = 60
 
 
-def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
-    """A title or summary with secrets masked; None where it has a number or name nobody said."""
+def grounded_description(words: str | None, said: Sequence[str], *, plain: bool) -> str | None:
+    """A title or summary with secrets masked, those of letters alone only with ``plain``; None
+    where it has a number or name nobody said."""
     if not words:
         return None
     secret_words = {
-        said[number][s.start : s.end] for number, s in secrets.find_in_conversation(said)
+        said[number][s.start : s.end]
+        for number, s in secrets.find_in_conversation(said)
+        if plain or not s.plain
     }
     if any(secrets.reveals(words, secret) for secret in secret_words):
         return None  # without the word beside it, it is not recognised as a secret
     transcript = " ".join(said)
-    unsaid = numbers.numbers(words) - numbers.numbers(transcript)
-    plain = text.fold(transcript).text
-    unsaid |= {name for name in text.names(words) if text.fold(name).text not in plain}
-    return None if unsaid else secrets.mask(words)
+    unsaid = text.numbers(words) - text.numbers(transcript)
+    folded = text.fold(transcript).text
+    unsaid |= {name for name in text.names(words) if text.fold(name).text not in folded}
+    return None if unsaid else secrets.mask(words, plain=plain)
 
 
 def fallback_title(turns: Sequence[Message]) -> str | None:
@@ -75,15 +64,10 @@ def fallback_title(turns: Sequence[Message]) -> str | None:
         return None
     question = turns[first - 1].content if first else ""
     words = secrets.mask(" ".join(turns[first].content.split()), question)
-    return (
-        words if len(words) <= FALLBACK_LIMIT else words[: FALLBACK_LIMIT - 1].rstrip() + "…"
-    ) or None
+    return first_words(words, FALLBACK_LIMIT) or None
 
 
 NEAREST_FACTS = 5
-_VECTOR_WEIGHT = 0.7
-_SEARCHED = 20
-"""How many hits are looked at. Replaced values are found too; each stands for the one in use."""
 PROFILE_MOST = 15
 NEWEST_MOST = 40
 MESSAGES_SEARCHED = 60
@@ -115,6 +99,7 @@ class SessionReading:
     app_id: int
     turns: list[Message]
     first_unread: int
+    zone: ZoneInfo
     known: dict[str, KnownFact] = field(default_factory=dict)
     """Every fact that was shown, by its short id, which is the same in all windows."""
     injected: list[str] = field(default_factory=list)
@@ -126,10 +111,14 @@ class SessionReading:
     summary: str = ""
     linked_by_key: set[str] = field(default_factory=set)
     """Short ids of facts that were not shown, and were found by the key of a proposal."""
-    told_secrets: list[ToldSecret] = field(default_factory=list)
+    found_secrets: list[model_calls.FoundSecret] = field(default_factory=list)
     """The secrets that a second look named."""
     withheld: set[str] = field(default_factory=set)
     """Of ``title`` and ``summary`` those that a second look called secret."""
+    looked_at: set[str] = field(default_factory=set)
+    """Of ``title`` and ``summary`` those of which it said that they hold none."""
+    look_follows: bool = False
+    """Whether a model makes a second look at what is proposed."""
     look_failed: bool = False
     """Whether the provider failed at the second look."""
     to_read_whole: frozenset[int] = frozenset()
@@ -158,11 +147,23 @@ class SessionReading:
         return {turn.id: turn for turn in self.turns}
 
     def gate_turns(self) -> list[Turn]:
-        """The turns as the gate takes them."""
+        """The turns as models and the gate take them, with short ids: u1, a2, …"""
         return [
-            Turn(model_calls.turn_id(i, m), m.role, m.content, m.created_at, m.id)
-            for i, m in enumerate(self.turns)
+            Turn(f"{m.role[0]}{n}", m.role, m.content, m.created_at.astimezone(self.zone), m.id)
+            for n, m in enumerate(self.turns, 1)
         ]
+
+    def judged(self, item: Candidate, known: Sequence[KnownFact], instructions: str) -> Verdict:
+        """The gate over the conversation, for a proposal of a model that was shown ``known``."""
+        verdict = gate.judge(
+            item,
+            self.gate_turns(),
+            known,
+            prompt_text=instructions,
+            injected=self.injected,
+            look_follows=self.look_follows,
+        )
+        return self.refuse_if_read_before(verdict)
 
     def link_by_key(self, tx: Tx, item: Candidate) -> Candidate:
         """A proposal linked to the stored fact of its key that was not shown: an end to the one
@@ -171,8 +172,7 @@ class SessionReading:
         alone = item.relation in ("new", "updates") and not points and not item.many
         if not alone and (item.relation != "ends" or points):
             return item
-        ids = apps.find(tx, self.scope).ids
-        rows = memories.with_key(tx, ids, keys.canonical(item.key))
+        rows = memories.with_key(tx, tx.ids, keys.canonical(item.key))
         shown = {fact.memory_id for fact in self.known.values()}
         if len(rows) != 1 or (alone and (rows[0].many or rows[0].id in shown)):
             return item
@@ -192,15 +192,13 @@ class SessionReading:
 
     def add_waiting(self, item: Proposal, target: Memory | None) -> bool:
         """Take up a proposal that waits for its look; False where its words are gone."""
-        place = next((n for n, turn in enumerate(self.turns) if turn.id == item.message_id), None)
-        if place is None or item.start is None or not item.quote or item.masked:
+        turn = next((one for one in self.gate_turns() if one.message_id == item.message_id), None)
+        if turn is None or item.start is None or not item.quote or item.masked:
             return False
-        turn, end = self.turns[place], item.start + len(item.quote)
         fact = known_fact(f"k{target.id}", target) if target is not None else None
         self.known |= {fact.id: fact} if fact is not None else {}
-        short_id = model_calls.turn_id(place, turn)
         candidate = Candidate(
-            quotes=(Quote(msg=short_id, text=item.quote),),
+            quotes=(Quote(msg=turn.id, text=item.quote),),
             type=item.memory_type or "other",
             key=item.key or "",
             value=item.value or "",
@@ -210,81 +208,75 @@ class SessionReading:
             flags=("sensitive",) if item.sensitive else (),
             cues=item.cues,
         )
-        proof = Proof(turn.id, short_id, "user", item.start, end, turn.content[item.start : end])
+        end = item.start + len(item.quote)
+        words = turn.text[item.start : end]
+        proof = Proof(turn.message_id, turn.id, "user", item.start, end, words)
         self.verdicts.append(
             Verdict("accept", (), (proof,), candidate, item.expires_at, item.starts_at)
         )
         return True
 
-    def current_places(self) -> list[int]:
-        """The places of the verdicts that no later window changed or ended."""
-        late = [v.candidate for v in self.verdicts if v.outcome == "accept"]
-        gone = {item.to for item in late if item.relation in ("updates", "ends")}
-        return [n for n in range(len(self.verdicts)) if f"p{n + 1}" not in gone]
-
-    def resolve(self, zone: ZoneInfo) -> tuple[list[Fact], list[Change]]:
-        """The facts to store, and the changes that the other verdicts are reported as."""
-        return resolve(self.verdicts, self.by_id, self.known, zone)
-
-    def described(self) -> dict[str, str]:
-        """The title and the summary that are to be stored, as far as there are any."""
-        title = None if self.session.title else self.title or fallback_title(self.new_turns)
-        words = {"title": title, "summary": self.summary}
+    def described(self, *, before_look: bool = False) -> dict[str, str]:
+        """The title and the summary that are to be stored, or looked at, as far as there are any.
+        What may be a secret of letters alone is masked unless it was looked at."""
+        turns = [turn.content for turn in self.turns]
+        found = {"title": None if self.session.title else self.title, "summary": self.summary}
+        for name in found.keys() - (found.keys() if before_look else self.looked_at):
+            found[name] = grounded_description(found[name], turns, plain=True)
+        if not self.session.title:
+            found["title"] = found["title"] or fallback_title(self.new_turns)
         return {
             name: said
-            for name, said in words.items()
+            for name, said in found.items()
             if said and name not in self.withheld and not self.gives_secret_away(said)
         }
 
     def gives_secret_away(self, words: str) -> bool:
         """Whether words reveal a secret that a second look named."""
-        return any(reveals(words, secret.words) for secret in self.told_secrets)
+        return any(reveals(words, secret.words) for secret in self.found_secrets)
 
     def look_again(
         self,
         places: Sequence[int],
         described: Mapping[str, str],
-        look: SecondLook,
-        zone: ZoneInfo,
-        judge: Callable[[Candidate], Verdict] | None,
+        look: model_calls.SecondLook,
+        instructions: str | None,
     ) -> None:
         """Replace these verdicts by those after a second look, and withhold a title or summary that
-        it calls secret. ``judge`` judges a candidate whose relation it corrected, if there is all
-        of what the model proposed."""
+        it calls secret. A candidate whose relation it corrected is judged again, if there is all
+        of what a model with these ``instructions`` proposed."""
         turns = {turn.id: turn for turn in self.gate_turns()}
-        shown = [
-            ShownTurn(turn.id, turn.role, turn.text, model_calls.said(turn.said_at, zone))
-            for turn in turns.values()
+        requests = [model_calls.to_request(self.verdicts[n], turns, self.known) for n in places]
+        requests += [
+            model_calls.LookRequest((), name, words, "") for name, words in described.items()
         ]
-        requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
-        requests += [LookRequest((), name, words, "") for name, words in described.items()]
-        try:
-            answers = look.ask(requests, shown)
-        finally:
-            self.usage += look.usage
+        answers = look.answers(requests, list(turns.values()))
         said = {turn.id: turn.content for turn in self.turns}
+        judge = None
+        if instructions is not None:
+            facts = list(self.known.values())
+            judge = partial(self.judged, known=facts, instructions=instructions)
         for n, answer in zip(places, answers, strict=False):
             verdict = self.verdicts[n]
             if answer.answer == "secret":
-                value, spans = verdict.candidate.value, [place_of(p) for p in verdict.spans]
-                self.told_secrets += told_secrets(value, spans, said)
-            after = with_relation(verdict, answer.relation, self.known, judge)
+                spans = [model_calls.span_of(proof) for proof in verdict.spans]
+                value = verdict.candidate.value
+                self.found_secrets += model_calls.found_secrets(value, spans, said)
+            after = model_calls.with_relation(verdict, answer.relation, self.known, judge)
             # What a new value may take its words from: the messages, and the known fact.
             quoted = [said[proof.message_id] for proof in after.spans]
             target = self.known.get(after.candidate.to or "")
             known = target.value if target is not None else ""
-            after = apply_answer(after, answer, quoted, known, look.model.name)
-            if answer.reason == REFUSAL_REASONS["wrong_target"]:
+            after = model_calls.apply_answer(after, answer, quoted, known, look.model.name)
+            if answer.reason == model_calls.REFUSAL_REASONS["wrong_target"]:
                 after = self.without_link(after)
             self.verdicts[n] = after
         for name, answer in zip(described, answers[len(places) :], strict=True):
             self.withheld |= {name} if answer.answer == "secret" else set()
-        self.verdicts = [without_secrets(v, self.told_secrets, said) for v in self.verdicts]
-
-    def stored_facts(self) -> set[tuple[int, str, str]]:
-        """(id, key, value) of the known facts that were stored when they were shown."""
-        known = self.known.values()  # what the session proposed itself has a negative id
-        return {(f.memory_id, f.key, f.value) for f in known if f.memory_id > 0}
+            self.looked_at |= {name} if answer.answer == "holds" else set()
+        self.verdicts = [
+            model_calls.without_secrets(v, self.found_secrets, said) for v in self.verdicts
+        ]
 
     def refuse_if_read_before(self, verdict: Verdict) -> Verdict:
         """Refuse proof from turns that an earlier extraction has read; they are context now."""
@@ -292,82 +284,69 @@ class SessionReading:
         new = any(p.role == "user" and p.message_id > read_to for p in verdict.spans)
         if new or not verdict.spans:
             return verdict
-        reason = "its words were read by an earlier extraction"
-        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
+        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, READ_BEFORE))
 
-    def refuse_if_taught(self, tx: Tx, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+    def refuse_if_taught(self, tx: Tx, verdict: Verdict) -> Verdict:
         """Refuse what these very words taught before, also where it is reworded or over by now.
         Of what holds as it was taught they may say more, such as until when."""
         item, quoted = verdict.candidate, {p.message_id for p in verdict.spans if p.role == "user"}
         if item.relation == "ends" or not quoted:
             return verdict
         said = keys.canonical(item.key), text.normal_value(item.value)
-        proved = memories.by_ids(tx, app_ids, changes.proved_memories(tx, sorted(quoted)))
-        for memory in proved.values():
-            if not quoted <= changes.messages_of(tx, memory.id):
+        proved = memories.by_ids(tx, tx.ids, changes.proved_memories(tx, sorted(quoted)))
+        for traces in purge.traces_of(tx, proved.values()):
+            memory = traces.memory
+            if not quoted <= {proof.message_id for proof in traces.proofs}:
                 continue
             as_taught = said == (memory.key, text.normal_value(memory.value))
             if as_taught and memory.active and verdict.outcome == "accept":
                 return verdict
-            before = changes.former_values(tx, memory.id)
-            if as_taught or said in [(key, text.normal_value(value)) for key, value in before]:
-                return replace(verdict, outcome="refuse", reasons=(REPEATED,))
+            if said in {(key, text.normal_value(value)) for key, value in traces.facts}:
+                return replace(verdict, outcome="refuse", reasons=(gate.KNOWN_ALREADY,))
         return verdict
 
-    def refuse_if_forgotten(self, tx: Tx, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+    def refuse_if_forgotten(self, tx: Tx, verdict: Verdict) -> Verdict:
         """Refuse what would only wait for a person who had it forgotten after it was said."""
         if verdict.outcome != "review":
             return verdict
         item = verdict.candidate
         proofs, turns = [(p.message_id, p.quote) for p in verdict.spans], self.by_id
         said_at = max((turns[i].created_at for i, _ in proofs), default=self.turns[-1].created_at)
-        if tombstones.match(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
+        if tombstones.match(tx, tx.ids, item.key, item.value, proofs, said_at) != "refuse":
             return verdict
-        reason = "it was forgotten on request"
-        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
+        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, FORGOTTEN))
 
     def show_facts(
-        self, tx: Tx, space: EmbeddingSpace | None, window: Window
+        self, tx: Tx, space: EmbeddingSpace | None, window: model_calls.Window
     ) -> list[tuple[KnownFact, str]]:
         """The facts a window may speak of, each with the day it was learnt.
 
         What earlier windows proposed, then the stored ones: nearest to each user message, profile,
         and the newest of each other key, as far as there is room.
         """
-        ids = tx.ids
-        near = self._near(tx, space, ids, window)
-        # What is near to a replaced value may speak of the one that is there now.
-        standing = as_of(tx, ids, tx.today)
-        now = changes.current(tx, ids, list(near))
-        places = {i: standing.current_id(memory.id) for i, memory in now.items()}
-        stand = memories.by_ids(tx, ids, sorted(set(places.values())))
-        now = {i: standing.as_of_today(stand[place]) for i, place in places.items()}
-        for found, memory in now.items():
-            near[memory.id] = max(near.get(memory.id, 0.0), near[found])
-        rows = {memory.id: memory for memory in now.values()}
-        ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
-        wanted = Wanted(memory_types=("profile",))
-        profile = memories.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
-        ordered += [m for m in profile if m.id not in near]
-        used = {m.key for m in ordered}
-        newest = memories.listed(tx, ids, Wanted(), standing, part=Slice(NEWEST_MOST))
-        for memory in newest:
+        facts = FactSearch(tx)
+        profile = Wanted(memory_types=("profile",))
+        rows = self._near(facts, space, window)
+        rows += memories.listed(tx, tx.ids, profile, facts.standing, limit=PROFILE_MOST)
+        ordered = {memory.id: memory for memory in rows}
+        used = {memory.key for memory in rows}
+        for memory in memories.listed(tx, tx.ids, Wanted(), facts.standing, limit=NEWEST_MOST):
             if memory.key not in used:
-                ordered.append(memory)
+                ordered[memory.id] = memory
                 used.add(memory.key)
         short = {fact.memory_id: fact.id for fact in self.known.values()}
-        for memory in ordered:
-            short.setdefault(memory.id, f"k{len(short) + 1}")
+        for memory_id in ordered:
+            short.setdefault(memory_id, f"k{len(short) + 1}")
         stored = [
             (known_fact(short[m.id], m), m.said_at.astimezone(tx.zone).date().isoformat())
-            for m in ordered
+            for m in ordered.values()
             if m.active
         ]
-        shown = fitting([*self._proposed(), *stored])
+        shown = model_calls.fitting([*self._proposed(), *stored])
         self.known |= {fact.id: fact for fact, _ in shown}
         return shown
 
-    def embed_questions(self, space: EmbeddingSpace | None, window: Window) -> None:
+    def embed_questions(self, space: EmbeddingSpace | None, window: model_calls.Window) -> None:
         """Have the vectors of user messages, before ``show_facts`` and outside of transactions.
 
         The chat waits only so long for them: those that it did without are made here, so that what
@@ -379,52 +358,30 @@ class SessionReading:
             self.usage += [replace(one, purpose="embed") for one in spent]
 
     def _near(
-        self, tx: Tx, space: EmbeddingSpace | None, ids: Sequence[int], window: Window
-    ) -> dict[int, float]:
-        """Memory id → how near it is to any of the user's messages."""
-        near: dict[int, float] = {}
+        self, facts: FactSearch, space: EmbeddingSpace | None, window: model_calls.Window
+    ) -> list[Memory]:
+        """The facts nearest to any of the user's messages, by meaning and by words: a long message
+        that says one short thing among others is near to none, and still names what it changes.
+        What is near to a replaced value may speak of the one that is there now."""
+        tx, best = facts.tx, dict[int, FoundFact]()
+        search = ScoredSearch(tx, tx.ids, Question(""), (), (), None)
         for words in self._question_texts(window):
             vector = self.vectors.get(embeddings.query_hash(words))
-            found = self._found(tx, space, ids, words, vector)
-            in_use = changes.current(tx, ids, [i for i, _ in found])
-            nearest: dict[int, float] = {}
-            for found_id, score in found:
-                if found_id in in_use and len(nearest) < NEAREST_FACTS:
-                    nearest.setdefault(in_use[found_id].id, score)
-            for memory_id, score in nearest.items():
-                near[memory_id] = max(near.get(memory_id, 0.0), score)
-        return near
+            terms = keywords.query_terms(words)
+            question = Question(words, vector, space=space)
+            search = replace(search, question=question, words=terms, required=frozenset(terms))
+            for found in facts.find(search, NEAREST_FACTS, NEAREST_FACTS):
+                known = best.setdefault(found.memory.id, found)
+                if found.score > known.score:
+                    best[found.memory.id] = found
+        nearest = sorted(best.values(), key=lambda found: (-found.score, found.memory.id))
+        return [found.memory for found in nearest if found.score]
 
-    def _found(
-        self,
-        tx: Tx,
-        space: EmbeddingSpace | None,
-        ids: Sequence[int],
-        words: str,
-        vector: Vectors | None,
-    ) -> list[tuple[int, float]]:
-        """Memory ids with their scores, best first. By meaning and by words: a long message that
-        says one short thing among others is near to none, and still names what it changes."""
-        terms = keywords.query_terms(words)
-        bm25 = dict(keywords.matches(tx, "fact", ids, terms).best(_SEARCHED))
-        best = max(bm25.values(), default=0.0)
-        cosine: dict[int, float] = {}
-        if space is not None and vector is not None:
-            cosine = dict(space.index.search(tx, ids, vector, _SEARCHED))
-            unscored = [i for i in bm25 if i not in cosine]
-            cosine |= space.index.scores(tx, ids, vector, unscored)
-        scores = {
-            i: hybrid_score(cosine.get(i, 0.0), bm25.get(i, 0.0), best, _VECTOR_WEIGHT)
-            for i in bm25.keys() | cosine.keys()
-        }
-        return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
-
-    def _question_texts(self, window: Window) -> list[str]:
-        by_id = {model_calls.turn_id(i, m): m for i, m in enumerate(self.turns)}
+    def _question_texts(self, window: model_calls.Window) -> list[str]:
         asked = [line for line in window.transcript if line.role == "user"]
         if len(asked) > MESSAGES_SEARCHED:
             asked = asked[: MESSAGES_SEARCHED // 2] + asked[-MESSAGES_SEARCHED // 2 :]
-        return [shortened(by_id[line.id].content) for line in asked]
+        return [shortened(self.by_id[line.message_id].content) for line in asked]
 
     def _proposed(self) -> list[tuple[KnownFact, str]]:
         """What earlier windows proposed: not in the store yet, but known to the next window."""
@@ -443,13 +400,13 @@ _LONG_UNSPACED = 12
 """The same in scripts without spaces between words."""
 
 
-def ask_first(tx: Tx, app_id: int, verdict: Verdict, turns: Mapping[int, Message]) -> Verdict:
+def ask_first(tx: Tx, reading: SessionReading, verdict: Verdict) -> Verdict:
     """A verdict that waits for the person where its words stand in a note of the app: they may be
     pasted from there and not the person's own, so they prove nothing by themselves."""
-    if verdict.outcome != "accept" or not rows.any_in_app(tx, app_id):
+    if verdict.outcome != "accept" or not rows.any_in_app(tx, reading.app_id):
         return verdict
-    said = [proof for proof in verdict.spans if proof.role == "user"]
-    if not any(_is_pasted(tx, app_id, turns[proof.message_id].content, proof) for proof in said):
+    said = [(p, reading.by_id[p.message_id].content) for p in verdict.spans if p.role == "user"]
+    if not any(_is_pasted(tx, reading.app_id, message, proof) for proof, message in said):
         return verdict
     return replace(verdict, outcome="review", reasons=(*verdict.reasons, IN_A_NOTE))
 
@@ -459,8 +416,8 @@ def _is_pasted(tx: Tx, app_id: int, message: str, proof: Proof) -> bool:
     said, quote = fold(message), trim(fold(proof.quote).text)
     here = said.text.find(quote, bisect_left(said.offsets, proof.start))
     words = keywords.query_terms(proof.quote)
-    for row in keywords.note_texts(tx, keywords.rows_holding_all(tx, "chunk", [app_id], words)):
-        written = fold(row[2]).text
+    for note in rows.with_chunks(tx, keywords.rows_holding_all(tx, "chunk", [app_id], words)):
+        written = fold(note.text).text
         places = (found.start() for found in re.finditer(re.escape(quote), written))
         for there in places if here >= 0 else ():
             run = _same_around(said.text, here, written, there)

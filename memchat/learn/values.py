@@ -17,10 +17,17 @@ from itertools import pairwise
 from memchat.errors import InputError
 from memchat.facts.keys import canonical, cardinality, normalise_key
 from memchat.language import lexicon
-from memchat.language.numbers import numbers
 from memchat.language.secrets import find_in_conversation, find_secrets, reveals
 from memchat.language.sentences import Span, find_span, sentence_around
-from memchat.language.text import content_words, fold, holds_word, names, normal_value, visible_text
+from memchat.language.text import (
+    content_words,
+    fold,
+    holds_word,
+    names,
+    normal_value,
+    numbers,
+    visible_text,
+)
 from memchat.learn.candidate import Case, Turn
 from memchat.learn.own_words import is_instruction, own_words, reads_as_instruction
 
@@ -107,12 +114,6 @@ def is_negated(value: str) -> bool:
     return bool(lexicon.find_markers("negation", fold(value).text, ()))
 
 
-def negation_in(sentences: Sequence[str], languages: tuple[str, ...]) -> str | None:
-    """``negation`` where one of these sentences has one, for a message."""
-    said = fold(" \n".join(sentences)).text
-    return "negation" if lexicon.find_markers("negation", said, languages) else None
-
-
 def full_names(text: str) -> list[str]:
     """Names of several words as one: "New York"."""
     found = names(text, from_start=True)
@@ -129,15 +130,6 @@ def full_names(text: str) -> list[str]:
 def all_names(value: str) -> set[str]:
     """Every name of a value, also its first word."""
     return names(value, from_start=True)
-
-
-def says_it_ended(said: str, value: str, languages: tuple[str, ...]) -> bool:
-    """Whether words say that a value ended: by a word of ending, or by a negation that the value
-    does not have. Not where they add something, or name another number or name."""
-    folded = fold(said).text
-    if lexicon.find_markers("added", folded, ()) or names_another(said, value):
-        return False
-    return bool(lexicon.find_markers("over", folded, languages)) or _denied(said, value, languages)
 
 
 def says_it_changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
@@ -286,16 +278,6 @@ _PLACE_IN_A_LIST = re.compile(
 _ENDING = re.compile("[\u3041-\u309f]+")
 
 
-def numbers_in_words(text: str) -> set[str]:
-    """The numbers of a text, with 1 for a word such as "one"."""
-    return numbers(text) | ({"1"} if _ONE.search(fold(text).text) else set())
-
-
-def asks_a_question(text: str, span: Span) -> bool:
-    """Whether the sentence around a span is a question."""
-    return "?" in fold(sentence_around(text, span.start, span.end).text).text
-
-
 def check_references(case: Case) -> None:
     """Check the cited words of the assistant. A citation that cannot be used is dropped."""
     ref = case.candidate.ref
@@ -364,14 +346,17 @@ def check_value(case: Case) -> None:
     is changed, else the user decides."""
     value = case.candidate.value
     known = case.target.value if case.target else ""
-    held = numbers_in_words(case.own_message_words()) | numbers(known)
-    if case.ref and not asks_a_question(case.ref[0].text, case.ref[1]):
-        held |= numbers(case.cited_words())
+    own = case.own_message_words()
+    held = numbers(own) | numbers(known) | ({"1"} if _ONE.search(fold(own).text) else set())
+    if case.ref:
+        cited, span = case.ref
+        if "?" not in fold(sentence_around(cited.text, span.start, span.end).text).text:
+            held |= numbers(case.cited_words())
     glued = {n for name in names(case.cited_words(), from_start=True) for n in numbers(name)}
     missing = sorted(numbers(value) - held - glued)  # the 3 of "PyO3" counts nothing
     if missing:
         case.reviews.append(f"you did not say {', '.join(missing)} there")
-    heard = (case.own_message_words(), f"{case.cited_words()} \n{known}")
+    heard = (own, f"{case.cited_words()} \n{known}")
     unsaid = sorted(
         name
         for name in names(value, from_start=len(value.split()) == 1)  # a first word is no name else

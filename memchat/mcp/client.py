@@ -11,17 +11,24 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
+
+import anyio
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import Tool
+from pydantic import ConfigDict, ValidationError
+from pydantic.dataclasses import dataclass
 
 from memchat import disk
 from memchat.config.settings import FILE
 from memchat.config.settings import MCP_SERVERS as TABLE
-from memchat.errors import ConfigError, InputError, MemChatError, NotFound, ProviderError
-
-if TYPE_CHECKING:
-    from mcp import Client
+from memchat.errors import ConfigError, InputError, MemChatError, NotFound, ProviderError, misfits
 
 T = TypeVar("T")
 # The SDK logs whatever a server writes that is no message, word by word.
@@ -30,7 +37,7 @@ TIMEOUT = 60.0
 """Seconds that a call may take."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid", strict=True))
 class McpServer:
     """Where a server is: a command that starts it, or an address.
 
@@ -49,21 +56,11 @@ class McpServer:
             raise ConfigError(f"the MCP server {self.name!r} needs either a command or a url")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInfo:
-    """A tool of a server."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolAnswer(NamedTuple):
     """What a tool returned: its text, and its structured result where it has one."""
 
     text: str
-    structured: Any = None
+    structured: Any
 
 
 class MCPClient:
@@ -74,17 +71,16 @@ class MCPClient:
         self._server = server
         self._timeout = timeout
 
-    def tools(self) -> list[ToolInfo]:
+    def tools(self) -> list[Tool]:
         """The tools of the server. Raises ProviderError where it does not answer."""
 
-        async def ask(client: Client) -> list[ToolInfo]:
-            found, cursor = [], None
-            while True:
-                page = await client.list_tools(cursor=cursor)
-                found += [ToolInfo(t.name, t.description or "", t.input_schema) for t in page.tools]
-                cursor = page.next_cursor
-                if not cursor:
-                    return found
+        async def ask(client: Client) -> list[Tool]:
+            page = await client.list_tools()
+            found = page.tools
+            while page.next_cursor:
+                page = await client.list_tools(cursor=page.next_cursor)
+                found += page.tools
+            return found
 
         return self._run(ask)
 
@@ -102,11 +98,15 @@ class MCPClient:
         return self._run(ask)
 
     def _run(self, ask: Callable[[Client], Awaitable[T]]) -> T:
-        import anyio
-
         async def limited() -> T:
-            with anyio.fail_after(self._timeout):
-                return await self._with_client(ask)
+            # What a server writes to its standard error is its own log.
+            with anyio.fail_after(self._timeout), open(os.devnull, "w", encoding="utf-8") as unread:
+                async with self._transport(unread) as transport:
+                    try:
+                        async with Client(transport, cache=None) as client:
+                            return await ask(client)
+                    except MCPError as error:
+                        raise InputError(f"{self._server.name}: {error}") from error
 
         # In a thread of its own: the caller's may have an event loop, and keeps it.
         pool = ThreadPoolExecutor(1)
@@ -117,32 +117,16 @@ class MCPClient:
                 f"the MCP server {self._server.name!r} did not answer within {self._timeout:g} s",
                 retryable=True,
             ) from None
-        except BaseExceptionGroup as group:
-            raise self._failure(_first(group)) from group
-        except (OSError, RuntimeError, ValueError) as error:
-            raise self._failure(error) from error
+        except (BaseExceptionGroup, OSError, RuntimeError, ValueError) as error:
+            first: BaseException = error
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            raise self._failure(first) from error
         finally:
             pool.shutdown(wait=False)
 
-    async def _with_client(self, ask: Callable[[Client], Awaitable[T]]) -> T:
-        from mcp import Client
-        from mcp.shared.exceptions import MCPError
-
-        # What a server writes to its standard error is its own log.
-        with open(os.devnull, "w", encoding="utf-8") as unread:
-            async with self._transport(unread) as transport:
-                try:
-                    async with Client(transport, cache=None) as client:
-                        return await ask(client)
-                except MCPError as error:
-                    raise InputError(f"{self._server.name}: {error}") from error
-
     @asynccontextmanager
     async def _transport(self, unread: TextIO) -> AsyncIterator[Any]:
-        from mcp.client.stdio import StdioServerParameters, stdio_client
-        from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
-
         server = self._server
         if server.command is not None:
             start = StdioServerParameters(
@@ -161,8 +145,6 @@ class MCPClient:
             raise ProviderError(f"the MCP server {self._server.name!r} refuses the token")
 
     def _failure(self, error: BaseException) -> Exception:
-        from mcp.shared.exceptions import MCPError
-
         if isinstance(error, MemChatError):
             return error
         said = f"cannot be reached ({type(error).__name__})"
@@ -175,17 +157,6 @@ class MCPClient:
         return ProviderError(f"the MCP server {self._server.name!r} {said}")
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error that is no group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-_FIELDS = {"command": str, "args": list, "env": dict, "url": str, "token": str}
-
-
 def find(home: Path, name: str) -> McpServer:
     """The server of a name. Raises NotFound where none is named so, ConfigError for one that
     cannot be used."""
@@ -196,16 +167,8 @@ def find(home: Path, name: str) -> McpServer:
         raise NotFound(f"no MCP server is named {name!r}; add [{TABLE}.{name}] to {path}")
     if not isinstance(found, Mapping):
         raise ConfigError(f"{path}: {TABLE}.{name} is no table")
-    return McpServer(name, **_checked(path, name, found))
-
-
-def _checked(path: Path, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    for key, value in given.items():
-        kind = _FIELDS.get(key)
-        if kind is None:
-            known = ", ".join(_FIELDS)
-            raise ConfigError(f"{path}: {TABLE}.{name} has no {key!r}; it may have {known}")
-        inner = value if isinstance(value, list) else value.values() if kind is dict else ()
-        if not isinstance(value, kind) or not all(isinstance(one, str) for one in inner):
-            raise ConfigError(f"{path}: {TABLE}.{name}.{key} has the wrong form")
-    return dict(given)
+    try:
+        return McpServer(**{**found, "name": name})
+    except ValidationError as error:
+        wrong = "; ".join(misfits(error.errors()))
+        raise ConfigError(f"{path}: {TABLE}.{name}: {wrong}") from None

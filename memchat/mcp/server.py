@@ -2,7 +2,7 @@
 standard input and output or over HTTP.
 
 Over HTTP it listens on this machine alone, for programs with a token. The SDK checks Host and
-Origin against this address, so that no web page can reach it by another name; ``RequireToken``
+Origin against this address, so that no web page can reach it by another name; ``require_token``
 refuses everything without a token that the person made. A session is its token's alone.
 """
 
@@ -13,7 +13,6 @@ import logging
 import os
 import socket
 import sys
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -29,68 +28,48 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.stdio import stdio_server
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memchat.config.keys import ClientToken, find_token
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound, misfits
-from memchat.mcp.results import MemoryResult, NotePart
-from memchat.mcp.tools import MEMORY_TOOLS, Call, Tools, WhoAsks
+from memchat.mcp.tools import MEMORY_TOOLS, Call, MemoryResult, NotePart, Tools, WhoAsks
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
     from memchat.api.clients import ClientAccess
     from memchat.api.user import User
 
-_AT_ONCE = 1 << 16
 
-
-class StandardInput:
+async def standard_input() -> AsyncIterator[str]:
     """The lines of standard input, for one reader. Programs that are started meanwhile find
     nothing in theirs.
 
     The SDK reads in a thread that it waits for at its end, so that Ctrl-C would do nothing until
     the next line comes. Nobody waits for the thread of this one.
     """
+    number = sys.stdin.fileno()
+    own = os.dup(number)
+    with open(os.devnull, encoding="utf-8") as empty:
+        os.dup2(empty.fileno(), number)
+    send, receive = anyio.create_memory_object_stream[str](0)
+    token = anyio.lowlevel.current_token()
 
-    def __init__(self) -> None:
-        number = sys.stdin.fileno()
-        self._descriptor = os.dup(number)
-        empty = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(empty, number)
-        os.close(empty)
+    def read() -> None:
+        # Where the loop has ended, nobody takes the line any more.
+        with open(own, "rb") as lines, suppress(RuntimeError, anyio.BrokenResourceError):
+            for line in lines:
+                anyio.from_thread.run(send.send, line.decode("utf-8", "replace"), token=token)
+            anyio.from_thread.run(send.aclose, token=token)
 
-    async def __aiter__(self) -> AsyncIterator[str]:
-        send, receive = anyio.create_memory_object_stream[str](0)
-        token = anyio.lowlevel.current_token()
-
-        def read() -> None:
-            # Where the loop has ended, nobody takes the line any more.
-            with suppress(RuntimeError, anyio.BrokenResourceError):
-                for line in self._lines():
-                    anyio.from_thread.run(send.send, line, token=token)
-                anyio.from_thread.run(send.aclose, token=token)
-
-        Thread(target=read, name="standard input", daemon=True).start()
-        async with receive:
-            async for line in receive:
-                yield line
-
-    def _lines(self) -> Iterator[str]:
-        begun: list[bytes] = []
-        while read := os.read(self._descriptor, _AT_ONCE):
-            *ended, rest = read.split(b"\n")
-            for end in ended:
-                yield b"".join([*begun, end]).decode("utf-8", "replace")
-                begun.clear()
-            begun.append(rest)
-        if any(begun):
-            yield b"".join(begun).decode("utf-8", "replace")
+    Thread(target=read, name="standard input", daemon=True).start()
+    async with receive:
+        async for line in receive:
+            yield line
 
 
 log = logging.getLogger(__name__)
@@ -134,7 +113,7 @@ class Server(MCPServer[Any]):
 
     async def run_stdio_async(self) -> None:
         """As the SDK's, with an input that does not keep the process from ending."""
-        lines: Any = StandardInput()
+        lines: Any = standard_input()
         async with stdio_server(stdin=lines) as (requests, answers):
             server = self._lowlevel_server
             await server.run(requests, answers, server.create_initialization_options())
@@ -155,7 +134,10 @@ class Server(MCPServer[Any]):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                raise ToolError(_misfits(name, cause)) from error
+                # Without the arguments themselves.
+                wrong = misfits(cause.errors(include_url=False, include_input=False)[:5])
+                said = f"{name} cannot be called so; {'; '.join(wrong)}"
+                raise ToolError(" ".join(said.split())) from error
             if isinstance(cause, MemChatError):
                 raise ToolError(f"{error}: {_line(cause)}") from cause
             raise
@@ -237,12 +219,6 @@ def _on_one_line(
     return result
 
 
-def _misfits(tool: str, error: ValidationError) -> str:
-    """What is wrong with the arguments of a tool, without the arguments themselves."""
-    said = misfits(error.errors(include_url=False, include_input=False)[:5])
-    return " ".join(f"{tool} cannot be called so; {'; '.join(said)}".split())
-
-
 def _number(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
         raise NotFound("an id is a number; recall, list_memories and query_memory give them")
@@ -250,9 +226,6 @@ def _number(text: str) -> int:
 
 
 HOST = "127.0.0.1"
-SESSIONS_AT_MOST = 50
-"""Sessions that a token has open at once, of about 37 KB each; then the one used least recently
-ends, and its program begins another."""
 NO_TOKEN = "a bearer token is needed; memchat mcp token makes one"
 _BEARER = "bearer "
 Tokens = Callable[[], Mapping[str, ClientToken]]
@@ -279,22 +252,15 @@ def access_by_token(user: User, tokens: Tokens) -> WhoAsks:
     return who
 
 
-class RequireToken:
-    """Refuses requests without a known token, before anything else sees them, and ends the oldest
-    sessions of a token that begins too many."""
+def require_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
+    """The application, without requests that have no known token: nothing else sees them."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
-        self._app = app
-        self._tokens = tokens
-        self._sessions: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        """The sessions of each program, the one used last at the end."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         try:
-            program = program_of(Headers(scope=scope), self._tokens)
+            program = program_of(Headers(scope=scope), tokens)
         except ConfigError as error:
             # Who has no token is not told where the file is.
             log.error("nobody can be let in: %s", error)
@@ -309,39 +275,9 @@ class RequireToken:
             return
         # By this the SDK knows whose a session is; to others it is not there.
         owner = AccessToken(token="", client_id=program.name, scopes=[])
-        scope = {**scope, "user": AuthenticatedUser(owner)}
-        await self._answer(scope, receive, send, self._sessions[program.name])
+        await app({**scope, "user": AuthenticatedUser(owner)}, receive, send)
 
-    async def _answer(
-        self, scope: Scope, receive: Receive, send: Send, sessions: dict[str, None]
-    ) -> None:
-        async def noting(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 400:
-                session = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
-                if session is not None:
-                    sessions.pop(session, None)
-                    if scope["method"] != "DELETE":
-                        sessions[session] = None
-            await send(message)
-
-        await self._app(scope, receive, noting)
-        while len(sessions) > SESSIONS_AT_MOST:
-            oldest = next(iter(sessions))
-            del sessions[oldest]
-            await self._end(oldest, scope)
-
-    async def _end(self, session: str, scope: Scope) -> None:
-        """End a session as its client would."""
-        headers = MutableHeaders(scope=scope).mutablecopy()
-        headers[MCP_SESSION_ID_HEADER] = session
-
-        async def nothing() -> Message:
-            return {"type": "http.request"}
-
-        async def unread(_answer: Message) -> None:
-            pass
-
-        await self._app({**scope, "method": "DELETE", "headers": headers.raw}, nothing, unread)
+    return answer
 
 
 def app_of(server: Server, port: int, tokens: Tokens) -> ASGIApp:
@@ -351,16 +287,13 @@ def app_of(server: Server, port: int, tokens: Tokens) -> ASGIApp:
         allowed_hosts=own, allowed_origins=[f"http://{host}" for host in own]
     )
     app: Any = server.streamable_http_app(transport_security=security, host=HOST)
-    return RequireToken(app, tokens)
+    return require_token(app, tokens)
 
 
 def serve(server: Server, port: int, tokens: Tokens, ready: Callable[[], None]) -> None:
     """Answer requests until Ctrl-C; ``ready`` is called once it can be reached. Raises OSError
     where the port cannot be had."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((HOST, port))
-    listener.listen(128)
+    listener = socket.create_server((HOST, port), backlog=128)
     config = uvicorn.Config(
         app_of(server, listener.getsockname()[1], tokens), log_level="warning", access_log=False
     )

@@ -1,21 +1,26 @@
-"""Asks a model about passages of notes, for answers and for summaries.
+"""Asks a model about passages of notes, for answers and for summaries of all they say on a subject.
 
 The notes are numbered, and an answer cites them in square brackets: [2], [1, 3] or [2-4].
 Citations of notes that the model was not given are removed. Where no model is set up, the best
 passages are quoted as they are.
+
+A summary reads all in one call where that fits. Otherwise each part is collected into lines with
+citations, some parts at a time, and the summary is made of these lines.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from zoneinfo import ZoneInfo
 
-from memchat.errors import InputError
+from memchat.errors import InputError, ProviderError
 from memchat.language.secrets import mask_part
 from memchat.notes.chunking import SMALLEST, Profile
 from memchat.notes.chunking import chunks as cut
@@ -24,9 +29,21 @@ from memchat.prompts import Prompts
 from memchat.providers import ChatModel, ReplyText
 from memchat.providers.litellm_calls import cost_usd
 from memchat.search import render
+from memchat.search.embed import in_threads
 from memchat.search.question_dates import DateRange
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Note, NoteHit, NotePassage, NoteSource, ReadingPlan, Usage
+from memchat.types import (
+    ChatMessage,
+    Note,
+    NoteHit,
+    NotePassage,
+    NoteSource,
+    OnProgress,
+    ReadingPlan,
+    Usage,
+    counted,
+    timed,
+)
 
 UNANSWERED = "[none]"
 """With this a model begins an answer that no passage holds."""
@@ -42,12 +59,6 @@ def numbers(text: str) -> list[int]:
     """The numbers that a text cites, each once, in their order."""
     found = (n for match in _CITATION.finditer(text) for n in _cited(match["numbers"]))
     return list(dict.fromkeys(found))
-
-
-def cited(text: str, sources: Sequence[NoteSource]) -> tuple[NoteSource, ...]:
-    """The notes that a text cites, in the order in which it first cites them."""
-    known = {source.number: source for source in sources}
-    return tuple(known[n] for n in numbers(text) if n in known)
 
 
 def kept(pieces: Iterable[str], known: Collection[int]) -> Iterator[str]:
@@ -66,9 +77,11 @@ def kept(pieces: Iterable[str], known: Collection[int]) -> Iterator[str]:
             begun = True
             held, unanswered = _without_mark(held)
             known = () if unanswered else known
-        ready, held = _ready(held)
-        if out := _checked(ready, known):
+        open_at = _BEGUN.search(held)
+        at = open_at.start() if open_at else len(held)
+        if out := _checked(held[:at], known):
             yield out
+        held = held[at:]
     if not begun:
         held, _ = _without_mark(held)
     if out := _checked(held, known):
@@ -78,13 +91,6 @@ def kept(pieces: Iterable[str], known: Collection[int]) -> Iterator[str]:
 def _without_mark(text: str) -> tuple[str, bool]:
     match = _NO_ANSWER.match(text)
     return (text[match.end() :], True) if match else (text, False)
-
-
-def _ready(text: str) -> tuple[str, str]:
-    """What can be given out, and what may still become a citation."""
-    open_at = _BEGUN.search(text)
-    at = open_at.start() if open_at else len(text)
-    return text[:at], text[at:]
 
 
 def _checked(text: str, known: Collection[int]) -> str:
@@ -112,27 +118,25 @@ _GAP = 4
 
 
 def sources(
-    hits: Sequence[NoteHit], notes: Mapping[int, Note], *, first: int = 1
+    hits: Sequence[NoteHit], notes: Mapping[int, Note], *, first: int = 1, whole: int = WHOLE
 ) -> list[NoteSource]:
     """The notes of these hits, in the order of the best hit of each, numbered from ``first`` on.
-    Hits whose note is not among ``notes`` are left out: it was deleted meanwhile."""
+    All is given of one up to ``whole`` characters. Hits whose note is not among ``notes`` are left
+    out: it was deleted meanwhile."""
     by_note: dict[int, list[NoteHit]] = {}
     for hit in hits:
         if hit.note_id in notes:
             by_note.setdefault(hit.note_id, []).append(hit)
-    return [
-        _source(number, notes[note_id], found)
-        for number, (note_id, found) in enumerate(by_note.items(), first)
-    ]
-
-
-def _source(number: int, note: Note, hits: Sequence[NoteHit]) -> NoteSource:
-    spans = _joined((hit.offset, hit.offset + hit.size) for hit in hits)
-    if len(note.text) <= WHOLE:
-        spans = [(0, len(note.text))]
-    passages = tuple(NotePassage(a, b - a, note.text[a:b]) for a, b in spans)
-    ids = tuple(hit.chunk_id for hit in hits)
-    return NoteSource(number, note.id, note.title, note.created_at, passages, ids)
+    found = []
+    for number, (note_id, its) in enumerate(by_note.items(), first):
+        note = notes[note_id]
+        spans = _joined((hit.offset, hit.offset + hit.size) for hit in its)
+        if len(note.text) <= whole:
+            spans = [(0, len(note.text))]
+        passages = tuple(NotePassage(a, b - a, note.text[a:b]) for a, b in spans)
+        ids = tuple(hit.chunk_id for hit in its)
+        found.append(NoteSource(number, note.id, note.title, note.created_at, passages, ids))
+    return found
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -217,21 +221,6 @@ def quotable(relevant: Relevant) -> list[NoteHit]:
     return list(best.values())[:MOST]
 
 
-def quoted_sources(hits: Sequence[NoteHit], notes: Mapping[int, Note]) -> list[NoteSource]:
-    """Each hit as a source of its own, with its chunk as the only passage."""
-    found = [(hit, notes[hit.note_id]) for hit in hits if hit.note_id in notes]
-    return [
-        NoteSource(
-            number, note.id, note.title, note.created_at, (_passage(hit, note),), (hit.chunk_id,)
-        )
-        for number, (hit, note) in enumerate(found, 1)
-    ]
-
-
-def _passage(hit: NoteHit, note: Note) -> NotePassage:
-    return NotePassage(hit.offset, hit.size, note.text[hit.offset : hit.offset + hit.size])
-
-
 def quoted_text(found: Sequence[NoteSource], passages: Passages) -> str:
     """The quotes, each under the number, title and day of its note."""
     quoted = (f"{passages.head(source)}\n“{_shortened(source.text)}”" for source in found)
@@ -290,7 +279,8 @@ class NotesAnswer:
     @property
     def cited(self) -> tuple[NoteSource, ...]:
         """The notes that the answer cites so far, in the order of their first citation."""
-        return cited(self.text, self.sources)
+        known = {source.number: source for source in self.sources}
+        return tuple(known[n] for n in numbers(self.text) if n in known)
 
     @cached_property
     def plan(self) -> ReadingPlan:
@@ -321,32 +311,43 @@ class Asking:
     keep: Callable[[Sequence[Usage], Sequence[int]], None]
     days: DateRange | None = None
     """The days that the question names, if it names any."""
-    inside: frozenset[int] = frozenset()
+    inside: set[int] = field(default_factory=set)
     """The numbers of the notes of these days; all others are from other days."""
     spent: list[Usage] = field(default_factory=list)
 
     def answer(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:
         """An answer from these chunks, as far as they fit one call."""
+        self.days = relevant.days
         if relevant.nothing:
-            self.days = relevant.days
             text = self._none_of_the_days() if self.days else NOTHING_FOUND
             return self.given(NotesAnswer((), self.free, relevant.degraded), said(text))
         if self.model.stand_in:
             return self.quoted(relevant, notes)
         first = sources(relevant.hits, notes)
         every = [*first, *sources(relevant.others, notes, first=len(first) + 1)]
-        self.name_days(relevant, first)
+        self.inside = _numbers(first)
         fitting = self.passages.parts(every, self.room("notes_answer"))[0]
-        messages = self.messages("notes_answer", self.listing(fitting))
-        given = [one for one in every if one.number in {part.number for part in fitting}]
-        answer = NotesAnswer(given, lambda: self.plan([messages]), relevant.degraded)
+        given = [one for one in every if one.number in _numbers(fitting)]
+        return self.of_one_call("notes_answer", given, fitting, relevant.degraded)
+
+    def of_one_call(
+        self,
+        prompt: str,
+        given: Sequence[NoteSource],
+        read: Sequence[NoteSource],
+        degraded: str | None,
+    ) -> NotesAnswer:
+        """The answer of one call that reads these notes."""
+        messages = self.messages(prompt, self.listing(read))
+        answer = NotesAnswer(given, lambda: self.plan([messages]), degraded)
         return self.given(answer, self.streamed(answer, messages))
 
     def quoted(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:
         """The best passages, where no model is set up."""
         hits = quotable(relevant)
-        found = quoted_sources(hits, notes)
-        self.name_days(relevant, found if set(hits) <= set(relevant.hits) else ())
+        found = sources(hits, notes, whole=0)
+        if set(hits) <= set(relevant.hits):
+            self.inside = _numbers(found)
         text = quoted_text(found, self.passages) if found else NOTHING_FOUND
         return self.given(NotesAnswer(found, self.free, relevant.degraded), said(text))
 
@@ -372,11 +373,6 @@ class Asking:
 
         answer.pieces = run()
         return answer
-
-    def name_days(self, relevant: Relevant, first: Sequence[NoteSource]) -> None:
-        """Note which of the notes are of the days that the question names."""
-        self.days = relevant.days
-        self.inside = frozenset(source.number for source in first)
 
     def streamed(self, answer: NotesAnswer, messages: Sequence[ChatMessage]) -> Pieces:
         """The pieces of the model's words; ``answer.cut`` says whether they ended early."""
@@ -455,3 +451,213 @@ class Asking:
 def said(text: str) -> Pieces:
     """The pieces of an answer that code gives."""
     yield text
+
+
+UNSURE_TOKENS = 8_000
+"""Notes that are not sure to have to do with the subject are read up to so many tokens, also where
+that takes several calls: search misses about half of the memos on a subject."""
+BEST = 3
+"""Notes that are shown with every part: a part alone may not tell what the subject is about."""
+AT_ONCE = 4
+"""Calls that run at the same time."""
+Part = list[NoteSource]
+Collected = Sequence[str] | ProviderError
+"""What was collected from one part: lines with citations, or why it could not be read."""
+
+
+@dataclass
+class Summary(Asking):
+    """A subject in place of a question: all that notes say on it."""
+
+    on_progress: OnProgress | None = None
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _best: Part = field(default_factory=list)
+    _calls: int = 0
+    _calls_done: int = 0
+
+    def __post_init__(self) -> None:
+        self._tell = timed(self.on_progress, "calls")
+
+    def answer(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:
+        """A summary of all these chunks."""
+        if relevant.nothing or self.model.stand_in:
+            return super().answer(relevant, notes)
+        self.days = relevant.days
+        room = self.room("notes_summary")
+        found = self._chosen(relevant, notes, room)
+        parts = self._parts(found, room)
+        if len(parts) == 1:
+            return self.of_one_call("notes_summary", found, parts[0], relevant.degraded)
+        listings = [self.listing(part) for part in parts]
+        calls = [self.messages("notes_collect", listing) for listing in listings]
+        more = len(parts) * ANSWER_TOKENS
+        answer = NotesAnswer(found, lambda: self.plan(calls, more), relevant.degraded)
+        return self.given(answer, self._pieces(answer, parts, listings, room))
+
+    def _chosen(self, relevant: Relevant, notes: dict[int, Note], room: int) -> Part:
+        """The notes to read, the oldest first: all that surely have to do with the subject, and
+        others as far as they fit one call, or ``UNSURE_TOKENS``."""
+        certain = [hit for hit in relevant.hits if speaks(hit)]
+        known = {hit.note_id for hit in certain}
+        unsure = [hit for hit in relevant.hits if hit.note_id not in known]
+        first = sources(certain, notes)
+        others = sorted(sources(relevant.others, notes), key=_moment)
+        held = sum(self._tokens(source) for source in (*first, *others))
+        for source in sources(unsure, notes):
+            held += self._tokens(source)
+            if held > max(room, UNSURE_TOKENS):
+                break
+            first.append(source)
+        first.sort(key=_moment)
+        self.inside = set(range(1, len(first) + 1))
+        best = {hit.note_id for hit in relevant.hits[:BEST]}
+        every = enumerate([*first, *others], 1)
+        found = [replace(source, number=number) for number, source in every]
+        self._best = [source for source in found if source.note_id in best]
+        return found
+
+    def _parts(self, found: Part, room: int) -> list[Part]:
+        """The notes in parts of a call each; where there are several, with the best in each."""
+        parts = self.passages.parts(found, room)
+        beside = sum(self._tokens(source) for source in self._best)
+        if len(parts) == 1 or beside > room // BEST:
+            return parts
+        parts = self.passages.parts(found, room - beside)
+        return [_with(self._best, part) for part in parts]
+
+    def _tokens(self, source: NoteSource) -> int:
+        return estimate_tokens(self.passages.block(source)) + 2
+
+    def _pieces(
+        self, answer: NotesAnswer, parts: Sequence[Part], listings: Sequence[str], room: int
+    ) -> Pieces:
+        self._expect(len(parts) + 1)
+        collected = self._collect(list(zip(listings, map(_numbers, parts), strict=True)))
+        lines = [line for one in collected for line in _lines(one)]
+        if not lines:
+            yield NOTHING_FOUND
+        for number, run in enumerate(self._fitting(lines, answer.sources, room)):
+            if number:
+                yield "\n\n"
+            messages = self.messages("notes_summary", self._joined(run, answer.sources))
+            yield from self.streamed(answer, messages)
+        for number, (part, one) in enumerate(zip(parts, collected, strict=True), 1):
+            if isinstance(one, ProviderError):
+                yield f"\n\n{self._not_read(number, len(parts), part, one)}"
+        self._done()
+
+    def _collect(self, requests: Sequence[tuple[str, set[int]]]) -> list[Collected]:
+        """What each of these listings says on the subject. Raises ProviderError where none could be
+        read."""
+        collected = self._run(requests)
+        failed = {n: one for n, one in enumerate(collected) if isinstance(one, ProviderError)}
+        again = [n for n, error in failed.items() if error.retryable]
+        if len(again) < len(requests):
+            for n, one in zip(again, self._run([requests[n] for n in again]), strict=True):
+                collected[n] = one
+        errors = [one for one in collected if isinstance(one, ProviderError)]
+        if len(errors) == len(requests):
+            raise errors[0]
+        return collected
+
+    def _run(self, requests: Sequence[tuple[str, set[int]]]) -> list[Collected]:
+        calls = [partial(self._call, *request) for request in requests]
+        futures = in_threads("memchat-notes", calls, AT_ONCE)
+        try:
+            return [self._result(future) for future in futures]
+        except BaseException:
+            self._stopped.set()
+            raise
+
+    def _call(self, listing: str, numbered: set[int]) -> Collected:
+        """One call, in a thread. Only lines that cite a note of its listing are taken."""
+        if self._stopped.is_set():
+            return ()
+        try:
+            said = self.model.complete(self.messages("notes_collect", listing), purpose="notes")
+        except ProviderError as error:
+            return error
+        self.spent.append(said.usage)
+        lines = ("".join(kept([line], numbered)) for line in said.text.splitlines())
+        return [line.strip(" -*\t") for line in lines if numbers(line)]
+
+    def _result(self, future: Future[Collected]) -> Collected:
+        result = future.result()
+        if not isinstance(result, ProviderError):
+            self._done()
+        return result
+
+    def _fitting(
+        self, lines: Sequence[str], found: Sequence[NoteSource], room: int
+    ) -> list[list[str]]:
+        """The lines in runs that fit a call each, collected anew while there are several and that
+        makes them fewer."""
+        runs = self._line_runs(lines, found, room)
+        while len(runs) > 1:
+            self._expect(len(runs))
+            requests = [(self._joined(run, found), _cited_in(run)) for run in runs]
+            again = zip(runs, self._collect(requests), strict=True)
+            shorter = [line for run, one in again for line in _lines(one, run)]
+            fewer = self._line_runs(shorter, found, room)
+            if len(fewer) >= len(runs):
+                break
+            runs = fewer
+        return runs
+
+    def _line_runs(
+        self, lines: Sequence[str], found: Sequence[NoteSource], room: int
+    ) -> list[list[str]]:
+        runs: list[list[str]] = []
+        for line in lines:
+            if runs and estimate_tokens(self._joined([*runs[-1], line], found)) <= room:
+                runs[-1].append(line)
+            else:
+                runs.append([line])
+        return runs
+
+    def _joined(self, lines: Sequence[str], found: Sequence[NoteSource]) -> str:
+        """Collected lines for a call, below the titles and days of the notes that they cite."""
+        cited = _cited_in(lines)
+        heads = (self.passages.head(one) for one in found if one.number in cited)
+        return "\n".join([*heads, "", *(f"  - {render.escaped(line)}" for line in lines)])
+
+    def _not_read(self, number: int, total: int, part: Part, error: ProviderError) -> str:
+        """A line that names a part that could not be read."""
+        days = sorted(render.day(source.created_at, self.passages.zone) for source in part)
+        span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+        notes = counted(len(_numbers(part)), "note")
+        return f"Not read: part {number} of {total} ({notes} from {span}): {error}"
+
+    def _expect(self, calls: int) -> None:
+        """Count further calls."""
+        self._calls += calls
+        self._report()
+
+    def _done(self) -> None:
+        self._calls_done += 1
+        self._report()
+
+    def _report(self) -> None:
+        self._tell(self._calls_done, self._calls)
+
+
+def _moment(source: NoteSource) -> tuple[datetime, int]:
+    return source.created_at, source.note_id
+
+
+def _with(best: Part, part: Part) -> Part:
+    known = _numbers(part)
+    both = [*part, *(source for source in best if source.number not in known)]
+    return sorted(both, key=lambda source: source.number)
+
+
+def _numbers(found: Sequence[NoteSource]) -> set[int]:
+    return {source.number for source in found}
+
+
+def _lines(one: Collected, otherwise: Sequence[str] = ()) -> Sequence[str]:
+    return otherwise if isinstance(one, ProviderError) else one
+
+
+def _cited_in(lines: Sequence[str]) -> set[int]:
+    return {number for line in lines for number in numbers(line)}

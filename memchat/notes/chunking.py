@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
 
 from memchat.errors import InputError
 from memchat.language.sentences import sentence_ends
@@ -245,18 +244,10 @@ _THREE_BYTES_TWO_TOKENS = re.compile(
 """Devanagari, Thai, kana and common punctuation."""
 
 
-@runtime_checkable
-class CountsTokens(Protocol):
-    """An embedder whose own tokenizer is on this machine."""
-
-    def count_tokens(self, text: str) -> int:
-        """The tokens of a text as the model reads it, special tokens included."""
-        ...
-
-
 def token_counter(embedder: object) -> CountTokens:
-    """The embedder's own count where it has one, else ``most_tokens``."""
-    return embedder.count_tokens if isinstance(embedder, CountsTokens) else most_tokens
+    """The embedder's own count where its tokenizer is on this machine, else ``most_tokens``."""
+    count: CountTokens = getattr(embedder, "count_tokens", most_tokens)
+    return count
 
 
 def most_tokens(text: str) -> int:
@@ -295,7 +286,7 @@ class Profile:
     """``max_tokens`` is the most that a chunk may have, its overlap included, ``overlap_tokens``
     the most of it that may be repeated from the end of the chunk before.
 
-    Raises InputError for sizes that cannot be.
+    Raises InputError for chunks that are too short.
     """
 
     max_tokens: int
@@ -305,15 +296,6 @@ class Profile:
         if self.max_tokens < SMALLEST:
             raise InputError(
                 f"chunks of {self.max_tokens} tokens are too short; give at least {SMALLEST}"
-            )
-        if self.overlap_tokens < 0:
-            raise InputError(
-                f"an overlap of {self.overlap_tokens} tokens cannot be; give 0 for none"
-            )
-        if self.overlap_tokens >= self.max_tokens:
-            raise InputError(
-                f"an overlap of {self.overlap_tokens} tokens leaves nothing new in chunks of "
-                f"{self.max_tokens}; give a smaller overlap or longer chunks"
             )
 
 
@@ -352,10 +334,9 @@ no character has as many tokens."""
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a text: ``text[start:end]``, without white space at its ends. ``index`` counts
-    from 0; ``tokens`` is what ``count_tokens`` gives for it."""
+    """A piece of a text: ``text[start:end]``, without white space at its ends. ``tokens`` is
+    what ``count_tokens`` gives for it."""
 
-    index: int
     start: int
     end: int
     tokens: int
@@ -375,7 +356,7 @@ def chunks(text: str, profile: Profile, count_tokens: CountTokens) -> list[Chunk
         # Most memos fit into one chunk: there is no need to look for sentences in them.
         tokens = count_tokens(text[start:end])
         if tokens <= profile.max_tokens:
-            return [Chunk(0, start, end, tokens)]
+            return [Chunk(start, end, tokens)]
     return _Pieces(text, profile, cache(count_tokens)).chunks()
 
 
@@ -406,10 +387,10 @@ class _Pieces:
         """The text's chunks."""
         found = []
         before = 0
-        for index, (first, last) in enumerate(self._parts()):
-            begin = self._begin(before, first, last) if index else first
+        for first, last in self._parts():
+            begin = self._begin(before, first, last) if first else first
             start, end = self._place(begin, last)
-            found.append(Chunk(index, start, end, self._tokens(begin, last)))
+            found.append(Chunk(start, end, self._tokens(begin, last)))
             before = first
         return found
 

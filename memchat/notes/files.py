@@ -1,4 +1,5 @@
-"""Reading files that can be notes, by the ending of their names.
+"""Files that can be notes: which those are by the ending of their names, reading them, finding
+those of a folder, and watching which of them came, changed, moved or went.
 
 What strangers' programs make, and long texts, are read in a process of its own, ``python -m
 memchat.notes.files``: a file that keeps a library busy for ever, unpacks to more than fits into
@@ -6,6 +7,9 @@ memory, or crashes it, ends this process and nothing else. It is used again for 
 ends by itself when none has come for a while. A file comes on its standard input, a line with its
 ending and size before it; the document, or the reason why it cannot be read, leaves as a line of
 JSON.
+
+Of a watched folder the system's reports only say when to look; what there is to do is told by
+comparing the folder with what it was, so nothing is missed that the system reports badly.
 """
 
 from __future__ import annotations
@@ -16,19 +20,22 @@ import json
 import os
 import resource
 import select
+import stat
 import subprocess
 import sys
-from dataclasses import asdict, replace
-from datetime import datetime
-from pathlib import PurePath
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
 from threading import Event, Lock, Timer
+from time import monotonic
 
 from memchat.config.providers import without_secrets
 from memchat.errors import ConfigError, InputError
 from memchat.language.text import has_words
-from memchat.notes import text_formats
-from memchat.notes.text_formats import Document, short_title
+from memchat.notes.formats import READERS, Document, plain_text, short_title
 from memchat.types import clean_text
+from memchat.types.conversations import EARLIEST, LATEST
 
 INSTALL = "run pip install 'memchat[files]'"
 SECONDS = 60
@@ -66,7 +73,7 @@ _idle: subprocess.Popen[bytes] | None = None
 
 def is_known(name: str) -> bool:
     """Whether files with such a name are read when their folder is."""
-    return is_audio(name) or _is_document(_ending(name))
+    return is_audio(name) or _ending(name) in READERS
 
 
 def is_audio(name: str) -> bool:
@@ -88,11 +95,11 @@ def read(name: str, data: bytes) -> Document:
     ending = _ending(name)
     apart = ending in _APART or len(data) > _READ_HERE
     try:
-        if data.startswith(_RTF) and not _is_document(ending):
+        if data.startswith(_RTF) and ending not in READERS:
             raise InputError("it is RTF")
         found = (_read_apart if apart else read_here)(ending, data)
     except InputError as error:
-        if _is_document(ending):
+        if ending in READERS:
             raise
         raise InputError(f"{error}; save it as {SAVE_AS}") from error
     if not has_words(found.text):
@@ -111,10 +118,6 @@ def _ending(name: str) -> str:
     return PurePath(name).suffix.lower()
 
 
-def _is_document(ending: str) -> bool:
-    return ending in _OFFICE or ending in text_formats.READERS
-
-
 def _read_apart(ending: str, data: bytes) -> Document:
     """Read a file in another process. Raises InputError, with the reason, where that fails or takes
     too long; ConfigError where the package for it is not installed."""
@@ -130,11 +133,7 @@ def _read_apart(ending: str, data: bytes) -> Document:
 
 def read_here(ending: str, data: bytes) -> Document:
     """Read a file in this process; one of an unknown ending is taken for text."""
-    if ending in _OFFICE:
-        from memchat.notes import office_formats
-
-        return office_formats.READERS[ending](data)
-    return text_formats.READERS.get(ending, text_formats.plain_text)(data)
+    return READERS.get(ending, plain_text)(data)
 
 
 def _answer(ending: str, data: bytes) -> bytes:
@@ -206,6 +205,180 @@ def _forget() -> None:
 
 atexit.register(end)
 os.register_at_fork(after_in_child=_forget)  # the process belongs to the parent
+
+
+def absolute(path: Path | str) -> Path:
+    """The path from the root, without ``..``; links in it stay."""
+    return Path(os.path.abspath(os.path.expanduser(path)))
+
+
+def files_in(folder: Path, on_error: Callable[[Path, str], None]) -> Iterator[Path]:
+    """The files below a folder that can be notes, in the order of their names. Hidden files and
+    folders and links are left out; ``on_error`` is told which folder cannot be read, and why."""
+
+    def unreadable(error: OSError) -> None:
+        on_error(Path(error.filename), f"the folder cannot be read ({error.strerror})")
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if not is_skipped(name))
+        for name in sorted(names):
+            path = Path(place, name)
+            if not is_skipped(name) and is_known(name) and not path.is_symlink():
+                yield path
+
+
+def is_skipped(name: str) -> bool:
+    """Whether a file or folder of this name is left out: it is hidden, or a lock of a word
+    processor."""
+    return name.startswith((".", "~$"))
+
+
+def modified_at(path: Path) -> datetime:
+    """When a file was last changed. Raises InputError where it is not there or no file."""
+    try:
+        about = path.stat()
+    except OSError as error:
+        raise _unreadable(error) from error
+    except ValueError as error:
+        raise InputError("no file can have such a name") from error
+    return _time(about)
+
+
+def content(path: Path) -> tuple[bytes, datetime]:
+    """The bytes of a file and when it was last changed. Raises InputError where it is no file, too
+    large or cannot be read."""
+    try:
+        # Opening a pipe would wait for somebody to write into it.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+            about = os.fstat(stream.fileno())
+            modified = _time(about)
+            check_size(path.name, about.st_size)
+            return stream.read(most_bytes(path.name) + 1), modified
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _time(about: os.stat_result) -> datetime:
+    if not stat.S_ISREG(about.st_mode):
+        raise InputError("it is no file")
+    at = min(max(about.st_mtime, EARLIEST.timestamp()), LATEST.timestamp())
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _unreadable(error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError("it is not there")
+    return InputError(f"it cannot be read ({error.strerror})")
+
+
+REST = 1.0
+"""Seconds between two looks. A file is taken as it is when it was the same at both."""
+
+_State = tuple[int, int, int]
+"""Inode, time of the last change and size of a file."""
+_UNKNOWN: _State = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is different in a folder. ``moved`` are files with their former and their new path."""
+
+    changed: tuple[Path, ...] = ()
+    gone: tuple[Path, ...] = ()
+    moved: tuple[tuple[Path, Path], ...] = ()
+
+
+class FolderWatch:
+    """Compares a folder with what it was. ``known`` are files that are taken to be in it at first;
+    those that are not there are told as gone, the others as changed."""
+
+    def __init__(self, place: Path, known: Iterable[Path] = ()) -> None:
+        self._place = place
+        self._told: dict[Path, _State] = dict.fromkeys(known, _UNKNOWN)
+        self._seen: dict[Path, _State] | None = None
+        self.waiting = True
+        """Whether something is different that was not the same at two looks yet."""
+
+    def look(self) -> Changes:
+        """What is different since it was told, and as it was at the look before: files that are
+        being written wait. Raises InputError where the folder is gone."""
+        if not self._place.is_dir():
+            raise InputError(f"{self._place} is not there any more")
+        now = _states(self._place)
+        before, self._seen = self._seen, now
+        different = {p for p in {*now, *self._told} if now.get(p) != self._told.get(p)}
+        rested = set()
+        if before is not None:
+            rested = {path for path in different if before.get(path) == now.get(path)}
+        self.waiting = rested != different
+        return self._tell(rested, now)
+
+    def _tell(self, paths: set[Path], now: dict[Path, _State]) -> Changes:
+        gone = {path for path in paths if path not in now}
+        by_state = {self._told[path]: path for path in gone}
+        moved = {
+            by_state[now[path]]: path
+            for path in sorted(paths - gone)
+            if path not in self._told and now[path] in by_state
+        }
+        for path in paths:
+            if path in gone:
+                del self._told[path]
+            else:
+                self._told[path] = now[path]
+        changed = paths - gone - {*moved.values()}
+        return Changes(tuple(sorted(changed)), tuple(sorted(gone - {*moved})), tuple(moved.items()))
+
+
+def watch(place: Path, known: Iterable[Path], stop: Event) -> Iterator[Changes]:
+    """The changes of a folder until ``stop`` is set; first all its files.
+
+    Raises ConfigError where the package for it is not installed, InputError where the folder cannot
+    be watched.
+    """
+    if importlib.util.find_spec("watchfiles") is None:
+        raise ConfigError(f"watching a folder needs another package; {INSTALL}")
+    if not place.is_dir():
+        raise InputError(f"there is no folder {place}")
+    watched = FolderWatch(place, known)
+    watched.look()
+    looked_at, different = monotonic(), False
+    for reported in _reports(place, stop):
+        different |= reported
+        if (different or watched.waiting) and monotonic() - looked_at >= REST:
+            looked_at, different = monotonic(), False
+            yield watched.look()
+
+
+def _reports(place: Path, stop: Event) -> Iterator[bool]:
+    """Whether the system reported a change, each time that it did and after each rest."""
+    import watchfiles
+
+    try:
+        for found in watchfiles.watch(
+            place,
+            watch_filter=None,
+            debounce=int(REST * 1000),
+            rust_timeout=int(REST * 1000),
+            yield_on_timeout=True,
+            stop_event=stop,
+            ignore_permission_denied=True,
+        ):
+            yield bool(found)
+    except OSError as error:
+        raise InputError(f"{place} cannot be watched ({error})") from error
+
+
+def _states(place: Path) -> dict[Path, _State]:
+    states = {}
+    for path in files_in(place, lambda *_: None):
+        try:
+            about = os.lstat(path)
+        except OSError:
+            continue  # it has just gone
+        if stat.S_ISREG(about.st_mode):
+            states[path] = (about.st_ino, about.st_mtime_ns, about.st_size)
+    return states
 
 
 def main() -> None:

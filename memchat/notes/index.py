@@ -10,33 +10,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import MemChatError
 from memchat.language.secrets import Secret, find_in_document
 from memchat.language.text import has_words
-from memchat.notes import rows
-from memchat.notes.chunking import (
-    DOCUMENT,
-    MEMO,
-    CountTokens,
-    Profile,
-    effective_profile,
-    token_counter,
-)
-from memchat.notes.chunking import chunks as cut
-from memchat.notes.rows import NewChunk, NoteOf
+from memchat.notes import chunking, rows
+from memchat.notes.rows import NewChunk
 from memchat.providers import Embedder
 from memchat.search import embeddings, passages
 from memchat.search.embed import embed_documents
-from memchat.types import NewNote, Note
+from memchat.types import NewNote
 
-if TYPE_CHECKING:
-    from memchat.providers import Vectors
-
-PROFILES: Mapping[str, Profile] = {"memo": MEMO, "document": DOCUMENT}
+PROFILES: Mapping[str, chunking.Profile] = {"memo": chunking.MEMO, "document": chunking.DOCUMENT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +55,7 @@ class Cutter:
         found = find_in_document(text)
         return [
             NewChunk(part.start, len(said), part.tokens, _masked(said, part.start, found))
-            for part in cut(text, self._size(profile), self._count)
+            for part in chunking.chunks(text, self._size(profile), self._count)
             if has_words(said := text[part.start : part.end]) and part.tokens > self._special
         ]
 
@@ -80,15 +67,15 @@ class Cutter:
         """Whether the model reads all of a text at once."""
         return self.embedder is None or self._count(text) <= self.embedder.service.max_tokens
 
-    def _size(self, profile: str) -> Profile:
+    def _size(self, profile: str) -> chunking.Profile:
         chosen = PROFILES[profile]
         if self.embedder is None:
             return chosen
-        return effective_profile(chosen, self.embedder.service)
+        return chunking.effective_profile(chosen, self.embedder.service)
 
     @cached_property
-    def _count(self) -> CountTokens:
-        return token_counter(self.embedder)
+    def _count(self) -> chunking.CountTokens:
+        return chunking.token_counter(self.embedder)
 
     @cached_property
     def _special(self) -> int:
@@ -101,10 +88,9 @@ def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     other words were there before. Where nothing changes its chunks stay as they are."""
     new = prepared.note
     note_id, reworded = rows.put(tx, app_id, new, tx.now, sized_for=prepared.sized_for)
-    note = NoteOf(note_id, app_id, new.type, new.title, new.text, new.pair_id, new.parent_id)
     linked = new.pair_id is not None or new.parent_id is not None
     if reworded or linked or rows.chunk_parts(tx, note_id) != prepared.parts:
-        rows.replace_chunks(tx, note, prepared.parts)
+        rows.replace_chunks(tx, note_id, prepared.parts, new.pair_id, new.parent_id)
     return note_id, reworded
 
 
@@ -123,59 +109,45 @@ def _masked(said: str, start: int, found: Sequence[Secret]) -> str | None:
 log = logging.getLogger(__name__)
 
 BATCH = 20
-"""Notes that are looked at together."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """New chunks for a note, and the vectors that the service in use has for them, by hash."""
-
-    note: Note
-    app_id: int
-    parts: Sequence[NewChunk]
-    vectors: Mapping[str, Vectors]
+"""Notes that are looked at in one transaction."""
 
 
 def recut(tx: Tx, note_id: int, cutter: Cutter, *, damaged: bool = False) -> int | None:
     """Cut a note anew, in the caller's transaction; its scope row where it has other chunks now, or
     is ``damaged``. Chunks with the same text keep their vectors and their counts."""
-    found = _read(tx, note_id)
-    if found is None:
+    app_id = rows.app_id_of(tx, note_id)
+    note = None if app_id is None else rows.get(tx, [app_id], note_id)
+    if note is None:
         return None
-    note, app_id = found
     parts = cutter.parts(note.text, note.profile)
     changed = damaged or parts != rows.chunk_parts(tx, note_id)
     if changed:
-        rows.replace_chunks(tx, rows.of(note, app_id), parts)
+        rows.replace_chunks(tx, note_id, parts)
     if changed or cutter.model is not None:
-        rows.size_for(tx, [note_id], cutter.model)
+        rows.change(tx, [note_id], sized_for=cutter.model)
     if (in_use := embeddings.in_use(tx)) is not None:
         ids = rows.passage_ids(tx, note_id)
         passages.queue_lacking(tx, in_use, ids)
     return app_id if changed else None
 
 
-def fit(tx: Tx, note_id: int, cutter: Cutter) -> None:
-    """Cut a note anew, in the caller's transaction, if the model cannot read a chunk whole."""
+def fit(tx: Tx, note_id: int, cutter: Cutter) -> bool:
+    """Cut a note anew, in the caller's transaction, if the model cannot read a chunk whole; whether
+    it has other chunks now."""
     if rows.sized_for(tx, note_id) == cutter.model:
-        return
-    if not all(map(cutter.reads_whole, rows.chunk_texts(tx, note_id))):
-        recut(tx, note_id, cutter)
+        return False
+    if all(map(cutter.reads_whole, rows.chunk_texts(tx, note_id))):
+        return False
+    return recut(tx, note_id, cutter) is not None
 
 
 class NoteFitting:
     """Fits the notes of a store to an embedding service that it is about to use.
 
-    The service in use goes on to answer: it gets its vectors of the new chunks first, and each note
-    is changed in one transaction.
+    The service in use goes on to answer: it makes its vectors of the new chunks at once.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        coming: Embedder,
-        in_use: Embedder | None,
-    ) -> None:
+    def __init__(self, database: Database, coming: Embedder, in_use: Embedder | None) -> None:
         """``in_use`` is None where its service cannot be asked: until the change the new chunks are
         found by their words."""
         self._database = database
@@ -187,55 +159,30 @@ class NoteFitting:
         model = self._cutter.model
         assert model is not None
         while True:
-            with self._database.read() as tx:
+            with self._database.write() as tx:
                 batch = rows.not_sized_for(tx, model, BATCH)
-                unfit = [i for i in batch if not self._fits(tx, i)]
-                found = [read for i in unfit if (read := _read(tx, i)) is not None]
+                anew = [note_id for note_id in batch if fit(tx, note_id, self._cutter)]
+                rows.change(tx, batch, sized_for=model)
+                said = [text for note_id in anew for text in rows.chunk_texts(tx, note_id)]
             if not batch:
                 return
-            cuts = [self._cut(note, app_id) for note, app_id in found]
-            with self._database.write() as tx:
-                # One that was written anew meanwhile is looked at again.
-                same = [cut for cut in cuts if _read(tx, cut.note.id) == (cut.note, cut.app_id)]
-                for cut in same:
-                    self._write(tx, cut)
-                fitting = [i for i in batch if i not in unfit and self._fits(tx, i)]
-                rows.size_for(tx, [*fitting, *(cut.note.id for cut in same)], model)
+            self._embed({passages.text_hash(text): text for text in said})
 
     def done(self, tx: Tx) -> bool:
         """Whether the coming service reads every chunk of the store whole."""
         assert self._cutter.model is not None
         return not rows.not_sized_for(tx, self._cutter.model, 1)
 
-    def _fits(self, tx: Tx, note_id: int) -> bool:
-        return all(map(self._cutter.reads_whole, rows.chunk_texts(tx, note_id)))
-
-    def _cut(self, note: Note, app_id: int) -> _Cut:
-        parts = self._cutter.parts(note.text, note.profile)
-        said = (part.masked or note.text[part.offset : part.offset + part.size] for part in parts)
-        texts = {passages.text_hash(text): text for text in said}
-        return _Cut(note, app_id, parts, self._vectors(texts))
-
-    def _vectors(self, texts: Mapping[str, str]) -> Mapping[str, Vectors]:
-        """What the service in use makes of these texts; nothing once it has failed."""
+    def _embed(self, texts: Mapping[str, str]) -> None:
+        """Store what the service in use makes of these texts; nothing once it has failed."""
         if self._in_use is None or not texts:
-            return {}
+            return
         try:
-            return embed_documents(self._in_use, texts)[0]
+            made = embed_documents(self._in_use, texts)[0]
         except MemChatError as error:
             log.warning("notes are found by their words until the change: %s", error)
             self._in_use = None
-            return {}
-
-    def _write(self, tx: Tx, cut: _Cut) -> None:
-        in_use = embeddings.in_use(tx)
-        rows.replace_chunks(tx, rows.of(cut.note, cut.app_id), cut.parts)
-        if in_use is not None:
-            passages.keep_vectors(tx, in_use, cut.vectors)
-
-
-def _read(tx: Tx, note_id: int) -> tuple[Note, int] | None:
-    """A note, and its scope row; None if it is gone."""
-    app_id = rows.app_id_of(tx, note_id)
-    note = None if app_id is None else rows.get(tx, [app_id], note_id)
-    return None if app_id is None or note is None else (note, app_id)
+            return
+        with self._database.write() as tx:
+            if (in_use := embeddings.in_use(tx)) is not None:
+                passages.keep_vectors(tx, in_use, made)

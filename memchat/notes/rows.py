@@ -8,49 +8,68 @@ can be undone its rows are gone, and the job that will purge it holds them as JS
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
+import sqlalchemy as sa
 
-from memchat.db import Tx, jobs, records
-from memchat.db.records import from_text
-from memchat.db.schema import chunks, sources, utc_text
+from memchat.db import Tx, jobs
+from memchat.db import schema as t
+from memchat.db.records import UtcTime, among, from_row
+from memchat.errors import InputError
 from memchat.forget import tombstones
 from memchat.forget.tombstones import Mark
 from memchat.language.text import folded
 from memchat.search import passages, receipts
+from memchat.search.keywords import passage_id
 from memchat.search.passages import Passage
 from memchat.types import NoteCounts, NoteUse
-from memchat.types.conversations import ExternalId, NewNote, Note, NoteHit
+from memchat.types.conversations import EARLIEST, LATEST, ExternalId, NewNote, Note, NoteHit
 
 if TYPE_CHECKING:
     from memchat.search.ranking import ScoreParts
 
-_IN = "IN (SELECT value FROM json_each(?))"
-_NOTE = (
-    "SELECT s.id, a.name, s.type, s.external_id, s.title, s.created_at, s.updated_at, s.profile,"
-    " {content}, s.missing, (SELECT count(*) FROM chunks c WHERE c.source_id = s.id)"
-    " FROM sources s JOIN apps a ON a.id = s.app_id"
-)
-_HIT = f"""
-    SELECT c.id, s.id, c.hash, c.source_type, s.external_id, c.pair_id, c.parent_id, c."offset",
-        c.size, c.match_count, c.read_count, s.title, s.created_at,
-        substr(s.content, c."offset" + 1, c.size)
-    FROM chunks c JOIN sources s ON s.id = c.source_id WHERE c.id {_IN}
-"""
-_c, _s = chunks.c, sources.c
-_part = func.substr(_s.content, _c.offset + 1, _c.size)
-embedded_text = func.coalesce(_c.masked, _part)
+_c, _s, _p = t.chunks.c, t.sources.c, t.passages.c
+_part = sa.func.substr(_s.content, _c.offset + 1, _c.size, type_=sa.Text)
+embedded_text = sa.func.coalesce(_c.masked, _part)
 """What of a chunk is embedded, beside ``sources``: a provider sees no secret."""
-_INSERT = """
-    INSERT INTO chunks (hash, source_type, source_id, pair_id, parent_id, "offset", size, position,
-        tokens, masked, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
-"""
+_chunks = sa.select(sa.func.count()).where(_c.source_id == _s.id).correlate(t.sources)
+_LISTED = sa.select(
+    *(column for column in _s if column is not _s.content),
+    t.apps.c.name.label("app"),
+    _chunks.scalar_subquery().label("chunks"),
+).join_from(t.sources, t.apps)
+_NOTE = _LISTED.add_columns(_s.content.label("text"))
+_GET = _NOTE.where(_s.id == sa.bindparam("note"), among(_s.app_id, "app_ids"))
+_NAMED = sa.and_(
+    _s.app_id == sa.bindparam("app"),
+    _s.type == sa.bindparam("of_type"),
+    _s.external_id == sa.bindparam("external"),
+)
+_BY_EXTERNAL_ID = _NOTE.where(_NAMED)
+_KNOWN = sa.select(_s.id, _s.title, _s.content).where(_NAMED)
+_of_these = sa.select(_c.source_id).where(among(_c.id, "ids"))
+_WITH_CHUNKS = _NOTE.where(_s.id.in_(_of_these))
+_HITS = sa.select(
+    *(_c.id.label("chunk_id"), _s.id.label("note_id"), _s.external_id.label("source_id")),
+    *(_c.hash, _c.source_type, _c.pair_id, _c.parent_id, _c.offset, _c.size, _c.match_count),
+    *(_c.read_count, _s.title, _s.created_at, _part.label("text")),
+)
+_HITS = _HITS.join_from(t.chunks, t.sources).where(among(_c.id, "ids"))
+_SAID = (
+    sa.select(_c.id, _s.app_id, sa.func.coalesce(_s.title, "") + "\n" + _part, _c.hash)
+    .join_from(t.chunks, t.sources)
+    .where(_s.id == sa.bindparam("note"))
+    .order_by(_c.position)
+)
+"""What search finds the parts of a note by: their words and those of the note's title."""
+_MATCHED = sa.update(t.chunks).where(among(_c.id, "ids")).values(match_count=_c.match_count + 1)
+_READ = sa.update(t.chunks).where(among(_c.id, "ids")).values(read_count=_c.read_count + 1)
+_here = sa.select(_s.id).where(among(_s.app_id, "app_ids"))
+_READ = _READ.where(_c.source_id.in_(_here)).returning(_c.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +83,6 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
 
-    @property
-    def everything(self) -> bool:
-        """Whether it leaves nothing out."""
-        return self == Filter()
-
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
@@ -81,19 +95,6 @@ class NewChunk:
     masked: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NoteOf:
-    """The note that chunks belong to."""
-
-    id: int
-    app_id: int
-    type: str
-    title: str | None
-    content: str
-    pair_id: int | None = None
-    parent_id: int | None = None
-
-
 def put(
     tx: Tx, app_id: int, new: NewNote, now: datetime, *, sized_for: str | None
 ) -> tuple[int, bool]:
@@ -101,8 +102,7 @@ def put(
     whether other words were there before. Its chunks have to follow; ``sized_for`` is the embedding
     model that reads them whole. One that was deleted is no longer known as deleted."""
     key = json.dumps(new.external_id)
-    sql = "SELECT id, title, content FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
-    found = tx.rows(sql, app_id, new.type, key)
+    found = tx.rows(_KNOWN, app=app_id, of_type=new.type, external=key)
     values: dict[str, Any] = {
         "title": new.title,
         "content": new.text,
@@ -113,68 +113,62 @@ def put(
         if new.external_id is not None:
             tombstones.remove(tx, [app_id], [_mark(new.type, new.external_id)])
         row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
-        return tx.insert("sources", created_at=new.created_at or now, **row), False
+        return tx.insert(t.sources, created_at=new.created_at or now, **row), False
     note_id, *before = found[0]
     reworded = before != [new.title, new.text]
     if reworded:
-        values["updated_at"] = utc_text(now)
+        values["updated_at"] = now
     if new.created_at is not None:
-        values["created_at"] = utc_text(new.created_at)
-    columns = ", ".join(f"{name} = ?" for name in values)
-    tx.rows(f"UPDATE sources SET {columns} WHERE id = ?", *values.values(), note_id)
+        values["created_at"] = new.created_at
+    change(tx, [note_id], **values)
     return int(note_id), reworded
+
+
+def change(tx: Tx, note_ids: Iterable[int], **columns: Any) -> None:
+    """Set columns of notes: ``sized_for`` is the embedding model that reads each of their chunks
+    whole, ``missing`` whether their files are gone."""
+    tx.execute(sa.update(t.sources).where(among(_s.id, note_ids)).values(**columns))
 
 
 def sized_for(tx: Tx, note_id: int) -> str | None:
     """The embedding model that is known to read each chunk of a note whole."""
-    sql = "SELECT sized_for FROM sources WHERE id = ?"
-    return next((row[0] for row in tx.rows(sql, note_id)), None)
-
-
-def size_for(tx: Tx, note_ids: Iterable[int], model: str | None) -> None:
-    """Note that this embedding model reads each chunk of these notes whole."""
-    sql = f"UPDATE sources SET sized_for = ? WHERE id {_IN}"
-    tx.rows(sql, model, records.json_list(note_ids))
+    return tx.execute(sa.select(_s.sized_for).where(_s.id == note_id)).scalar()
 
 
 def not_sized_for(tx: Tx, model: str, limit: int) -> list[int]:
     """The first notes of the store of which it is not known that this model reads their chunks
     whole."""
-    sql = "SELECT id FROM sources WHERE sized_for IS NOT ? ORDER BY id LIMIT ?"
-    return [row[0] for row in tx.rows(sql, model, limit)]
+    query = sa.select(_s.id).where(_s.sized_for.is_distinct_from(model)).order_by(_s.id)
+    return list(tx.execute(query.limit(limit)).scalars())
 
 
 def indexed(tx: Tx, note_ids: Iterable[int]) -> dict[int, int]:
     """The characters of those of these notes of which no vector is still to be made."""
-    sql = f"""
-        SELECT id, length(content) FROM sources s WHERE id {_IN} AND NOT EXISTS (
-            SELECT 1 FROM chunks c JOIN passages p ON p.id = c.id << 2 | 3
-            WHERE c.source_id = s.id AND p.status != 0)
-    """
-    return dict(tx.rows(sql, records.json_list(note_ids)))
-
-
-def mark_missing(tx: Tx, note_ids: Sequence[int], missing: bool) -> None:
-    """Note that the files of these notes are gone, or there again."""
-    sql = f"UPDATE sources SET missing = ? WHERE id {_IN}"
-    tx.rows(sql, int(missing), records.json_list(note_ids))
+    waits = sa.exists().where(
+        _c.source_id == _s.id, _p.id == passage_id("chunk", _c.id), _p.status != 0
+    )
+    query = sa.select(_s.id, sa.func.length(_s.content)).where(among(_s.id, note_ids), ~waits)
+    return dict(tx.execute(query).all())
 
 
 def get(tx: Tx, app_ids: Sequence[int], note_id: int) -> Note | None:
     """A note of these scope rows."""
-    sql = f"{_NOTE.format(content='s.content')} WHERE s.id = ? AND s.app_id {_IN}"
-    found = tx.rows(sql, note_id, records.json_list(app_ids))
-    return from_text(Note, found[0]) if found else None
+    return _one(tx, _GET, note=note_id, app_ids=app_ids)
 
 
 def by_external_id(tx: Tx, app_id: int, type: str, external_id: ExternalId) -> Note | None:
     """The note of this type and external id, if there is one."""
-    sql = (
-        f"{_NOTE.format(content='s.content')}"
-        " WHERE s.app_id = ? AND s.type = ? AND s.external_id = ?"
-    )
-    found = tx.rows(sql, app_id, type, json.dumps(external_id))
-    return from_text(Note, found[0]) if found else None
+    key = json.dumps(external_id)
+    return _one(tx, _BY_EXTERNAL_ID, app=app_id, of_type=type, external=key)
+
+
+def _one(tx: Tx, statement: sa.Select[Any], **values: Any) -> Note | None:
+    return next((from_row(Note, row) for row in tx.rows(statement, **values)), None)
+
+
+def with_chunks(tx: Tx, chunk_ids: Collection[int]) -> list[Note]:
+    """The notes that these chunks are of."""
+    return [from_row(Note, row) for row in tx.rows(_WITH_CHUNKS, ids=chunk_ids)]
 
 
 def listed(
@@ -188,50 +182,41 @@ def listed(
 ) -> list[Note]:
     """Notes of this type and period without their text, the newest first; ``before`` has date and
     id of the last one that is known, ``search`` are words that are all in its title or text."""
-    where, values = _where(app_ids, wanted)
+    query = _LISTED.where(*_where(app_ids, wanted))
     if search:
-        where += " AND memchat_holds_all(?, s.title, s.content)"
-        values.append(folded(search))
+        query = query.where(sa.func.memchat_holds_all(folded(search), _s.title, _s.content))
     if before is not None:
-        where += " AND (s.created_at, s.id) < (?, ?)"
-        values += [utc_text(before[0]), before[1]]
-    order = "ORDER BY s.created_at DESC, s.id DESC LIMIT ?"
-    sql = f"{_NOTE.format(content=repr(''))} {where} {order}"
-    return [from_text(Note, row) for row in tx.rows(sql, *values, limit)]
+        same = sa.and_(_s.created_at == before[0], _s.id < before[1])
+        query = query.where(sa.or_(_s.created_at < before[0], same))
+    rows = tx.execute(query.order_by(_s.created_at.desc(), _s.id.desc()).limit(limit))
+    return [from_row(Note, row, text="") for row in rows]
 
 
 def ids(tx: Tx, app_ids: Sequence[int]) -> list[int]:
     """The notes of these scope rows."""
-    sql = f"SELECT id FROM sources WHERE app_id {_IN} ORDER BY id"
-    return [row[0] for row in tx.rows(sql, records.json_list(app_ids))]
-
-
-def count(tx: Tx, app_ids: Sequence[int]) -> int:
-    """How many notes these scope rows have."""
-    sql = f"SELECT count(*) FROM sources WHERE app_id {_IN}"
-    return int(tx.rows(sql, records.json_list(app_ids))[0][0])
+    query = sa.select(_s.id).where(_s.app_id.in_(app_ids)).order_by(_s.id)
+    return list(tx.execute(query).scalars())
 
 
 def count_with_chunks(tx: Tx, chunk_ids: Sequence[int]) -> int:
     """How many notes these chunks are of."""
-    sql = f"SELECT count(DISTINCT source_id) FROM chunks WHERE id {_IN}"
-    return int(tx.rows(sql, records.json_list(chunk_ids))[0][0])
+    query = sa.select(sa.func.count(_c.source_id.distinct())).where(among(_c.id, chunk_ids))
+    return tx.execute(query).scalar_one()
 
 
 def total(tx: Tx) -> int:
     """How many notes the store has."""
-    return int(tx.rows("SELECT count(*) FROM sources")[0][0])
+    return tx.execute(sa.select(sa.func.count()).select_from(t.sources)).scalar_one()
 
 
 def any_in_app(tx: Tx, app_id: int) -> bool:
     """Whether a scope row has a note."""
-    return bool(tx.rows("SELECT 1 FROM sources WHERE app_id = ? LIMIT 1", app_id))
+    return tx.execute(sa.select(_s.id).where(_s.app_id == app_id).limit(1)).first() is not None
 
 
 def existing(tx: Tx, note_ids: Sequence[int]) -> set[int]:
     """Which of these notes still exist."""
-    sql = f"SELECT id FROM sources WHERE id {_IN}"
-    return {row[0] for row in tx.rows(sql, records.json_list(note_ids))}
+    return set(tx.execute(sa.select(_s.id).where(among(_s.id, note_ids))).scalars())
 
 
 def remove(tx: Tx, app_id: int, note: Note) -> None:
@@ -246,7 +231,7 @@ def take_out(tx: Tx, app_id: int, note: Note) -> list[str]:
     chunks. A tombstone stays, and so does what ``remove_traces`` deletes."""
     tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], tx.now)
     gone = _remove_chunks(tx, note.id)
-    tx.rows("DELETE FROM sources WHERE id = ?", note.id)
+    tx.execute(sa.delete(t.sources).where(_s.id == note.id))
     return gone
 
 
@@ -259,7 +244,6 @@ def remove_traces(tx: Tx, note_id: int, hashes: Sequence[str]) -> None:
 
 def remove_from_chats(tx: Tx, note_id: int) -> None:
     """Delete what receipts and prompts of chats hold of a note."""
-    receipts.remove_prompts_with_items(tx, "note", [note_id])
     receipts.remove(tx, "note", [note_id])
 
 
@@ -268,93 +252,77 @@ def deleted_at(tx: Tx, app_id: int, type: str, external_id: ExternalId) -> datet
     return next(iter(tombstones.find(tx, [app_id], [_mark(type, external_id)]).values()), None)
 
 
-def know_again(tx: Tx, app_id: int, note: Note) -> None:
-    """Know a note no longer as deleted."""
-    tombstones.remove(tx, [app_id], [_mark(note.type, note.external_id)])
-
-
-def of(note: Note, app_id: int) -> NoteOf:
-    """A note as its chunks need it."""
-    return NoteOf(note.id, app_id, note.type, note.title, note.text)
-
-
 def app_id_of(tx: Tx, note_id: int) -> int | None:
     """The scope row of a note; None if it is gone."""
-    found = tx.rows("SELECT app_id FROM sources WHERE id = ?", note_id)
-    return int(found[0][0]) if found else None
+    return tx.execute(sa.select(_s.app_id).where(_s.id == note_id)).scalar()
 
 
 def chunk_ids(tx: Tx, app_ids: Sequence[int], wanted: Filter) -> list[int]:
     """The chunks of these scope rows that a filter lets through."""
-    where, values = _where(app_ids, wanted)
-    sql = f"SELECT c.id FROM sources s JOIN chunks c ON c.source_id = s.id {where}"
-    return [row[0] for row in tx.rows(sql, *values)]
+    query = sa.select(_c.id).join_from(t.sources, t.chunks).where(*_where(app_ids, wanted))
+    return list(tx.execute(query).scalars())
 
 
 def hits(tx: Tx, scores: Mapping[int, ScoreParts], *, with_text: bool) -> list[NoteHit]:
     """These chunks as search results, in the order of ``scores``, which has the parts of each."""
-    found = {row[0]: row for row in tx.rows(_HIT, records.json_list(scores))}
-    return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
+    found = {row.chunk_id: row for row in tx.rows(_HITS, ids=scores)}
+    ranked = []
+    for i, parts in scores.items():
+        if (row := found.get(i)) is not None:
+            scored: dict[str, Any] = {"score": round(parts.score, 6), "cosine": parts.cosine}
+            scored |= {"bm25": parts.bm25, "confident": parts.confident}
+            if not with_text:
+                scored["text"] = None
+            ranked.append(from_row(NoteHit, row, **scored))
+    return ranked
 
 
-def _where(app_ids: Sequence[int], wanted: Filter) -> tuple[str, list[Any]]:
-    """The conditions of a filter on the notes of these scope rows, and the values in them."""
-    conditions = {
-        f"s.app_id {_IN}": records.json_list(app_ids),
-        "s.type = ?": wanted.type,
-        "c.pair_id = ?": wanted.pair_id,
-        "c.parent_id = ?": wanted.parent_id,
-        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
-        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
-        f"s.id {_IN}": None if wanted.note_ids is None else records.json_list(wanted.note_ids),
-    }
-    given = {condition: value for condition, value in conditions.items() if value is not None}
-    return f"WHERE {' AND '.join(given)}", [*given.values()]
+def _where(app_ids: Sequence[int], wanted: Filter) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions of a filter on the notes of these scope rows."""
+    yield among(_s.app_id, app_ids)
+    if wanted.note_ids is not None:
+        yield among(_s.id, wanted.note_ids)
+    same = ((_s.type, wanted.type), (_c.pair_id, wanted.pair_id), (_c.parent_id, wanted.parent_id))
+    yield from (column == value for column, value in same if value is not None)
+    if wanted.since is not None:
+        yield _s.created_at >= wanted.since
+    if wanted.until is not None:
+        yield _s.created_at <= wanted.until
 
 
 def _mark(type: str, external_id: ExternalId) -> Mark:
     return "note", f"{type}\n{json.dumps(external_id)}"
 
 
-def _hit(row: Any, parts: ScoreParts, with_text: bool) -> NoteHit:
-    scored = (round(parts.score, 6), parts.cosine, parts.bm25, parts.confident)
-    return from_text(NoteHit, (*row[:11], *scored, *row[11:13], row[13] if with_text else None))
-
-
-_TYPES = """
-    SELECT s.type, count(DISTINCT s.id), count(c.id), coalesce(sum(c.match_count), 0),
-        coalesce(sum(c.read_count), 0)
-    FROM sources s LEFT JOIN chunks c ON c.source_id = s.id WHERE s.app_id = ?
-    GROUP BY s.type ORDER BY s.type
-"""
-_UNREAD = """
-    SELECT s.id, s.type, s.title, sum(c.match_count) AS matches, sum(c.read_count)
-    FROM sources s JOIN chunks c ON c.source_id = s.id WHERE s.app_id = ?
-    GROUP BY s.id HAVING sum(c.read_count) = 0 AND matches > 0
-    ORDER BY matches DESC, s.id LIMIT ?
-"""
-_QUEUE = """
-    SELECT count(DISTINCT CASE WHEN p.status < 0 THEN c.source_id END),
-        count(DISTINCT CASE WHEN p.status > 0 THEN c.source_id END)
-    FROM passages p JOIN chunks c ON c.id = p.id >> 2
-    WHERE p.status != 0 AND p.app_id = ? AND p.id & 3 = 3
-"""
-
-
 def by_type(tx: Tx, app_id: int) -> dict[str, NoteCounts]:
     """The size and the use of a scope row's notes, by their type."""
-    return {row[0]: NoteCounts(*row[1:]) for row in tx.rows(_TYPES, app_id)}
+    numbers = (
+        sa.func.count(_s.id.distinct()),
+        sa.func.count(_c.id),
+        *(sa.func.coalesce(sa.func.sum(uses), 0) for uses in (_c.match_count, _c.read_count)),
+    )
+    query = sa.select(_s.type, *numbers).outerjoin_from(t.sources, t.chunks, _c.source_id == _s.id)
+    rows = tx.execute(query.where(_s.app_id == app_id).group_by(_s.type).order_by(_s.type))
+    return {row[0]: NoteCounts(*row[1:]) for row in rows}
 
 
 def unread(tx: Tx, app_id: int, limit: int) -> list[NoteUse]:
     """The notes that were found and never read, those with the most matches first."""
-    return [NoteUse(*row) for row in tx.rows(_UNREAD, app_id, limit)]
+    found, read = sa.func.sum(_c.match_count), sa.func.sum(_c.read_count)
+    query = sa.select(_s.id, _s.type, _s.title, found, read).join_from(t.sources, t.chunks)
+    query = query.where(_s.app_id == app_id).group_by(_s.id).having(read == 0, found > 0)
+    return [NoteUse(*row) for row in tx.execute(query.order_by(found.desc(), _s.id).limit(limit))]
 
 
 def queued(tx: Tx, app_id: int) -> tuple[int, int]:
     """How many notes of a scope row wait for their vectors, and how many failed for good."""
-    waiting, failed = tx.rows(_QUEUE, app_id)[0]
-    return int(waiting), int(failed)
+    waiting, failed = (
+        sa.func.count(sa.case((state, _c.source_id)).distinct())
+        for state in (_p.status < 0, _p.status > 0)
+    )
+    query = sa.select(waiting, failed).join_from(t.passages, t.chunks, _c.id == _p.owner_id)
+    mine = query.where(_p.status != sa.literal_column("0"), _p.app_id == app_id, _p.kind == "chunk")
+    return tx.execute(mine).one()
 
 
 TYPE = "file"
@@ -362,20 +330,9 @@ TYPE = "file"
 
 def paths_below(tx: Tx, app_id: int, folder: PurePath) -> dict[str, int]:
     """The notes of the files below a folder, by their paths, whether the files are there or not."""
-    sql = "SELECT external_id, id FROM sources WHERE app_id = ? AND type = ?"
-    paths = ((json.loads(row[0]), row[1]) for row in tx.rows(sql, app_id, TYPE))
+    query = sa.select(_s.external_id, _s.id).where(_s.app_id == app_id, _s.type == TYPE)
+    paths = ((json.loads(row[0]), row[1]) for row in tx.execute(query))
     return {path: note_id for path, note_id in paths if folder in PurePath(str(path)).parents}
-
-
-def set_date(tx: Tx, note_id: int, at: datetime) -> None:
-    """Change when a note was written: its file was changed."""
-    tx.rows("UPDATE sources SET created_at = ? WHERE id = ?", utc_text(at), note_id)
-
-
-def move(tx: Tx, note_id: int, path: str) -> None:
-    """Have a note be that of the file at another path, which has none."""
-    sql = "UPDATE sources SET external_id = ? WHERE id = ?"
-    tx.rows(sql, json.dumps(path), note_id)
 
 
 KIND = "delete"
@@ -385,8 +342,10 @@ KIND = "delete"
 def hold(tx: Tx, app_id: int, note: Note, *, purge_at: datetime) -> None:
     """Delete a note, and queue its purge; until then ``restore`` undoes the deletion."""
     held = {
-        "note": _rows(tx, "SELECT * FROM sources WHERE id = ?", note.id)[0],
-        "chunks": _rows(tx, "SELECT * FROM chunks WHERE source_id = ? ORDER BY position", note.id),
+        "note": _held(tx, sa.select(t.sources).where(_s.id == note.id))[0],
+        "chunks": _held(
+            tx, sa.select(t.chunks).where(_c.source_id == note.id).order_by(_c.position)
+        ),
     }
     take_out(tx, app_id, note)
     jobs.enqueue(tx, KIND, app_id, note.id, tx.now, run_at=purge_at, how=json.dumps(held))
@@ -403,16 +362,17 @@ def restore(tx: Tx, app_id: int, note_id: int) -> Note | None:
     row = held["note"]
     if by_external_id(tx, app_id, row["type"], json.loads(row["external_id"])) is not None:
         return None
-    tx.insert("sources", **row)
-    back = NoteOf(note_id, app_id, row["type"], row["title"], row["content"])
-    for part in held["chunks"]:
-        tx.insert("chunks", **part)
-        said = row["content"][part["offset"] : part["offset"] + part["size"]]
-        _put_passage(tx, back, part["id"], said, part["hash"])
+    for table, one in ((t.sources, row), *((t.chunks, part) for part in held["chunks"])):
+        times = {c.name for c in table.c if isinstance(c.type, UtcTime)}
+        columns = (
+            (n, datetime.fromisoformat(v) if v and n in times else v) for n, v in one.items()
+        )
+        tx.insert(table, **dict(columns))
+    _put_passages(tx, note_id)
     jobs.cancel(tx, KIND, [note_id])
     note = get(tx, [app_id], note_id)
     assert note is not None
-    know_again(tx, app_id, note)
+    tombstones.remove(tx, [app_id], [_mark(note.type, note.external_id)])
     return note
 
 
@@ -430,34 +390,41 @@ def purge_all(tx: Tx, app_id: int) -> None:
         jobs.cancel(tx, KIND, [note_id])
 
 
-def _rows(tx: Tx, sql: str, note_id: int) -> list[Mapping[str, Any]]:
-    return [dict(row) for row in tx.connection.exec_driver_sql(sql, (note_id,)).mappings()]
+def _held(tx: Tx, query: sa.Select[Any]) -> list[dict[str, Any]]:
+    """Rows as JSON holds them."""
+    rows = ([*row._mapping.items()] for row in tx.execute(query))
+    return [{n: v.isoformat() if isinstance(v, datetime) else v for n, v in row} for row in rows]
 
 
-def replace_chunks(tx: Tx, note: NoteOf, parts: Sequence[NewChunk]) -> list[int]:
-    """Store these as the chunks of a note; those it had before go. Returns the ids.
+def replace_chunks(
+    tx: Tx,
+    note_id: int,
+    parts: Sequence[NewChunk],
+    pair_id: int | None = None,
+    parent_id: int | None = None,
+) -> list[int]:
+    """Store these as the chunks of a stored note; those it had before go. Returns the ids.
 
     A chunk with the text that one had before keeps its counts, and its vector. A note keeps the
     pair and the parent that it had where it is given neither.
     """
-    counts = _counts(tx, note.id)
-    pair_id, parent_id = note.pair_id, note.parent_id
-    if pair_id is None and parent_id is None:
-        sql = "SELECT pair_id, parent_id FROM chunks WHERE source_id = ? LIMIT 1"
-        pair_id, parent_id = (tx.rows(sql, note.id) or [(None, None)])[0]
-    before = _remove_chunks(tx, note.id)
-    ids = []
+    query = sa.select(_s.type, _s.content).where(_s.id == note_id)
+    type, content = tx.execute(query).one()
+    old = tx.execute(sa.select(t.chunks).where(_c.source_id == note_id)).all()
+    counts = {row.hash: (row.match_count, row.read_count) for row in old}
+    if pair_id is None and parent_id is None and old:
+        pair_id, parent_id = old[0].pair_id, old[0].parent_id
+    about = {"source_type": type, "source_id": note_id, "created_at": tx.now}
+    about |= {"pair_id": pair_id, "parent_id": parent_id}
+    before = _remove_chunks(tx, note_id)
     for position, part in enumerate(parts):
-        said = note.content[part.offset : part.offset + part.size]
+        said = content[part.offset : part.offset + part.size]
         hashed = passages.text_hash(said if part.masked is None else part.masked)
-        values = (hashed, note.type, note.id, pair_id, parent_id, part.offset, part.size)
-        more = (position, part.tokens, part.masked, utc_text(tx.now))
-        (row,) = tx.rows(_INSERT, *values, *more)
-        ids.append(int(row[0]))
-        _put_passage(tx, note, ids[-1], said, hashed)
-        if hashed in counts:
-            sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE id = ?"
-            tx.rows(sql, *counts[hashed], ids[-1])
+        found, read = counts.get(hashed, (0, 0))
+        used = {"match_count": found, "read_count": read}
+        columns = {"hash": hashed, "position": position, **about, **used, **asdict(part)}
+        tx.insert(t.chunks, **columns)
+    ids = _put_passages(tx, note_id)
     passages.remove_unused(tx, before)
     return ids
 
@@ -465,69 +432,73 @@ def replace_chunks(tx: Tx, note: NoteOf, parts: Sequence[NewChunk]) -> list[int]
 def _remove_chunks(tx: Tx, note_id: int) -> list[str]:
     """Delete the chunks of a note with their passages; returns their hashes. Their vectors go with
     ``passages.remove_unused``."""
-    rows = tx.rows("DELETE FROM chunks WHERE source_id = ? RETURNING id", note_id)
-    return passages.take(tx, "chunk", [row[0] for row in rows])
+    gone = sa.delete(t.chunks).where(_c.source_id == note_id).returning(_c.id)
+    return passages.take(tx, "chunk", tx.execute(gone).scalars().all())
 
 
-def _put_passage(tx: Tx, note: NoteOf, chunk_id: int, said: str, hashed: str) -> None:
-    """Have search find a part of a note, by its words and those of the note's title."""
-    words = f"{note.title or ''}\n{said}"
-    passages.put(tx, Passage("chunk", chunk_id, note.app_id, words, hash=hashed))
+def _put_passages(tx: Tx, note_id: int) -> list[int]:
+    """Have search find the parts of a note; their ids."""
+    found = tx.rows(_SAID, note=note_id)
+    for chunk_id, app_id, words, hashed in found:
+        passages.put(tx, Passage("chunk", chunk_id, app_id, words, hash=hashed))
+    return [row[0] for row in found]
 
 
 def chunk_texts(tx: Tx, note_id: int) -> list[str]:
     """The chunks of a note as they are embedded, in their order."""
-    query = select(embedded_text).join(sources, _s.id == _c.source_id)
+    query = sa.select(embedded_text).join(t.sources, _s.id == _c.source_id)
     return list(tx.execute(query.where(_c.source_id == note_id).order_by(_c.position)).scalars())
 
 
 def passage_ids(tx: Tx, note_id: int) -> list[int]:
     """The passages of a note."""
-    sql = "SELECT id << 2 | 3 FROM chunks WHERE source_id = ?"
-    return [row[0] for row in tx.rows(sql, note_id)]
+    query = sa.select(passage_id("chunk", _c.id)).where(_c.source_id == note_id)
+    return list(tx.execute(query).scalars())
 
 
 def masked_texts(tx: Tx, ids: Collection[int]) -> dict[int, str]:
     """The texts of these chunks without what looks like a secret, as they are embedded, by id."""
-    query = select(_c.id, embedded_text).join(sources, _s.id == _c.source_id)
+    query = sa.select(_c.id, embedded_text).join(t.sources, _s.id == _c.source_id)
     return {row[0]: row[1] for row in tx.execute(query.where(_c.id.in_(ids)))}
 
 
 def places(tx: Tx, ids: Iterable[int]) -> dict[int, int]:
     """The place of each of these chunks in its note, from 0, by id."""
-    sql = f"SELECT id, position FROM chunks WHERE id {_IN}"
-    return dict(tx.rows(sql, records.json_list(ids)))
+    return dict(tx.execute(sa.select(_c.id, _c.position).where(among(_c.id, ids))).all())
 
 
 def chunk_parts(tx: Tx, note_id: int) -> list[NewChunk]:
     """The chunks of a note as they were given to ``replace_chunks``."""
-    sql = 'SELECT "offset", size, tokens, masked FROM chunks WHERE source_id = ? ORDER BY position'
-    return [NewChunk(*row) for row in tx.rows(sql, note_id)]
+    query = sa.select(_c.offset, _c.size, _c.tokens, _c.masked).where(_c.source_id == note_id)
+    return [NewChunk(*row) for row in tx.execute(query.order_by(_c.position))]
 
 
 def set_counts(tx: Tx, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:
     """Store how often chunks of a note were found and read, by hash; unknown hashes are left
     out."""
-    sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE source_id = ? AND hash = ?"
     for hashed, (found, read) in counts.items():
-        tx.rows(sql, found, read, note_id, hashed)
+        mine = sa.update(t.chunks).where(_c.source_id == note_id, _c.hash == hashed)
+        tx.execute(mine.values(match_count=found, read_count=read))
 
 
 def count_matches(tx: Tx, ids: Iterable[int]) -> None:
     """Count that these were among the results of a search."""
-    sql = f"UPDATE chunks SET match_count = match_count + 1 WHERE id {_IN}"
-    tx.rows(sql, records.json_list(ids))
+    tx.rows(_MATCHED, ids=ids)
 
 
 def count_reads(tx: Tx, app_ids: Sequence[int], ids: Iterable[int]) -> int:
     """Count that these were read; how many there are in these scope rows."""
-    sql = (
-        f"UPDATE chunks SET read_count = read_count + 1 WHERE id {_IN} AND source_id IN"
-        f" (SELECT id FROM sources WHERE app_id {_IN}) RETURNING id"
-    )
-    return len(tx.rows(sql, records.json_list(ids), records.json_list(app_ids)))
+    return len(tx.rows(_READ, ids=ids, app_ids=app_ids))
 
 
-def _counts(tx: Tx, note_id: int) -> Mapping[str, tuple[int, int]]:
-    sql = "SELECT hash, match_count, read_count FROM chunks WHERE source_id = ?"
-    return {row[0]: (row[1], row[2]) for row in tx.rows(sql, note_id)}
+def bound(at: datetime | None) -> datetime | None:
+    """An end of a period, not beyond the times that notes can have. Raises InputError for a time
+    without a zone."""
+    return None if at is None else min(max(aware(at), EARLIEST), LATEST)
+
+
+def aware(at: datetime) -> datetime:
+    """The time itself. Raises InputError where it has no zone."""
+    if at.utcoffset() is None:
+        raise InputError(f"the time {at.isoformat()} has no zone; give an aware one")
+    return at

@@ -8,10 +8,9 @@ as nobody asked for them, and under a token limit of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
-from itertools import pairwise
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings
@@ -19,14 +18,14 @@ from memchat.db.database import Database
 from memchat.language.secrets import mask
 from memchat.language.text import content_words, holds_word
 from memchat.notes import rows
-from memchat.notes.chunking import sentence_boundaries, word_boundaries
+from memchat.notes.chunking import SMALLEST, Profile, chunks
 from memchat.notes.rows import Filter
 from memchat.prompts import Prompts
 from memchat.search import ranking as search_ranking
 from memchat.search import render
 from memchat.search.embed import Question
-from memchat.search.question_dates import DateRange, QuestionDates
-from memchat.search.ranking import CANDIDATES, ScoredSearch, ScoreParts
+from memchat.search.question_dates import DateRange, date_range
+from memchat.search.ranking import CANDIDATES, ScoreParts
 from memchat.search.search import Recall
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, NoteHit, NotesFound, Scope
@@ -50,22 +49,16 @@ def find(
         if not own or limit < 1:
             return NotesFound((), search.question.degraded)
         search = replace(search, ids=[own], ranking=ranking or search.ranking)
-        if not wanted.everything:
+        if wanted != Filter():
             only = frozenset(rows.chunk_ids(search.tx, [own], wanted))
             search = replace(search, only=only)
-        hits = _ranked(search, limit, min_score, with_text)
+        found = search.found("chunk", max(limit, CANDIDATES))
+        best = sorted(found, key=lambda i: (not found[i].confident, -found[i].score, i))
+        good = [i for i in best if min_score is None or found[i].score >= min_score]
+        hits = rows.hits(search.tx, {i: found[i] for i in good[:limit]}, with_text=with_text)
         lacking = len(search.unembedded("chunk"))
         degraded = search.question.degraded or search_ranking.reason(passages=lacking)
         return NotesFound(tuple(hits), degraded)
-
-
-def _ranked(
-    search: ScoredSearch, limit: int, min_score: float | None, with_text: bool
-) -> list[NoteHit]:
-    found = search.found("chunk", max(limit, CANDIDATES))
-    best = sorted(found, key=lambda i: (not found[i].confident, -found[i].score, i))
-    good = [i for i in best if min_score is None or found[i].score >= min_score]
-    return rows.hits(search.tx, {i: found[i] for i in good[:limit]}, with_text=with_text)
 
 
 MOST_PASSAGES = 999
@@ -155,8 +148,9 @@ class Finder:
         """The days that the question names, if they can be days of notes and no others are set."""
         if self.wanted.since is not None or self.wanted.until is not None:
             return None
-        dates = QuestionDates.of(self.question.text, self.now, self.zone)
-        return dates.range if dates is not None and dates.range.start <= dates.today else None
+        days = date_range(self.question.text, self.now, self.zone)
+        today = self.now.astimezone(self.zone).date()
+        return days if days is not None and days.start <= today else None
 
     def _search(self, wanted: Filter) -> list[NoteHit]:
         found = find(self.recall, self.scope, self.question, MOST_PASSAGES, wanted=wanted)
@@ -171,7 +165,7 @@ class Finder:
 
     def _readable(self, hits: Iterable[NoteHit]) -> list[NoteHit]:
         space = self.question.space
-        near = _NEAR * space.embedder.service.message_floor if space is not None else 1.0
+        near = _NEAR * space.service.message_floor if space is not None else 1.0
         return [hit for hit in hits if speaks(hit) or (hit.cosine or 0.0) >= near]
 
     def _completed(
@@ -189,13 +183,8 @@ class Finder:
         return [*found, *others][:MOST_PASSAGES]
 
     def _within(self, days: DateRange) -> Filter:
-        start = self._midnight(days.start)
-        after = days.end + timedelta(days=1) if days.end < date.max else date.max
-        end = self._midnight(after) - timedelta(microseconds=1)
-        return replace(self.wanted, since=start, until=end)
-
-    def _midnight(self, day: date) -> datetime:
-        return datetime.combine(day, time(), self.zone)
+        start, end = days.instants(self.zone)
+        return replace(self.wanted, since=start, until=end - timedelta(microseconds=1))
 
 
 def speaks(hit: NoteHit) -> bool:
@@ -214,63 +203,21 @@ def _capped(hits: Iterable[NoteHit], limit: int) -> list[NoteHit]:
     return [*first, *rest][:limit]
 
 
-GAP = "…"
-"""Stands where a sentence had to be cut."""
-
-
 def excerpt(text: str, question: str, most_tokens: int, title: str = "") -> str:
-    """The sentences of a text that fit a question best and their neighbours, as many as have no
-    more than ``most_tokens`` (estimated). Words of the question that the note's ``title`` holds
-    count only where there are no others: they say which note is meant, not where in it. Only a
-    sentence that alone has more is cut, between words or, without a space, anywhere."""
+    """The part of a text that holds most words of a question, with no more than ``most_tokens``
+    (estimated); a word that few parts hold counts more. Words that the note's ``title`` holds count
+    only where there are no others: they say which note is meant, not where in it."""
     if estimate_tokens(text) <= most_tokens:
         return text
-    cuts = [*sorted(sentence_boundaries(text)), len(text)]
-    sentences = [text[start:end].strip() for start, end in pairwise(cuts)]
+    profile = Profile(max(most_tokens, SMALLEST), 0)
+    parts = [text[one.start : one.end] for one in chunks(text, profile, estimate_tokens)]
     words = content_words(question)
-    best = _best(sentences, [w for w in words if not holds_word(title, w)] or words)
-    if estimate_tokens(sentences[best]) > most_tokens:
-        return _cut(sentences[best], most_tokens)
-    first, after = best, best + 1
-    steps = [(0, 1), (-1, 0)]  # one sentence behind, one before, in turn
-    while steps:
-        before, behind = steps.pop(0)
-        start, end = first + before, after + behind
-        fits = start >= 0 and end <= len(sentences)
-        if fits and estimate_tokens(text[cuts[start] : cuts[end]].strip()) <= most_tokens:
-            first, after = start, end
-            steps.append((before, behind))
-    return text[cuts[first] : cuts[after]].strip()
-
-
-def share_held(text: str, question: str) -> tuple[int, float]:
-    """How many of a question's meaningful words a text holds, with any ending, and their share."""
-    words = content_words(question)
-    held = sum(holds_word(text, word) for word in words)
-    return held, held / len(words) if words else 0.0
-
-
-def _best(sentences: Sequence[str], words: Collection[str]) -> int:
-    """The place of the sentence with most of the words; one that few sentences hold counts more.
-    Of equal ones it is the first."""
-    held = {word: [holds_word(one, word) for one in sentences] for word in words}
-    scores = [
-        sum(1 / sum(among) for among in held.values() if among[place])
-        for place in range(len(sentences))
+    among = [
+        [holds_word(part, word) for part in parts]
+        for word in [word for word in words if not holds_word(title, word)] or words
     ]
-    return max(range(len(sentences)), key=lambda place: (scores[place], -place))
-
-
-def _cut(sentence: str, most_tokens: int) -> str:
-    """The beginning of a sentence, as much as fits."""
-    for end in sorted(word_boundaries(sentence, 0, len(sentence)), reverse=True):
-        part = f"{sentence[:end].rstrip()} {GAP}"
-        if estimate_tokens(part) <= most_tokens:
-            return part
-    size = len(sentence)
-    while size and estimate_tokens(f"{sentence[:size]}{GAP}") > most_tokens:
-        size = size * 3 // 4
-    return f"{sentence[:size]}{GAP}" if size else ""
+    scores = [sum(1 / sum(held) for held in among if held[n]) for n in range(len(parts))]
+    return parts[scores.index(max(scores))]
 
 
 MOST_TOKENS = 300
@@ -304,8 +251,9 @@ class NotesBlock:
 
         The block has no more than ``MOST_TOKENS``, nor than ``most_tokens``.
         """
-        if not (self.settings.recall_notes and self._has_notes(scope)):
-            return ()
+        with self.database.read(scope) as tx:
+            if not (self.settings.recall_notes and rows.any_in_app(tx, tx.own)):
+                return ()
         found = find(self.recall, scope, question, _SEARCHED, wanted=Filter())
         hits = self._without_secrets([hit for hit in found.hits if hit.confident])
         sure = [hit for hit in hits if _is_sure(hit, question)]
@@ -320,10 +268,6 @@ class NotesBlock:
         """The block as it stands in a prompt; empty without passages."""
         lines = "\n".join(render.bullet(hit) for hit in given)
         return self.prompts.render("notes", mark=mark, lines=lines) if given else ""
-
-    def _has_notes(self, scope: Scope) -> bool:
-        with self.database.read(scope) as tx:
-            return rows.any_in_app(tx, tx.own)
 
     def _without_secrets(self, hits: Sequence[NoteHit]) -> list[NoteHit]:
         """Hits with the texts of their chunks as a model may read them."""
@@ -377,9 +321,11 @@ def _is_sure(hit: NoteHit, question: Question) -> bool:
     """
     if hit.cosine is None and hit.bm25 is None:
         return True  # confident by its day alone
-    held, share = share_held(f"{hit.title or ''}\n{hit.text or ''}", question.text)
+    words = content_words(question.text)
+    held = sum(holds_word(f"{hit.title or ''}\n{hit.text or ''}", word) for word in words)
+    share = held / len(words) if words else 0.0
     space = question.space if question.vector is not None else None
     if hit.cosine is None or space is None:
         return share >= _WORDS and held >= _LEAST_WORDS
-    floor = space.embedder.service.message_floor
+    floor = space.service.message_floor
     return hit.cosine >= _SURE * floor or (hit.cosine >= floor and share >= _WORDS)

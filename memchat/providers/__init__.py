@@ -63,22 +63,18 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str:
         """The litellm model name."""
-        ...
 
     @property
     def stand_in(self) -> bool:
         """Whether this is the offline stand-in and no real model."""
-        ...
 
     @property
     def window(self) -> int:
         """The model's context window in tokens."""
-        ...
 
     @property
     def tools(self) -> bool:
         """Whether the model can call tools."""
-        ...
 
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
@@ -87,7 +83,6 @@ class ChatModel(Protocol):
 
         ``tools`` are function schemas in OpenAI's form that the model may call.
         """
-        ...
 
     def complete(
         self, messages: Sequence[ChatMessage], *, purpose: str, schema: dict[str, Any] | None = None
@@ -96,12 +91,10 @@ class ChatModel(Protocol):
 
         Makes exactly one request; the caller decides about repair and retries.
         """
-        ...
 
     @property
     def schema_mode(self) -> bool:
         """Whether the provider enforces a schema, so that the prompt need not contain it."""
-        ...
 
 
 class Embedder(Protocol):
@@ -116,11 +109,9 @@ class Embedder(Protocol):
         Splits at the provider's batch limit. Raises ProviderError for vectors of a wrong size, with
         NaN or Inf, or of length zero.
         """
-        ...
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector, shape (dimensions,)."""
-        ...
 
 
 class Transcriber(Protocol):
@@ -128,7 +119,6 @@ class Transcriber(Protocol):
 
     def transcribe(self, name: str, data: bytes) -> Completion:
         """The words of an audio file; the ending of ``name`` tells its format."""
-        ...
 
 
 @runtime_checkable
@@ -140,7 +130,6 @@ class QueryBatchEmbedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """``embed_query`` of each, in the order given, shape (n, dimensions)."""
-        ...
 
 
 TOO_LONG = f"The reply was ended at {REPLY_LIMIT:,} characters."

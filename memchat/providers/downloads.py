@@ -14,7 +14,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from memchat import disk
 from memchat.config.providers import without_secrets
 from memchat.errors import ConfigError, InputError, ProviderError, StoreError, StoreFull
 from memchat.providers import fastembed, local
-from memchat.types import OnProgress, Progress
+from memchat.types import OnProgress, timed
 
 if TYPE_CHECKING:
     import httpx
@@ -76,7 +75,7 @@ def minilm_is_whole() -> bool:
     return True
 
 
-def download_minilm(on_progress: OnProgress) -> tuple[Path, int]:
+def download_minilm(on_progress: OnProgress | None) -> tuple[Path, int]:
     """Put MiniLM's weights and tokenizer into ``fetched_folder()``; gives their folder and the
     bytes received, which are 0 where good files are there.
 
@@ -109,7 +108,7 @@ def download_minilm(on_progress: OnProgress) -> tuple[Path, int]:
     return target, received
 
 
-def download_model(model: str, folder: Path, on_progress: OnProgress) -> int:
+def download_model(model: str, folder: Path, on_progress: OnProgress | None) -> int:
     """Put the files of a model that fastembed knows into ``folder``; gives the bytes received.
 
     Raises ConfigError without the package, InputError for an unknown model, ProviderError where the
@@ -154,13 +153,12 @@ class _Download:
         part: Path,
         files: Sequence[_File],
         more_bytes: int,
-        on_progress: OnProgress,
+        on_progress: OnProgress | None,
     ) -> None:
         """``more_bytes`` are needed on the disk once all is there. Raises StoreFull where there is
         no room for it."""
         self._web, self._part, self._files = web, part, files
-        self._on_progress = on_progress
-        self._began = time.monotonic()
+        self._report = timed(on_progress, "MB")
         self._total = sum(file.size for file in files)
         self._bytes_before = sum(self._bytes_of(file) for file in files)
         self._bytes_now = self._bytes_before
@@ -210,9 +208,9 @@ class _Download:
             )
 
     def _show(self) -> None:
-        spent, total = time.monotonic() - self._began, -(-self._total // MB)
+        total = -(-self._total // MB)
         here = total if self._bytes_now >= self._total else self._bytes_now // MB
-        self._on_progress(Progress(here, total, spent, self._bytes_before // MB, unit="MB"))
+        self._report(here, total, begun_at=self._bytes_before // MB)
 
 
 def free_bytes(folder: Path) -> int:

@@ -23,16 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memchat.config.providers import provider_of
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError, ServiceError
-from memchat.providers.litellm_calls import (
-    LOCAL,
-    PER_MINUTE,
-    RemoteModel,
-    cost_usd,
-    limited,
-    litellm,
-    shared_limiter,
-    unusable_answer,
-)
+from memchat.providers import litellm_calls
 from memchat.tokens import estimate_tokens
 from memchat.types import PluginInfo, Service, Usage, clean_text
 
@@ -65,7 +56,6 @@ class Provider(Protocol):
 
     def embed(self, texts: Sequence[str], *, question: bool) -> Sequence[Sequence[float]]:
         """One vector of ``dimensions`` numbers a text, in the order given."""
-        ...
 
 
 def plugins() -> list[PluginInfo]:
@@ -296,7 +286,7 @@ _BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
 _USUAL_BATCH = 2048
 
 
-class LiteLLMEmbedder(RemoteModel, BatchEmbedder):
+class LiteLLMEmbedder(litellm_calls.RemoteModel, BatchEmbedder):
     """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
 
     ``per_minute`` is the provider's limit of requests; a model on this machine has none.
@@ -310,17 +300,18 @@ class LiteLLMEmbedder(RemoteModel, BatchEmbedder):
         self,
         model: str,
         *,
-        per_minute: int = PER_MINUTE,
+        per_minute: int = litellm_calls.PER_MINUTE,
         dimensions: int | None = None,
         max_tokens: int | None = None,
         **remote: Any,
     ) -> None:
         super().__init__(model, **remote)
-        provider, local = provider_of(model), model.startswith(LOCAL)
-        self._limiter = None if local else shared_limiter(provider, self.api_base, per_minute)
+        provider = provider_of(model)
+        pace = litellm_calls.shared_limiter(provider, self.api_base, per_minute)
+        self._limiter = None if self.local else pace
         length, reads = model_sizes(model, dimensions, max_tokens)
         name = model.removeprefix(f"{provider}/")
-        self._service = Service(provider, name, length, reads, local=local)
+        self._service = Service(provider, name, length, reads, local=self.local)
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float | None]:
         counts: list[int] = []
@@ -329,24 +320,21 @@ class LiteLLMEmbedder(RemoteModel, BatchEmbedder):
             texts, lambda some: self._call(some, counts), batch, batch_tokens=BATCH_TOKENS
         )
         tokens = sum(counts) or sum(map(estimate_tokens, texts))
-        return vectors, tokens, cost_usd(self.model, tokens, 0)
+        return vectors, tokens, litellm_calls.cost_usd(self.model, tokens, 0)
 
     def _call(self, texts: list[str], counts: list[int]) -> list[list[float]]:
         from memchat.providers.bounded_call import embedding_call
 
-        options, module = self.options(), litellm()
+        options, module = self.options(), litellm_calls.litellm()
         rules = embedding_call(self.model, self.timeout, texts, self._service.dimensions)
-        with limited(self._limiter), self.request(rules):
+        with litellm_calls.limited(self._limiter), self.request(rules):
             answer = module.embedding(input=texts, **options)
         if answer.usage:
             counts.append(int(answer.usage.prompt_tokens or 0))
         rows = sorted(answer.data or (), key=lambda row: int(row["index"]))
         if [row["index"] for row in rows] != list(range(len(texts))):
-            raise unusable_answer(
-                self.model,
-                f"sent {len(rows)} vectors for {len(texts)} texts; name another embedding model",
-                retryable=False,
-            )
+            said = f"sent {len(rows)} vectors for {len(texts)} texts; name another embedding model"
+            raise litellm_calls.unusable_answer(self.model, said, retryable=False)
         return [list(row["embedding"]) for row in rows]
 
 
@@ -362,7 +350,7 @@ _GEMINI: dict[str, tuple[int, float | None]] = {
 """Tokens a model reads, and US dollars a million of them."""
 
 
-class GeminiEmbedder(RemoteModel, BatchEmbedder):
+class GeminiEmbedder(litellm_calls.RemoteModel, BatchEmbedder):
     """An ``Embedder`` over Gemini's API, by google-genai: litellm takes a text such as "files/a"
     for a file to be fetched. Safe to use from several threads.
 
@@ -371,10 +359,12 @@ class GeminiEmbedder(RemoteModel, BatchEmbedder):
 
     REMEDY = REMEDY
 
-    def __init__(self, model: str, *, per_minute: int = PER_MINUTE, **remote: Any) -> None:
+    def __init__(
+        self, model: str, *, per_minute: int = litellm_calls.PER_MINUTE, **remote: Any
+    ) -> None:
         name = model.removeprefix("gemini/")
         super().__init__(f"gemini/{name}", **remote)
-        self._limiter = shared_limiter("gemini", self.api_base, per_minute)
+        self._limiter = litellm_calls.shared_limiter("gemini", self.api_base, per_minute)
         self._by_task = name.endswith("-001")
         reads, self._price = _GEMINI.get(name, (2048, None))
         # The version says how questions differ from documents.
@@ -406,7 +396,7 @@ class GeminiEmbedder(RemoteModel, BatchEmbedder):
         )
         rules = embedding_call(self.model, self.timeout, texts, GEMINI_DIMENSIONS)
         expected = (errors.APIError, httpx.HTTPError, ValueError)
-        with limited(self._limiter), self.request(rules, expected):
+        with litellm_calls.limited(self._limiter), self.request(rules, expected):
             answer = client.models.embed_content(
                 model=self._service.model, contents=contents, config=config
             )
@@ -447,14 +437,9 @@ class PluginEmbedder(BatchEmbedder):
             made: Any = point.load()(model)
             self._embed_texts = made.embed
             self._batch = int(getattr(made, "batch", BATCH))
-            self._service = Service(
-                point.name,
-                model,
-                int(made.dimensions),
-                int(made.max_tokens),
-                str(getattr(made, "version", "")),
-                local=bool(getattr(made, "local", False)),
-            )
+            sizes = int(made.dimensions), int(made.max_tokens)
+            version, local = str(getattr(made, "version", "")), bool(getattr(made, "local", False))
+            self._service = Service(point.name, model, *sizes, version, local=local)
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, int, float | None]:
         def call(some: list[str]) -> list[list[float]]:
@@ -474,15 +459,9 @@ class PluginEmbedder(BatchEmbedder):
         )
 
 
+# Equal words are what BM25 counts, and better: the cosine has no weight.
 SERVICE = Service(
-    "hash",
-    "words",
-    64,
-    1_000_000,
-    floor=0.25,
-    message_floor=0.25,
-    cosine_weight=0.0,  # equal words are what BM25 counts, and better
-    local=True,
+    "hash", "words", 64, 1_000_000, floor=0.25, message_floor=0.25, cosine_weight=0.0, local=True
 )
 
 

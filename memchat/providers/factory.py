@@ -8,28 +8,10 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from memchat.config import Settings
-from memchat.config.providers import (
-    ADDRESSES,
-    DEFAULT_WINDOW,
-    KEYS,
-    MINILM,
-    OFFLINE_CHAT,
-    OFFLINE_EXTRACT,
-    WORDS_ONLY,
-    address,
-    embedding_name,
-    provider_of,
-)
+from memchat.config import Settings, providers
 from memchat.errors import ConfigError, InputError, ServiceError
-from memchat.providers.embedders import (
-    GeminiEmbedder,
-    HashEmbedder,
-    LiteLLMEmbedder,
-    PluginEmbedder,
-    find_plugin,
-)
-from memchat.providers.litellm_calls import how_to_set_key, key_name, key_names, litellm
+from memchat.providers import embedders
+from memchat.providers.litellm_calls import key_name, key_names, key_remedy, litellm
 from memchat.types import OnProgress, Service
 
 if TYPE_CHECKING:
@@ -86,14 +68,18 @@ def embedding_model_named(settings: Settings) -> bool:
 def for_store(settings: Settings, stored: str | None) -> Settings:
     """The settings with the embedding model that is used in a store: the one that was named, else
     ``stored``, the one whose vectors the store has."""
-    if stored is None or embedding_model_named(settings) or settings.embed_model == WORDS_ONLY:
+    if (
+        stored is None
+        or embedding_model_named(settings)
+        or settings.embed_model == providers.WORDS_ONLY
+    ):
         return settings
     return settings.with_(embed_model=stored)
 
 
 def can_embed(settings: Settings) -> bool:
     """Whether there is a usable embedding model, judging by names, keys and installed packages."""
-    if settings.embed_model == WORDS_ONLY:
+    if settings.embed_model == providers.WORDS_ONLY:
         return False
     return _explain(settings, "embed_model", settings.embed_model).problem is None
 
@@ -112,23 +98,23 @@ State = tuple[str | None, str | None, str | None]
 def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State:
     """The note, the problem and the remedy of one model."""
     variable = f"MEMCHAT_{setting.upper()}"
-    if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
+    if model in (providers.OFFLINE_CHAT, providers.OFFLINE_EXTRACT):
         remedy = f"run memchat keys set gemini, or for another provider, or set {variable}"
         return OFFLINE_NOTE, None, remedy
-    if model == WORDS_ONLY:
+    if model == providers.WORDS_ONLY:
         return WORDS_NOTE, None, "unset MEMCHAT_EMBED_MODEL to use the built-in model"
-    if provider_of(embedding_name(model)) == HASH:
+    if providers.provider_of(providers.embedding_name(model)) == HASH:
         return "knows equal words only; made for tests", None, "unset MEMCHAT_EMBED_MODEL"
-    if model == MINILM:
+    if model == providers.MINILM:
         return _state_minilm()
-    if provider_of(model) == FASTEMBED:
+    if providers.provider_of(model) == FASTEMBED:
         return _state_fast(model, settings)
-    if not provider_of(model):
+    if not providers.provider_of(model):
         return None, f"{model!r} names no provider", no_provider_message(variable, model)
     names = key_names(model)
     if names and not key_set:
         local = "minilm" if setting == "embed_model" else "ollama/llama3.2"
-        remedy = f"{how_to_set_key(model)}, or set {variable}={local} to stay on this machine"
+        remedy = f"{key_remedy(model)}, or set {variable}={local} to stay on this machine"
         return None, f"{' or '.join(names)} is not set", remedy
     return None, None, None
 
@@ -177,17 +163,17 @@ def embedder(settings: Settings) -> Embedder | None:
 
     Raises ConfigError for a name without a provider.
     """
-    model = embedding_name(settings.embed_model)
-    if model == WORDS_ONLY:
+    model = providers.embedding_name(settings.embed_model)
+    if model == providers.WORDS_ONLY:
         return None
-    if model == MINILM:
+    if model == providers.MINILM:
         from memchat.providers.local import MiniLMEmbedder, available
 
         return MiniLMEmbedder(settings.home) if available() else None
-    provider = provider_of(model)
+    provider = providers.provider_of(model)
     name = model.removeprefix(f"{provider}/")
     if provider == HASH:
-        return HashEmbedder(name)
+        return embedders.HashEmbedder(name)
     if provider == FASTEMBED:
         from memchat.providers.fastembed import FastembedEmbedder
 
@@ -196,13 +182,13 @@ def embedder(settings: Settings) -> Embedder | None:
     remote = _remote(settings, model, "MEMCHAT_EMBED_MODEL")
     remote |= {"per_minute": settings.embed_per_minute}
     if provider == "gemini":
-        return GeminiEmbedder(model, **remote)
+        return embedders.GeminiEmbedder(model, **remote)
     # No plug-in can replace a known provider.
-    point = None if provider in KEYS else find_plugin(provider)
+    point = None if provider in providers.KEYS else embedders.find_plugin(provider)
     if point is not None:
-        return PluginEmbedder(point, name)
+        return embedders.PluginEmbedder(point, name)
     remote |= {"dimensions": settings.embed_dimensions, "max_tokens": settings.embed_max_tokens}
-    return LiteLLMEmbedder(model, **remote)
+    return embedders.LiteLLMEmbedder(model, **remote)
 
 
 def transcriber(settings: Settings) -> Transcriber | None:
@@ -217,11 +203,11 @@ def transcriber(settings: Settings) -> Transcriber | None:
 
 
 def _chat(model: str, settings: Settings) -> ChatModel:
-    provider = provider_of(model)
+    provider = providers.provider_of(model)
     if provider == OFFLINE:
         from memchat.providers.offline import OfflineChat
 
-        return OfflineChat(model, settings.context_tokens or DEFAULT_WINDOW)
+        return OfflineChat(model, settings.context_tokens or providers.DEFAULT_WINDOW)
     from memchat.providers.litellm_chat import LiteLLMChat
 
     remote = _remote(settings, model)
@@ -233,7 +219,7 @@ def _chat(model: str, settings: Settings) -> ChatModel:
 def _remote(settings: Settings, model: str, variable: str = "") -> dict[str, Any]:
     """How a model is reached. Raises ConfigError where its name, that the ``variable`` sets, has no
     provider."""
-    provider = provider_of(model)
+    provider = providers.provider_of(model)
     if variable and not provider:
         raise ConfigError(no_provider_message(variable, model))
     base = _address(settings, provider)
@@ -243,25 +229,27 @@ def _remote(settings: Settings, model: str, variable: str = "") -> dict[str, Any
 def preload(settings: Settings) -> None:
     """Import what the chat model needs in a daemon thread, so that the first reply need not wait
     for it."""
-    if provider_of(settings.chat_model) != OFFLINE:
+    if providers.provider_of(settings.chat_model) != OFFLINE:
         Thread(target=litellm, name="memchat-warm", daemon=True).start()
 
 
 def _address(settings: Settings, provider: str) -> str | None:
     """The address that is set for a known provider; litellm finds those of others itself."""
-    found = address(settings.addresses, provider) if provider in ADDRESSES else None
+    found = (
+        providers.address(settings.addresses, provider) if provider in providers.ADDRESSES else None
+    )
     if found is None:
         return None
     url = found[0]
     return url.rstrip("/").removesuffix(GEMINI_VERSION) if provider == "gemini" else url
 
 
-def download(settings: Settings, model: str, on_progress: OnProgress) -> tuple[Path, int]:
+def download(settings: Settings, model: str, on_progress: OnProgress | None) -> tuple[Path, int]:
     """Download the files of MiniLM or of a fastembed model: their folder, and how many bytes were
     received, 0 where they were there."""
     from memchat.providers import downloads
 
-    if embedding_name(model) == MINILM:
+    if providers.embedding_name(model) == providers.MINILM:
         return downloads.download_minilm(on_progress)
     folder = model_folder(settings, model)
     return folder, downloads.download_model(bare_name(model), folder, on_progress)
@@ -295,8 +283,8 @@ def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
 
     Raises ServiceError where the sizes of the model are wrong or missing.
     """
-    if settings.embed_model == WORDS_ONLY:
-        return None, f"MEMCHAT_EMBED_MODEL={WORDS_ONLY}: searched by words only"
+    if settings.embed_model == providers.WORDS_ONLY:
+        return None, f"MEMCHAT_EMBED_MODEL={providers.WORDS_ONLY}: searched by words only"
     try:
         found = embedder(settings)
     except ServiceError:

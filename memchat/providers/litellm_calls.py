@@ -92,13 +92,14 @@ def call_errors() -> tuple[type[Exception], ...]:
     return (openai.OpenAIError, httpx.HTTPError, httpx.StreamError, BaseLLMException)
 
 
+@functools.cache
+def unknown_model_errors() -> tuple[type[Exception], ...]:
+    """What litellm may raise where it is asked about a model that it does not know."""
+    return (litellm().exceptions.ModelNotMappedError, ValueError, *call_errors())
+
+
 def chat_usage(
-    purpose: str,
-    model: str,
-    messages: Sequence[ChatMessage],
-    text: str,
-    seen: Any,
-    seconds: float,
+    purpose: str, model: str, messages: Sequence[ChatMessage], text: str, seen: Any, seconds: float
 ) -> Usage:
     """The usage of a chat call; where ``seen``, litellm's record, has no figures, an estimate from
     the messages and the answer."""
@@ -126,7 +127,7 @@ def cost_usd(
     try:
         info = module.get_model_info(model)
         spent = sum(module.cost_per_token(model=model, usage_object=usage))
-    except (module.exceptions.ModelNotMappedError, ValueError, *call_errors()):
+    except unknown_model_errors():
         return None
     free = not info.get("input_cost_per_token") and not info.get("output_cost_per_token")
     return None if free else float(spent)  # a price of zero means "not listed"
@@ -150,7 +151,7 @@ def key_name(model: str, keys: Keys) -> str | None:
     return keys.first(names) or (names[0] if names else None)
 
 
-def how_to_set_key(model: str) -> str:
+def key_remedy(model: str) -> str:
     """What gives the model its key, or another one, as a command."""
     provider = provider_of(model)
     if provider not in KEYS:
@@ -208,12 +209,8 @@ class RateLimiter:
             now = self._now()
             pause = self._paused_until - now
             if pause > SHORT_PAUSE:
-                raise PauseRequested(
-                    f"{self._name} asked to be left alone; try again in {math.ceil(pause)} s",
-                    status=429,
-                    retryable=True,
-                    retry_after=pause,
-                )
+                said = f"{self._name} asked to be left alone; try again in {math.ceil(pause)} s"
+                raise PauseRequested(said, status=429, retryable=True, retry_after=pause)
             grown = self._tokens + (now - self._filled) * self._per_second
             self._tokens = min(self._capacity, grown) - 1
             self._filled = now
@@ -277,7 +274,7 @@ class RemoteModel:
     def __init__(
         self, model: str, *, timeout: float, api_base: str | None = None, keys: Keys | None = None
     ) -> None:
-        self.model, self.api_base = model, api_base
+        self.model, self.api_base, self.local = model, api_base, model.startswith(LOCAL)
         self.timeout = timeout * self.PATIENCE
         self.keys = keys or Keys()
 
@@ -289,7 +286,7 @@ class RemoteModel:
         value = self.keys.value(name)
         if not value:
             names = " or ".join(key_names(self.model))
-            how = f"{how_to_set_key(self.model)}, or {self.REMEDY}"
+            how = f"{key_remedy(self.model)}, or {self.REMEDY}"
             raise ConfigError(f"{self.model} needs a key ({names}): {how}")
         _handed_out.add(value)
         return value
@@ -339,17 +336,19 @@ def unusable_answer(model: str, what: str, *, retryable: bool = True) -> Provide
     return ProviderError(f"{model} {what}", retryable=retryable)
 
 
-def empty_answer(model: str, reason: str | None) -> ProviderError:
+_FINAL = {
+    "content_filter": "refused to answer (content filter); put it differently",
+    "length": "used up its length before it said anything; name another model",
+}
+"""What an empty answer means by its finish reason, where another try would not help."""
+
+
+def empty_answer(model: str, reason: str | None = None) -> ProviderError:
     """The error for an answer without text; the finish reason tells whether a retry may help."""
-    if reason == "content_filter":
-        return unusable_answer(
-            model, "refused to answer (content filter); put it differently", retryable=False
-        )
-    if reason == "length":
-        return unusable_answer(
-            model, "used up its length before it said anything; name another model", retryable=False
-        )
-    return unusable_answer(model, "sent an empty answer; try again")
+    final = _FINAL.get(reason or "")
+    return unusable_answer(
+        model, final or "sent an empty answer; try again", retryable=final is None
+    )
 
 
 def _from_status(status: int, wait: float | None, text: str, remote: RemoteModel) -> MemChatError:
@@ -366,7 +365,7 @@ def _from_status(status: int, wait: float | None, text: str, remote: RemoteModel
         key = f"the key in {name}" if name else "its credentials"
         # A key that is set elsewhere comes before the one that the command keeps.
         elsewhere = name is not None and remote.keys.origin(name) not in (None, FILE)
-        valid = "set a valid one there" if elsewhere else f"for a valid one {how_to_set_key(model)}"
+        valid = "set a valid one there" if elsewhere else f"for a valid one {key_remedy(model)}"
         return error(f" refused {key} (status {status}); {valid}, or name another model")
     if status == 413 or (status == 400 and _OVERFLOW.search(text)):
         return _overflow(model, status)
@@ -412,7 +411,7 @@ def _from_transport(chain: list[BaseException], text: str, remote: RemoteModel) 
             "ollama/llama3.2 or gemini/gemini-2.5-flash"
         )
     elif "AuthenticationError" in names:
-        return ConfigError(f"{model} needs a key that is not set; {how_to_set_key(model)}")
+        return ConfigError(f"{model} needs a key that is not set; {key_remedy(model)}")
     return ProviderError(f"{model} {said}", retryable=True)
 
 

@@ -7,7 +7,6 @@ text beyond the maximum length of a reply is cut off.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import re
@@ -18,18 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from memchat.config.providers import DEFAULT_WINDOW, provider_of
-from memchat.providers import Completion, ToolCall
-from memchat.providers.litellm_calls import (
-    LOCAL,
-    RemoteModel,
-    call_errors,
-    chat_usage,
-    empty_answer,
-    gemini_client,
-    litellm,
-    translate,
-    unusable_answer,
-)
+from memchat.providers import Completion, ToolCall, litellm_calls
 from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 
 
@@ -101,7 +89,7 @@ class LiteLLMStream:
 
     def __init__(
         self,
-        remote: RemoteModel,
+        remote: litellm_calls.RemoteModel,
         options: dict[str, Any],
         messages: Sequence[ChatMessage],
         tools_refused: Callable[[], None],
@@ -141,7 +129,7 @@ class LiteLLMStream:
             finished = reason is not None and self._finish is not None and self._finish.finished
             self._whole = finished and not self._closed.is_set()
             if not (self._pieces or self.calls or self._closed.is_set()):
-                raise empty_answer(self._model, reason)
+                raise litellm_calls.empty_answer(self._model, reason)
         finally:
             self.close()
 
@@ -161,7 +149,7 @@ class LiteLLMStream:
         self._ended = self._ended or time.perf_counter()
         connection: Any = getattr(self._wrapper, "completion_stream", None)
         if hasattr(connection, "close"):
-            with contextlib.suppress(ValueError):  # a generator that another thread is running
+            with suppress(ValueError):  # a generator that another thread is running
                 connection.close()
 
     @property
@@ -170,7 +158,9 @@ class LiteLLMStream:
         seconds = (self._ended or time.perf_counter()) - self._started
         arguments = (call.arguments for call in self._tool_calls.calls)
         came = "".join((*self._pieces, *arguments))
-        return chat_usage("chat", self._model, self._messages, came, self._seen, seconds)
+        return litellm_calls.chat_usage(
+            "chat", self._model, self._messages, came, self._seen, seconds
+        )
 
     def _chunks(self) -> Iterator[Any]:
         if self._closed.is_set():
@@ -178,9 +168,9 @@ class LiteLLMStream:
         self._started = time.perf_counter()
         try:
             yield from self._with_or_without_tools()
-        except call_errors() as error:
+        except litellm_calls.call_errors() as error:
             if not self._closed.is_set():  # reading from a closed stream is not a failure
-                raise translate(error, self._remote) from error
+                raise litellm_calls.translate(error, self._remote) from error
 
     def _with_or_without_tools(self) -> Iterator[Any]:
         """The chunks of the reply; if the tools are refused, of a second request without them."""
@@ -190,7 +180,7 @@ class LiteLLMStream:
                 begun = True
                 yield chunk
             return
-        except call_errors() as error:
+        except litellm_calls.call_errors() as error:
             if begun or "tools" not in self._options or not _refuses_tools(error):
                 raise
         log.info("%s takes no tools; the request is repeated without them", self._model)
@@ -199,7 +189,7 @@ class LiteLLMStream:
         yield from self._request()
 
     def _request(self) -> Iterator[Any]:
-        module = litellm()
+        module = litellm_calls.litellm()
         from memchat.providers.bounded_call import ANSWER_BYTES, STREAM_BYTES, BoundedCall
 
         call = BoundedCall(self._model, self._remote.timeout, most=STREAM_BYTES, line=ANSWER_BYTES)
@@ -238,7 +228,7 @@ def _refuses_tools(error: Exception) -> bool:
 log = logging.getLogger(__name__)
 
 
-class LiteLLMChat(RemoteModel):
+class LiteLLMChat(litellm_calls.RemoteModel):
     """A ``ChatModel`` over litellm. Safe to use from several threads.
 
     ``timeout`` is in seconds: for a whole answer, and in a stream for each wait for words.
@@ -261,12 +251,9 @@ class LiteLLMChat(RemoteModel):
     @functools.cached_property
     def window(self) -> int:
         """The model's context window in tokens."""
-        if not self.model.startswith(LOCAL):
-            module = litellm()
-            with contextlib.suppress(
-                module.exceptions.ModelNotMappedError, ValueError, *call_errors()
-            ):
-                known = module.get_model_info(self.model).get("max_input_tokens")
+        if not self.local:
+            with suppress(*litellm_calls.unknown_model_errors()):
+                known = litellm_calls.litellm().get_model_info(self.model).get("max_input_tokens")
                 if known:
                     return int(known)
         return self._context_tokens or DEFAULT_WINDOW
@@ -274,9 +261,9 @@ class LiteLLMChat(RemoteModel):
     @functools.cached_property
     def schema_mode(self) -> bool:
         """Whether the provider enforces a schema, so that it need not stand in the prompt."""
-        if self.model.startswith(LOCAL):
+        if self.local:
             return False
-        return bool(litellm().supports_response_schema(self.model))
+        return bool(litellm_calls.litellm().supports_response_schema(self.model))
 
     @property
     def tools(self) -> bool:
@@ -285,9 +272,9 @@ class LiteLLMChat(RemoteModel):
 
     @functools.cached_property
     def _takes_tools(self) -> bool:
-        if self.model.startswith(LOCAL):
+        if self.local:
             return False
-        return bool(litellm().supports_function_calling(self.model))
+        return bool(litellm_calls.litellm().supports_function_calling(self.model))
 
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
@@ -319,19 +306,19 @@ class LiteLLMChat(RemoteModel):
         if schema is not None and self.schema_mode:
             named = {"name": "answer", "schema": schema, "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": named}
-        module = litellm()
+        module = litellm_calls.litellm()
         started = time.perf_counter()
         with self.request():
             response = module.completion(**options)
         if not response.choices:
-            raise unusable_answer(self.model, "sent an empty answer; try again")
+            raise litellm_calls.unusable_answer(self.model, "sent an empty answer; try again")
         choice = response.choices[0]
         text = clean_text((choice.message.content or "")[:REPLY_LIMIT])
         if not text:
-            raise empty_answer(self.model, choice.finish_reason)
+            raise litellm_calls.empty_answer(self.model, choice.finish_reason)
         seen = getattr(response, "usage", None)
         seconds = time.perf_counter() - started
-        usage = chat_usage(purpose, self.model, messages, text, seen, seconds)
+        usage = litellm_calls.chat_usage(purpose, self.model, messages, text, seen, seconds)
         return Completion(text, usage)
 
     def _options(self, messages: Sequence[ChatMessage]) -> dict[str, Any]:
@@ -339,13 +326,13 @@ class LiteLLMChat(RemoteModel):
         options["messages"] = [{"role": m.role, "content": m.content} for m in messages]
         provider = provider_of(self.model)
         if provider == "gemini":
-            options["client"] = gemini_client(self.timeout)
+            options["client"] = litellm_calls.gemini_client(self.timeout)
         elif provider.startswith("ollama"):
             options["num_ctx"] = self.window  # without it Ollama silently drops the beginning
         return options
 
 
-class LiteLLMTranscriber(RemoteModel):
+class LiteLLMTranscriber(litellm_calls.RemoteModel):
     """A ``Transcriber`` over ``litellm.transcription``. Safe to use from several threads."""
 
     REMEDY = "unset MEMCHAT_TRANSCRIBE_MODEL to leave audio out"
@@ -358,7 +345,7 @@ class LiteLLMTranscriber(RemoteModel):
 
         Makes one request. Raises ProviderError, ConfigError for a missing key.
         """
-        options, module = self.options(), litellm()
+        options, module = self.options(), litellm_calls.litellm()
         started = time.perf_counter()
         with self.request():
             answer = module.transcription(file=(name, data), **options)
@@ -374,10 +361,10 @@ class LiteLLMTranscriber(RemoteModel):
 
     def _cost(self, answer: Any) -> float | None:
         """What it cost in US dollars; None where neither its length nor its tokens are told."""
-        if self.model.startswith(LOCAL):
+        if self.local:
             return 0.0
-        module = litellm()
-        with suppress(module.exceptions.ModelNotMappedError, ValueError, *call_errors()):
+        module = litellm_calls.litellm()
+        with suppress(*litellm_calls.unknown_model_errors()):
             return (
                 module.completion_cost(answer, model=self.model, call_type="transcription") or None
             )

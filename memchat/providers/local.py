@@ -21,7 +21,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -212,6 +211,7 @@ def _check(path: Path) -> None:
 Floats = NDArray[np.float32]
 
 HEADS = 12
+_ATTENTION = ("query", "key", "value")
 EPSILON = np.float32(1e-12)
 BATCH_TOKENS = 1024
 """Padded tokens in one batch; larger ones exceed the processor's cache and take longer."""
@@ -242,53 +242,34 @@ ERF_Q = np.array(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """``x @ weight.T + bias``; the weight is stored as (outputs, inputs)."""
-
-    weight: Floats
-    bias: Floats
-
-    def __call__(self, x: Floats) -> Floats:
-        y = x @ self.weight.T
-        y += self.bias
-        return y
+Pair = tuple[Floats, Floats]
+"""A weight, stored as (outputs, inputs), or a gain; and the bias."""
 
 
-@dataclass(frozen=True, slots=True)
-class Norm:
-    """Layer normalisation over the last axis, in place."""
-
-    gain: Floats
-    bias: Floats
-
-    def __call__(self, x: Floats) -> Floats:
-        x -= x.mean(axis=-1, keepdims=True)
-        variance = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[-1])
-        x /= np.sqrt(variance + EPSILON)[:, None]
-        x *= self.gain
-        x += self.bias
-        return x
-
-
-@dataclass(frozen=True, slots=True)
 class Layer:
-    """One transformer block. ``qkv`` is query, key and value side by side, the query scaled."""
+    """One transformer block. ``_qkv`` is query, key and value side by side, the query scaled."""
 
-    qkv: Linear
-    attended: Linear
-    attended_norm: Norm
-    widen: Linear
-    narrow: Linear
-    norm: Norm
+    def __init__(self, tensors: dict[str, Floats], name: str) -> None:
+        parts = [_pair(tensors, f"{name}.attention.self.{part}") for part in _ATTENTION]
+        weights, biases = zip(*parts, strict=True)
+        scale = np.float32(1 / math.sqrt(weights[0].shape[0] // HEADS))
+        self._qkv = (
+            np.concatenate((weights[0] * scale, *weights[1:])),
+            np.concatenate((biases[0] * scale, *biases[1:])),
+        )
+        self._attended = _pair(tensors, f"{name}.attention.output.dense")
+        self._attended_norm = _pair(tensors, f"{name}.attention.output.LayerNorm")
+        self._widen = _pair(tensors, f"{name}.intermediate.dense")
+        self._narrow = _pair(tensors, f"{name}.output.dense")
+        self._norm = _pair(tensors, f"{name}.output.LayerNorm")
 
     def __call__(self, x: Floats, texts: int, mask: Floats | None) -> Floats:
-        y = self.attended(attention(self.qkv(x), texts, mask))
+        y = linear(attention(linear(x, self._qkv), texts, mask), self._attended)
         y += x
-        x = self.attended_norm(y)
-        y = self.narrow(gelu(self.widen(x)))
+        x = normalise(y, self._attended_norm)
+        y = linear(gelu(linear(x, self._widen)), self._narrow)
         y += x
-        return self.norm(y)
+        return normalise(y, self._norm)
 
 
 class BertEncoder:
@@ -300,9 +281,9 @@ class BertEncoder:
         self._words = tensors[first + "word_embeddings.weight"]
         segment = tensors[first + "token_type_embeddings.weight"][0]
         self._places = tensors[first + "position_embeddings.weight"] + segment
-        self._norm = _norm(tensors, first + "LayerNorm")
+        self._norm = _pair(tensors, first + "LayerNorm")
         count = len({name.split(".")[2] for name in tensors if name.startswith("encoder.layer.")})
-        self._layers = [_layer(tensors, f"encoder.layer.{i}.") for i in range(count)]
+        self._layers = [Layer(tensors, f"encoder.layer.{i}") for i in range(count)]
         if sys.platform != "win32":
             # Of what was read until now 10 MB were copied and are not needed again.
             mapped.madvise(mmap.MADV_DONTNEED)
@@ -324,7 +305,8 @@ class BertEncoder:
         padded = not real.all()
         mask = np.where(real, 0, -1e9).astype(np.float32)[:, None, None, :] if padded else None
 
-        x = self._norm((self._words[ids] + self._places[:width]).reshape(texts * width, -1))
+        summed = self._words[ids] + self._places[:width]
+        x = normalise(summed.reshape(texts * width, -1), self._norm)
         for layer in self._layers:
             x = layer(x, texts, mask)
         x = x.reshape(texts, width, -1)
@@ -361,35 +343,39 @@ def attention(qkv: Floats, texts: int, mask: Floats | None) -> Floats:
     return mixed
 
 
-def gelu(x: Floats) -> Floats:
-    """The exact gelu, ``x/2 · (1 + erf(x/√2))``, in place and in blocks that fit the cache."""
-    flat = x.reshape(-1)
-    z, q, p, d = np.empty((4, min(GELU_BLOCK, flat.size)), np.float32)
-    for start in range(0, flat.size, GELU_BLOCK):
-        block = flat[start : start + GELU_BLOCK]
-        n = block.size
-        _gelu_block(block, z[:n], q[:n], p[:n], d[:n])
+def linear(x: Floats, pair: Pair) -> Floats:
+    """``x @ weight.T + bias``."""
+    weight, bias = pair
+    y = x @ weight.T
+    y += bias
+    return y
+
+
+def normalise(x: Floats, pair: Pair) -> Floats:
+    """Layer normalisation over the last axis, in place."""
+    gain, bias = pair
+    x -= x.mean(axis=-1, keepdims=True)
+    variance = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[-1])
+    x /= np.sqrt(variance + EPSILON)[:, None]
+    x *= gain
+    x += bias
     return x
 
 
-def _gelu_block(x: Floats, z: Floats, square: Floats, above: Floats, below: Floats) -> None:
-    np.multiply(x, np.float32(math.sqrt(0.5)), out=z)
-    np.clip(z, -4, 4, out=z)
-    np.multiply(z, z, out=square)
-    _horner(ERF_P, square, above)
-    _horner(ERF_Q, square, below)
-    above /= below
-    above *= z
-    above += np.float32(1)
-    x *= above
-    x *= np.float32(0.5)
-
-
-def _horner(coefficients: Floats, at: Floats, out: Floats) -> None:
-    out.fill(coefficients[0])
-    for coefficient in coefficients[1:]:
-        out *= at
-        out += coefficient
+def gelu(x: Floats) -> Floats:
+    """The exact gelu, ``x/2 · (1 + erf(x/√2))``, in place and in blocks that fit the cache."""
+    flat = x.reshape(-1)
+    for start in range(0, flat.size, GELU_BLOCK):
+        block = flat[start : start + GELU_BLOCK]
+        z = np.clip(block * np.float32(math.sqrt(0.5)), -4, 4)
+        square = z * z
+        erf = np.polyval(ERF_P, square)
+        erf /= np.polyval(ERF_Q, square)
+        erf *= z
+        erf += np.float32(1)
+        block *= erf
+        block *= np.float32(0.5)
+    return x
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Floats], mmap.mmap]:
@@ -408,27 +394,5 @@ def read_tensors(path: Path) -> tuple[dict[str, Floats], mmap.mmap]:
     return tensors, mapped
 
 
-def _linear(tensors: dict[str, Floats], name: str) -> Linear:
-    return Linear(tensors[name + ".weight"], tensors[name + ".bias"])
-
-
-def _norm(tensors: dict[str, Floats], name: str) -> Norm:
-    return Norm(tensors[name + ".weight"], tensors[name + ".bias"])
-
-
-def _layer(tensors: dict[str, Floats], name: str) -> Layer:
-    query, key, value = (
-        _linear(tensors, f"{name}attention.self.{part}") for part in ("query", "key", "value")
-    )
-    scale = np.float32(1 / math.sqrt(query.weight.shape[0] // HEADS))
-    return Layer(
-        qkv=Linear(
-            np.concatenate((query.weight * scale, key.weight, value.weight)),
-            np.concatenate((query.bias * scale, key.bias, value.bias)),
-        ),
-        attended=_linear(tensors, name + "attention.output.dense"),
-        attended_norm=_norm(tensors, name + "attention.output.LayerNorm"),
-        widen=_linear(tensors, name + "intermediate.dense"),
-        narrow=_linear(tensors, name + "output.dense"),
-        norm=_norm(tensors, name + "output.LayerNorm"),
-    )
+def _pair(tensors: dict[str, Floats], name: str) -> Pair:
+    return tensors[f"{name}.weight"], tensors[f"{name}.bias"]

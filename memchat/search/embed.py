@@ -1,9 +1,8 @@
 """Asks the store's embedding service: for the vectors of questions, and of many texts in batches.
 
 A failing batch is split until the texts at fault stand alone. A service on the network is sent
-several batches at once, as soon as it has answered once; while it works, what has come back is
-written and the next batches are taken. Where it fails for a question, or takes too long, only words
-are searched, and the question says why.
+several batches at once, as soon as it has answered once. Where it fails for a question, or takes
+too long, only words are searched, and the question says why.
 """
 
 from __future__ import annotations
@@ -11,18 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from concurrent.futures import wait as wait_for
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from queue import SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, TypeVar
 
 from memchat.db import Tx
 from memchat.db.database import Database
@@ -61,17 +58,12 @@ class EmbeddingAnswer:
     down: MemChatError | None = None
     """Why the service itself failed, where it did."""
 
-    @property
-    def keys(self) -> set[str]:
-        """The hashes of all that was asked."""
-        return self.vectors.keys() | self.faults.keys()
-
-    def add(self, later: EmbeddingAnswer) -> None:
-        """Add the answer for the rest of the batch, which was sent again."""
-        self.vectors |= later.vectors
-        self.faults = later.faults
-        self.spent += later.spent
-        self.down = later.down
+    def add(self, other: EmbeddingAnswer) -> None:
+        """Add the answer for other texts."""
+        self.vectors |= other.vectors
+        self.faults |= other.faults
+        self.spent += other.spent
+        self.down = self.down or other.down
 
 
 def embed_documents(embedder: Embedder, texts: Mapping[str, str]) -> Made:
@@ -202,206 +194,73 @@ def _cut(texts: Mapping[str, str], size: int) -> Iterator[Mapping[str, str]]:
 T = TypeVar("T")
 
 
-class DaemonThreads:
-    """So many threads at most, started when needed. As they are daemons, a program that ends does
-    not wait for them.
-    """
+def in_threads(name: str, calls: Sequence[Callable[[], T]], most: int) -> list[Future[T]]:
+    """Begin these calls, each in one of so many threads. As the threads are daemons, a program that
+    ends does not wait for them."""
+    futures = [Future[T]() for _ in calls]
+    todo: SimpleQueue[tuple[Callable[[], T], Future[T]]] = SimpleQueue()
+    for pair in zip(calls, futures, strict=True):
+        todo.put(pair)
 
-    def __init__(self, name: str, threads: int = 1, *, always_wait: bool = True) -> None:
-        """Leaving the block waits for all work; without ``always_wait`` not after an error."""
-        self._name = name
-        self._most = threads
-        self._always_wait = always_wait
-        self._todo: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
-        self._begun: list[Future[Any]] = []
-        self._threads: list[threading.Thread] = []
+    def work() -> None:
+        with suppress(Empty):
+            while True:
+                call, future = todo.get_nowait()
+                try:
+                    future.set_result(call())
+                except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                    future.set_exception(error)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for _ in self._threads:
-            self._todo.put(None)
-        if error is None or self._always_wait:
-            for thread in self._threads:
-                thread.join()
-
-    def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Do this work in a thread; the future holds its result or its error."""
-        self._begun = [future for future in self._begun if not future.done()]
-        if len(self._begun) >= len(self._threads) < self._most:
-            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            thread.start()
-            self._threads.append(thread)
-        future: Future[T] = Future()
-        self._begun.append(future)
-        self._todo.put((work, future))
-        return future
-
-    def _work(self) -> None:
-        while (item := self._todo.get()) is not None:
-            work, future = item
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                future.set_exception(error)
+    for _ in range(min(most, len(calls))):
+        threading.Thread(target=work, name=name, daemon=True).start()
+    return futures
 
 
 CALLS = 4
 """Concurrent calls to a service on the network; a model on this machine gets one at a time."""
-AHEAD = 8
-"""The most batches taken ahead, for a service with several calls at once."""
 
 
-class TextBatch(Protocol):
-    """Texts that are sent together."""
-
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """By hash."""
-        ...
-
-    @property
-    def more(self) -> bool:
-        """Whether there may be more batches after those taken with it."""
-        ...
-
-    @property
-    def alone(self) -> bool:
-        """Whether nothing else is sent or taken meanwhile: it may crash its worker."""
-        ...
-
-
-B = TypeVar("B", bound=TextBatch)
-Finished = list[tuple[B, EmbeddingAnswer]]
-
-
-class _Call(Generic[B]):
-    """A batch that was sent to the service."""
-
-    def __init__(
-        self, batch: B, texts: Mapping[str, str], send: Callable[..., Future[EmbeddingAnswer]]
-    ):
-        self.batch = batch
-        self.texts = texts
-        self.answer = EmbeddingAnswer()
-        self._send = send
-        self.future = send(texts)
-
-    def result(self) -> EmbeddingAnswer:
-        """All that the service answered; waits for it."""
-        self.answer.add(self.future.result())
-        return self.answer
-
-    def resend(self) -> None:
-        """Send again what the service failed to answer, if anything."""
-        later = self.future.result()
-        if later.down is not None:
-            self.answer.add(later)
-            rest = {key: self.texts[key] for key in self.texts if key not in self.answer.vectors}
-            self.future = self._send(rest)
-
-
-class Pipeline(Generic[B]):
-    """One run, from the first batch until ``write_and_take`` gives no more."""
+class EmbeddingRounds:
+    """Asks a service for many texts, some batches a round: the first alone, so that a service that
+    answers nobody is asked once."""
 
     def __init__(
         self,
         service: Service,
-        splitter: BatchSplitter,
-        write_and_take: Callable[[Finished[B], int], list[B]],
+        embed: Callable[[Mapping[str, str]], Made],
+        batch: int,
         wait_to_retry: Callable[[MemChatError, int], bool],
     ) -> None:
-        """``write_and_take`` writes what is finished and takes so many batches at most.
-        ``wait_to_retry`` waits where a service that failed may answer later, and gives whether to
-        send again; its second argument is the number of retries before in a row.
+        """``embed`` makes one call, of at most ``batch`` texts. ``wait_to_retry`` waits where a
+        service that failed may answer later, and gives whether to ask again; its second argument is
+        the number of retries before in the round.
         """
         self._most = 1 if service.local else CALLS
-        self._splitter = splitter
-        self._write_and_take = write_and_take
+        self._batch = batch
+        self._splitter = BatchSplitter(embed, batch)
         self._wait_to_retry = wait_to_retry
-        self._stock: deque[B] = deque()
-        self._calls: deque[_Call[B]] = deque()
-        self._finished: Finished[B] = []
-        self._sent: set[str] = set()
-        """The hashes of texts that were sent and are not written yet: none is sent twice."""
-        self._ahead = 1
-        self._answered = False
-        self._more = True
-        self._retries = 0
-        self._down: MemChatError | None = None
+        self.size = batch
+        """Texts for the next round."""
 
-    def run(self) -> MemChatError | None:
-        """Embed everything; gives the error that ended the run early, if one did."""
-        with DaemonThreads("memchat-embed", self._most, always_wait=False) as self._service:
-            while True:
-                self._send()
-                if not self._stock and 0 < len(self._calls) < self._concurrency():
-                    self._ahead = min(2 * self._ahead, AHEAD)  # the service waits for the store
-                if self._write():
-                    continue
-                if not self._calls:
-                    return self._down
-                wait_for([self._calls[0].future])
-                while self._calls and self._calls[0].future.done():
-                    self._finish_call()
+    def ask(self, texts: Mapping[str, str]) -> EmbeddingAnswer:
+        """One round: the vectors of these texts, by hash. What a failing service did not answer is
+        asked again, as often as ``wait_to_retry`` says."""
+        answer, retries = self._ask(texts), 0
+        while answer.down is not None and self._wait_to_retry(answer.down, retries):
+            retries += 1
+            answer.down = None
+            answer.faults.clear()
+            answer.add(self._ask({k: t for k, t in texts.items() if k not in answer.vectors}))
+        if answer.vectors:
+            self.size = self._most * self._batch
+        return answer
 
-    def _send(self) -> None:
-        while self._stock and len(self._calls) < self._concurrency():
-            batch = self._stock.popleft()
-            new = {k: text for k, text in batch.texts.items() if k not in self._sent}
-            self._sent |= new.keys()
-            self._calls.append(_Call(batch, new, self._call))
-
-    def _call(self, texts: Mapping[str, str]) -> Future[EmbeddingAnswer]:
-        return self._service.begin(partial(self._splitter.ask, texts))
-
-    def _concurrency(self) -> int:
-        """How many calls there may be at once now."""
-        alone = self._one_alone() or (bool(self._stock) and self._stock[0].alone)
-        return self._most if self._answered and not alone else 1
-
-    def _one_alone(self) -> bool:
-        return any(call.batch.alone for call in self._calls)
-
-    def _write(self) -> bool:
-        """Write what has come back, and take the next batches; whether there were any."""
-        idle = not self._stock and not self._calls
-        wanted = self._ahead - len(self._stock) if self._more else int(idle)
-        if self._down is not None or self._one_alone():
-            wanted = 0
-        if not self._finished and wanted <= 0:
-            return False
-        finished, self._finished = self._finished, []
-        taken = self._write_and_take(finished, max(0, wanted))
-        self._sent.difference_update(*(answer.keys for _, answer in finished))
-        if wanted > 0:
-            self._more = bool(taken) and taken[-1].more
-        self._stock += taken
-        return bool(taken)
-
-    def _finish_call(self) -> None:
-        call = self._calls[0]
-        later = call.future.result()
-        if later.down is not None and self._wait_to_retry(later.down, self._retries):
-            self._retries += 1
-            for one in self._calls:  # those sent meanwhile failed in the same pause
-                one.resend()
-            return
-        self._calls.popleft()
-        answer = call.result()
-        self._finished.append((call.batch, answer))
-        if answer.down is None:
-            self._retries = 0
-            self._answered = True
-        else:
-            self._down = self._down or answer.down
-            self._stock.clear()
+    def _ask(self, texts: Mapping[str, str]) -> EmbeddingAnswer:
+        answer = EmbeddingAnswer()
+        calls = [partial(self._splitter.ask, some) for some in _cut(texts, self._batch)]
+        for future in in_threads("memchat-embed", calls, self._most):
+            answer.add(future.result())
+        return answer
 
 
 log = logging.getLogger(__name__)
@@ -426,15 +285,6 @@ class Question:
     usage: Usage | None = None
     """Set where a provider was asked."""
 
-    def with_vector(self) -> Question:
-        """With its vector, which the service makes where it is not known yet.
-
-        Where the service fails, or cannot embed the text, it has none and says why.
-        """
-        if self.space is None or self.vector is not None:
-            return self
-        return self.space.embed_query(self)
-
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpace:
@@ -442,6 +292,7 @@ class EmbeddingSpace:
 
     database: Database
     embedder: Embedder
+    service: Service
     index: VectorIndex
     service_id: int
     recent: OrderedDict[str, Vectors] = field(default_factory=OrderedDict, repr=False)
@@ -454,9 +305,9 @@ class EmbeddingSpace:
         vector = self.recent.get(key) if found is None else found
         return Question(text, vector, space=self, stored=found is not None)
 
-    def embed_query(self, question: Question) -> Question:
-        """The question with a fresh vector of the service, or without and the reason."""
-        text = question.text
+    def embed_query(self, text: str) -> Question:
+        """The question with a fresh vector of the service. Where the service fails, or cannot embed
+        the text, it has none and says why."""
         try:
             with provider_errors(self.embedder):
                 vector, usage = self.embedder.embed_query(text)
@@ -501,12 +352,8 @@ class EmbeddingSpace:
         new = {key: text for key, text in wanted.items() if key not in known}
         if not new:
             return known, None
-        vectors, usage = self.embed(new)
+        vectors, usage = embed_documents(self.embedder, new)
         return known | vectors, usage
-
-    def embed(self, texts: Mapping[str, str]) -> tuple[dict[str, Vectors], Usage]:
-        """Vectors of texts by their hash, fresh from the service; see ``embed_documents``."""
-        return embed_documents(self.embedder, texts)
 
 
 def shortened(text: str) -> str:

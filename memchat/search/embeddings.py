@@ -6,20 +6,25 @@ once, wherever it occurs. A query's vector has another hash than a document with
 since some services embed the two differently. Vectors of two services are never compared. The
 service in use is one row of ``meta``, so a change is one transaction, which every process sees at
 its next search. Ids are never used again: a removed service is not mistaken for a new one.
+
+What is here of the saved indexes needs no FAISS, which takes long to load.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Row, and_, delete, func, insert, select
+import sqlalchemy as sa
 
 from memchat.db import Tx, records
-from memchat.db.records import from_row
-from memchat.db.schema import embeddings, services, utc_text
+from memchat.db import schema as t
+from memchat.db.records import among, from_row, upsert, utc_text
 from memchat.search.keywords import KINDS, Kind, passage_id
 from memchat.types import Service, ServiceInfo
 
@@ -30,11 +35,12 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-_s = services.c
-_e = embeddings.c
+_s = t.services.c
+_e = t.embeddings.c
 _IN_USE = "service_id"
 _COMING = "coming_service_id"
 _LEASE = "coming_lease"
+LEASE = timedelta(minutes=5)
 _NEWEST = "newest_service_id"
 _CHANGES = "service_changes"
 _IDENTITY = ("provider", "model", "version", "dimensions")
@@ -44,37 +50,32 @@ ServiceState = tuple[int | None, int]
 def register_service(tx: Tx, service: Service) -> int:
     """The id of a service, which is stored if it is new."""
     same = [_s[name] == getattr(service, name) for name in _IDENTITY]
-    found = tx.execute(select(_s.id).where(*same)).scalar()
+    found = tx.execute(sa.select(_s.id).where(*same)).scalar()
     if found is not None:
         return int(found)
-    newest = tx.execute(select(func.max(_s.id))).scalar() or 0
+    newest = tx.execute(sa.select(sa.func.max(_s.id))).scalar() or 0
     new_id = max(newest, int(records.get(tx, _NEWEST) or 0)) + 1
     records.put(tx, _NEWEST, str(new_id))
     values = {name: getattr(service, name) for name in (*_IDENTITY, "max_tokens")}
-    tx.execute(insert(services).values(id=new_id, created_at=tx.now, **values))
+    tx.execute(sa.insert(t.services).values(id=new_id, created_at=tx.now, **values))
     return new_id
 
 
 def get_service(tx: Tx, service_id: int | None) -> Service | None:
     """A registered service, or None. Its floor and whether it is local are not stored; the adapter
     has them."""
-    row = tx.execute(select(services).where(_s.id == service_id)).first()
+    row = tx.execute(sa.select(t.services).where(_s.id == service_id)).first()
     return None if row is None else _service(row)
 
 
 def service_exists(tx: Tx, service_id: int) -> bool:
     """Whether a service is still registered; checked before each search."""
-    return bool(tx.rows("SELECT 1 FROM services WHERE id = ?", service_id))
-
-
-def service_ids(tx: Tx) -> list[int]:
-    """The ids of all services."""
-    return [row[0] for row in tx.rows("SELECT id FROM services")]
+    return bool(tx.rows(_EXISTS, service=service_id))
 
 
 def all_services(tx: Tx) -> dict[int, Service]:
     """All services by id."""
-    return {row.id: _service(row) for row in tx.execute(select(services).order_by(_s.id))}
+    return {row.id: _service(row) for row in tx.execute(sa.select(t.services).order_by(_s.id))}
 
 
 def in_use(tx: Tx) -> int | None:
@@ -127,9 +128,9 @@ def lease(tx: Tx) -> tuple[str, datetime] | None:
     return (owner, datetime.fromisoformat(until)) if owner else None
 
 
-def take_lease(tx: Tx, owner: str, now: datetime, seconds: float) -> None:
-    """Note that ``owner`` makes them, for ``seconds`` from now."""
-    records.put(tx, _LEASE, f"{owner} {(now + timedelta(seconds=seconds)).isoformat()}")
+def take_lease(tx: Tx, owner: str) -> None:
+    """Note that ``owner`` makes them, for a while from now."""
+    records.put(tx, _LEASE, f"{owner} {(tx.now + LEASE).isoformat()}")
 
 
 def release_lease(tx: Tx, owner: str) -> None:
@@ -142,7 +143,7 @@ def release_lease(tx: Tx, owner: str) -> None:
 def service_infos(tx: Tx, lacking: dict[int, int]) -> list[ServiceInfo]:
     """Every service and its number of vectors; ``lacking`` is the number of texts without one, by
     id."""
-    counts = select(_e.service_id, func.count()).group_by(_e.service_id)
+    counts = sa.select(_e.service_id, sa.func.count()).group_by(_e.service_id)
     held = {row[0]: row[1] for row in tx.execute(counts)}
     states = {coming(tx): "coming", in_use(tx): "in use"}
     return [
@@ -154,22 +155,15 @@ def service_infos(tx: Tx, lacking: dict[int, int]) -> list[ServiceInfo]:
             vectors=held.get(row.id, 0),
             lacking=lacking.get(row.id, 0),
         )
-        for row in tx.execute(select(services).order_by(_s.id))
+        for row in tx.execute(sa.select(t.services).order_by(_s.id))
     ]
 
 
-def remove_vectors(tx: Tx, service_id: int, after: str, limit: int) -> tuple[str | None, int]:
-    """Delete up to ``limit`` vectors of a service, in the order of their hashes, from the first one
-    after ``after``. Returns the last hash, or None if there was none left, and how many were
-    deleted."""
-    of_it = select(_e.hash).where(_e.service_id == service_id, _e.hash > after)
-    hashes = list(tx.execute(of_it.order_by(_e.hash).limit(limit)).scalars())
-    if not hashes:
-        return None, 0
-    last = str(hashes[-1])
-    through = and_(_e.service_id == service_id, _e.hash > after, _e.hash <= last)
-    tx.execute(delete(embeddings).where(through))
-    return last, len(hashes)
+def remove_vectors(tx: Tx, service_id: int, limit: int) -> int:
+    """Delete up to ``limit`` vectors of a service; how many."""
+    some = sa.select(_e.hash).where(_e.service_id == service_id).limit(limit)
+    gone = sa.delete(t.embeddings).where(_e.service_id == service_id, _e.hash.in_(some))
+    return tx.execute(gone).rowcount
 
 
 def remove_service(tx: Tx, service_id: int) -> None:
@@ -177,30 +171,45 @@ def remove_service(tx: Tx, service_id: int) -> None:
     for key, found in ((_IN_USE, in_use(tx)), (_COMING, coming(tx))):
         if found == service_id:
             records.remove(tx, key)
-    tx.execute(delete(services).where(_s.id == service_id))
+    tx.execute(sa.delete(t.services).where(_s.id == service_id))
 
 
-def _service(row: Row[Any]) -> Service:
+def _service(row: sa.Row[Any]) -> Service:
     return from_row(Service, row)
 
 
-_e = embeddings.c
-_PUT = """
-    INSERT INTO embeddings (hash, service_id, embedding, created_at) VALUES (?, ?, ?, ?)
-    ON CONFLICT DO NOTHING
-"""
-_OF_KIND = """
-    SELECT p.id >> 2, e.embedding FROM passages p
-    LEFT JOIN embeddings e ON e.hash = p.hash AND e.service_id = ?
-    WHERE p.searched AND p.hash IS NOT NULL AND
-"""
-_OF_TURNS = """
-    SELECT m.id, m.session_id, m.role = 'user', e.embedding
-    FROM passages p JOIN messages m ON m.id = p.id >> 2
-    LEFT JOIN embeddings e ON e.hash = p.hash AND e.service_id = ?
-    WHERE p.hash IS NOT NULL AND p.id & 3 = 1 AND
-"""
-_AMONG = "id IN (SELECT value FROM json_each(?))"
+_p, _m = t.passages.c, t.messages.c
+# Without fractions of a second: with them one vector less would fit on a page.
+_PUT = upsert(t.embeddings, created_at=sa.bindparam("made_at", type_=sa.String))
+_EXISTS = sa.select(_s.id).where(_s.id == sa.bindparam("service"))
+_THIS_SERVICE = _e.service_id == sa.bindparam("service")
+_HELD = sa.select(_e.hash).where(_THIS_SERVICE, _e.hash == sa.bindparam("hashed"))
+_GET = sa.select(_e.hash, _e.embedding).where(_THIS_SERVICE, among(_e.hash, "hashes"))
+_with_vector = sa.and_(_e.hash == _p.hash, _THIS_SERVICE)
+_OF_KIND = (
+    sa.select(_p.owner_id, _e.embedding)
+    .outerjoin_from(t.passages, t.embeddings, _with_vector)
+    .where(_p.searched == 1, _p.hash.is_not(None))
+)
+_IN_APP = _p.app_id == sa.bindparam("app")
+_IN_APP_AND_KIND = _OF_KIND.where(_IN_APP, _p.kind == sa.bindparam("part"))
+_OWN = _p.app_id + 0 == sa.bindparam("app")
+"""The same as ``_IN_APP``, where the index of the scope is not to be used."""
+_THESE = _OF_KIND.where(_OWN, among(_p.id, "ids"))
+_OF_TURNS = (
+    sa.select(_m.id, _m.session_id, _m.role == "user", _e.embedding)
+    .join_from(t.passages, t.messages, _m.id == _p.owner_id)
+    .outerjoin(t.embeddings, _with_vector)
+    .where(_p.hash.is_not(None), _p.kind == "turn")
+    .order_by(_m.session_id, _m.id)
+)
+_TURNS_OF_APP = _OF_TURNS.where(_IN_APP)
+_asked = t.messages.alias().c
+_same = t.messages.alias().c
+_CHATS = sa.select(passage_id("turn", _same.id)).where(
+    _same.session_id.in_(sa.select(_asked.session_id).where(among(_asked.id, "ids")))
+)
+_TURNS_BESIDE = _OF_TURNS.where(_OWN, _p.id.in_(_CHATS))
 
 
 class OwnerVectors(NamedTuple):
@@ -219,22 +228,20 @@ def query_hash(text: str) -> str:
 
 def exists(tx: Tx, service_id: int, hashed: str) -> bool:
     """Whether a text with this hash has a vector of this service."""
-    sql = "SELECT 1 FROM embeddings WHERE hash = ? AND service_id = ?"
-    return bool(tx.rows(sql, hashed, service_id))
+    return bool(tx.rows(_HELD, hashed=hashed, service=service_id))
 
 
 def exist_for(tx: Tx, service_id: int) -> bool:
     """Whether the store has any vector of this service."""
-    query = select(_e.hash).where(_e.service_id == service_id)
+    query = sa.select(_e.hash).where(_e.service_id == service_id)
     return tx.execute(query.limit(1)).first() is not None
 
 
 def put(tx: Tx, service_id: int, vectors: Iterable[tuple[str, Vectors]]) -> None:
     """Store vectors by their hash. Existing ones stay; nothing is stored for a service that was
     removed in the meantime."""
-    # Without fractions of a second: with them one vector less would fit on a page.
-    at = f"{utc_text(tx.now)[:19]}Z"
-    rows = [(key, service_id, vector.astype("<f4").tobytes(), at) for key, vector in vectors]
+    made = {"service_id": service_id, "made_at": f"{utc_text(tx.now)[:19]}Z"}
+    rows = [made | {"hash": key, "embedding": v.astype("<f4").tobytes()} for key, v in vectors]
     if rows and service_exists(tx, service_id):
         tx.run_many(_PUT, rows)
 
@@ -243,11 +250,7 @@ def get(tx: Tx, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
     """The stored vectors of these hashes; those without one are left out."""
     import numpy as np
 
-    sql = (
-        "SELECT hash, embedding FROM embeddings"
-        " WHERE hash IN (SELECT value FROM json_each(?)) AND service_id = ?"
-    )
-    rows = tx.rows(sql, records.json_list(hashes), service_id)
+    rows = tx.rows(_GET, hashes=hashes, service=service_id)
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
@@ -256,10 +259,9 @@ def of_kind(
 ) -> OwnerVectors:
     """The passages of a kind of a scope row, or only those of these owners, with their vectors."""
     if ids is None:
-        which = f"{_OF_KIND} p.app_id = ? AND p.id & 3 = ?"
-        return _held(tx.batches(which, service_id, app_id, KINDS.index(kind)))
-    among = records.json_list(passage_id(kind, i) for i in ids)
-    return _held([tx.rows(f"{_OF_KIND} +p.app_id = ? AND p.{_AMONG}", service_id, app_id, among)])
+        return _held(tx.batches(_IN_APP_AND_KIND, service=service_id, app=app_id, part=kind))
+    these = [passage_id(kind, i) for i in ids]
+    return _held([tx.rows(_THESE, service=service_id, app=app_id, ids=these)])
 
 
 def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> OwnerVectors:
@@ -293,12 +295,48 @@ def of_turns(
 ) -> list[tuple[int, int, bool, bytes | None]]:
     """(id, session id, whether the user said it, vector or None) of a scope row's turns, in the
     order they were said. With ``ids`` only those of the conversations that contain these."""
-    order = "ORDER BY m.session_id, m.id"
     if ids is None:
-        rows = tx.rows(f"{_OF_TURNS} p.app_id = ? {order}", service_id, app_id)
-    else:
-        said = f"SELECT session_id FROM messages WHERE {_AMONG}"
-        asked = f"SELECT id << 2 | 1 FROM messages WHERE session_id IN ({said})"
-        which = f"{_OF_TURNS} +p.app_id = ? AND p.id IN ({asked}) {order}"
-        rows = tx.rows(which, service_id, app_id, records.json_list(ids))
-    return [(row[0], row[1], bool(row[2]), row[3]) for row in rows]
+        return tx.rows(_TURNS_OF_APP, service=service_id, app=app_id)
+    return tx.rows(_TURNS_BESIDE, service=service_id, app=app_id, ids=ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """All rows, or those of ``only``, and never one of ``without``."""
+
+    only: Collection[int] | None = None
+    without: Collection[int] = ()
+
+
+EVERYTHING = Selection()
+
+
+FOLDER = "mem.index"
+
+
+def index_file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:
+    """Where the index of a service, a kind and a scope row is saved."""
+    # The name depends on the store's id, so that files copied from another store are not used.
+    scope = f"{store_id}/{service_id}/{kind}/{app_id}"
+    return home / FOLDER / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}.faiss"
+
+
+def index_files(
+    home: Path, store_id: str, service_ids: Iterable[int], app_ids: Iterable[int]
+) -> set[Path]:
+    """Where the indexes of these services and scope rows are saved."""
+    where = product(service_ids, KINDS, app_ids)
+    return {index_file(home, store_id, *one) for one in where}
+
+
+def delete_files(
+    home: Path, store_id: str, service_ids: Iterable[int], app_ids: Iterable[int]
+) -> None:
+    """Delete the saved indexes of scope rows, without loading them."""
+    if not (found := [*(home / FOLDER).glob("*")]):
+        return
+    ours = {path.stem for path in index_files(home, store_id, service_ids, app_ids)}
+    for path in found:
+        # A process that was killed while saving leaves a partial file with a longer name.
+        if path.name.partition(".")[0] in ours:
+            path.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from memchat.errors import ConfigError, ProviderError
 from memchat.facts import changes, memories
 from memchat.facts.changes import ReplacedValue
 from memchat.facts.in_force import as_of
-from memchat.facts.memories import Slice, ValuesInForce, holds_on
+from memchat.facts.memories import ValuesInForce, holds_on, is_over
 from memchat.language.text import normal_value
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -72,7 +72,7 @@ class FactSearch:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "today", self.tx.today)
-        object.__setattr__(self, "standing", as_of(self.tx, self.tx.ids, self.today))
+        object.__setattr__(self, "standing", as_of(self.tx, self.tx.ids))
 
     def sensitive_words(self) -> set[tuple[str, str]]:
         """Key and plain value of each sensitive fact in use: another row may have the same."""
@@ -86,13 +86,11 @@ class FactSearch:
         Where these are fewer than ``least`` the best of the others follow, and then the newest of
         those that match nothing.
         """
-        ids = self.tx.ids
-        if not ids or limit < 1:
+        if not self.tx.ids or limit < 1:
             return []
         if self.tags:
             search = replace(search, only=self._tagged())
-        over = memories.expired_ids(self.tx, ids, self.today)
-        found = search.found("fact", max(CANDIDATES, limit), frozenset(over))
+        found = search.found("fact", max(CANDIDATES, limit), self.standing.over)
         sure = {i: parts for i, parts in found.items() if parts.confident}
         facts = self._ranked(sure)
         if len(facts) < least:
@@ -122,9 +120,8 @@ class FactSearch:
     def _newest(self, besides: Sequence[FoundFact], count: int) -> list[FoundFact]:
         """The newest facts in use but for those that were found."""
         known = {fact.memory.id for fact in besides}
-        part = Slice(count + len(known))
-        wanted = Wanted(tags=self.tags)
-        rows = memories.listed(self.tx, self.tx.ids, wanted, self.standing, part=part)
+        most, wanted = count + len(known), Wanted(tags=self.tags)
+        rows = memories.listed(self.tx, self.tx.ids, wanted, self.standing, limit=most)
         others = [m for m in self.unshadowed(rows) if m.id not in known]
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
@@ -167,8 +164,7 @@ class FactSearch:
             again = [m for m in back.values() if bool(m.app) == own]
             for row in chain(memories.each_active(self.tx, app_id), again):
                 memory = self.standing.as_of_today(row)
-                over = memory.expires_at is not None and memory.expires_at < self.today
-                if over or not memory.active:
+                if is_over(memory, self.today) or not memory.active:
                     continue
                 if not own and not memory.many and memory.key in own_keys:
                     continue  # the app has a value of its own
@@ -200,7 +196,7 @@ class FactSearch:
             if memory.id not in found or parts.order > found[memory.id].order:
                 found[memory.id] = parts
         distinct = {m.id: m for m in now.values() if set(self.tags) <= {*m.tags}}
-        return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= self.today]
+        return [m for m in distinct.values() if not is_over(m, self.today)]
 
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:
         """For each of these memories the one that replaces it today, or itself."""

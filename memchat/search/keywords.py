@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, Literal, get_args
 
-from memchat.db import Tx, records
+from memchat.db import Tx
 from memchat.language.text import folded
 
 Kind = Literal["fact", "turn", "summary", "chunk"]
@@ -118,12 +118,7 @@ def query_terms(question: str) -> list[str]:
 
 
 def matches(
-    tx: Tx,
-    kind: Kind,
-    app_ids: Sequence[int],
-    words: Sequence[str],
-    *,
-    replies: bool = False,
+    tx: Tx, kind: Kind, app_ids: Sequence[int], words: Sequence[str], *, replies: bool = False
 ) -> Matches:
     """The rows of these scopes that hold any of the words, as ``query_terms`` returns them.
 
@@ -174,7 +169,7 @@ def is_held_by_more(tx: Tx, kind: Kind, app_ids: Sequence[int], word: str, most:
     if not any_of:
         return False
     found = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? LIMIT ?"
-    return int(tx.rows(f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
+    return int(_run(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
 
 
 def stems(words: Iterable[str]) -> dict[str, str]:
@@ -193,7 +188,7 @@ def _rows(tx: Tx, match: str) -> list[int]:
     """The owners of the passages that match."""
     # As one JSON text: building a tuple for each row takes longer than the search.
     sql = "SELECT json_group_array(rowid >> 2) FROM passages_fts WHERE passages_fts MATCH ?"
-    found: list[int] = json.loads(tx.rows(sql, match)[0][0])
+    found: list[int] = json.loads(_run(tx, sql, match)[0][0])
     return found
 
 
@@ -208,9 +203,9 @@ def _score(bits: int, rare: Sequence[float]) -> float:
     return total
 
 
-def passage_id(kind: Kind, owner_id: int) -> int:
-    """The id of the passage of this owner: both are read from it."""
-    return owner_id << 2 | KINDS.index(kind)
+def passage_id(kind: Kind, owner_id: Any) -> Any:
+    """The id of the passage of this owner, or of those in a column: both are read from it."""
+    return owner_id * 4 + KINDS.index(kind)
 
 
 def write(
@@ -220,13 +215,13 @@ def write(
     searches that ask for them."""
     name = _prefix(app_id, passage_id & 3, reply)
     sql = "INSERT INTO passages_fts (rowid, text, context) VALUES (?, ?, ?)"
-    tx.rows(sql, passage_id, _indexed(name, text), _indexed(name, context))
+    _run(tx, sql, passage_id, _indexed(name, text), _indexed(name, context))
 
 
 def remove(tx: Tx, passage_ids: Iterable[int]) -> None:
     """Delete keyword rows. Their words stay in the bytes of the file until ``scrub``."""
     rows = ((i,) for i in passage_ids)
-    tx.run_many("DELETE FROM passages_fts WHERE rowid = ?", rows)
+    tx.driver.executemany("DELETE FROM passages_fts WHERE rowid = ?", rows)
 
 
 def scrub(tx: Tx) -> None:
@@ -235,15 +230,14 @@ def scrub(tx: Tx) -> None:
     # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
     # for damaged. Record 10 describes the structure, with two bytes for each level.
     structure = "SELECT length(block) FROM passages_fts_data WHERE id = 10"
-    deep = tx.connection.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
-    command = "rebuild" if deep else "optimize"
-    tx.connection.exec_driver_sql(f"INSERT INTO passages_fts (passages_fts) VALUES ('{command}')")
+    command = "rebuild" if _run(tx, structure)[0][0] > _DEEP_BYTES else "optimize"
+    _run(tx, "INSERT INTO passages_fts (passages_fts) VALUES (?)", command)
 
 
 def wrong_rows(tx: Tx, wanted: Iterable[tuple[int, int, bool, str]]) -> set[int]:
     """The passages whose keyword rows are missing, superfluous, or hold another text or scope.
     ``wanted`` has id, scope row, whether it is a reply, and words of each."""
-    held = dict(tx.rows("SELECT rowid, text FROM passages_fts"))
+    held = dict(_run(tx, "SELECT rowid, text FROM passages_fts"))
     right = {
         i: _indexed(_prefix(app_id, i & 3, reply), words) for i, app_id, reply, words in wanted
     }
@@ -253,7 +247,18 @@ def wrong_rows(tx: Tx, wanted: Iterable[tuple[int, int, bool, str]]) -> set[int]
 def ids(tx: Tx, kind: Kind, app_id: int) -> set[int]:
     """The owners in a scope that are indexed with any word. Reads all rows."""
     sql = "SELECT rowid >> 2 FROM passages_fts WHERE text GLOB ?"
-    return {row[0] for row in tx.rows(sql, f"{_prefix(app_id, KINDS.index(kind))}*")}
+    return {row[0] for row in _run(tx, sql, f"{_prefix(app_id, KINDS.index(kind))}*")}
+
+
+def counts(tx: Tx) -> dict[int, int]:
+    """How many rows there are, by the number of the kind."""
+    return dict(_run(tx, "SELECT rowid & 3, count(*) FROM passages_fts GROUP BY 1"))
+
+
+def _run(tx: Tx, sql: str, *values: Any) -> list[Any]:
+    """All rows of plain SQL: SQLAlchemy has no words for FTS5."""
+    found: list[Any] = tx.driver.execute(sql, values).fetchall()
+    return found
 
 
 def _prefix(app_id: int, kind: int = 0, reply: bool = False) -> str:
@@ -300,79 +305,3 @@ def _asked(run: re.Match[str]) -> str:
 
 def _pairs(run: str) -> str:
     return " ".join(run[i : i + 2] for i in range(len(run) - 1))
-
-
-_IN = "IN (SELECT value FROM json_each(?))"
-_SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id {_IN}"
-
-
-def related_app_ids(tx: Tx, app_id: int) -> list[int]:
-    """The scope rows whose texts may mention the facts of this one: itself and the user's shared
-    row; for the shared row all of the user's."""
-    sql = (
-        "SELECT a.id FROM apps here JOIN apps a ON a.user = here.user"
-        " WHERE here.id = ? AND (a.id = here.id OR here.name = '' OR a.name = '')"
-    )
-    return [row[0] for row in tx.rows(sql, app_id)]
-
-
-def count_messages(tx: Tx, app_ids: Sequence[int]) -> int:
-    """How many messages there are in these scope rows."""
-    sql = f"SELECT count(*) {_SAID}"
-    return int(tx.rows(sql, records.json_list(app_ids))[0][0])
-
-
-def count_memories(tx: Tx, app_ids: Sequence[int]) -> int:
-    """How many memories there are in these scope rows."""
-    sql = f"SELECT count(*) FROM memories WHERE app_id {_IN}"
-    return int(tx.rows(sql, records.json_list(app_ids))[0][0])
-
-
-def partly_indexed(tx: Tx, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
-    """The ids of messages that are not indexed, or not completely, and may hold a word with one of
-    these beginnings: those excluded from search, copies, and long replies."""
-    like = " OR ".join("m.content LIKE ?" for _ in beginnings)
-    # LIKE folds only ASCII: a text with other characters may hold the word with an accent.
-    sql = (
-        f"SELECT m.id {_SAID}"
-        " AND (m.memory = 0 OR m.copied_from IS NOT NULL"
-        " OR (m.role != 'user' AND EXISTS (SELECT 1 FROM passages p"
-        " WHERE p.id = m.id << 2 | 1 AND p.text IS NOT NULL)))"
-        f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
-    )
-    patterns = [f"%{beginning}%" for beginning in beginnings]
-    return [row[0] for row in tx.rows(sql, records.json_list(app_ids), *patterns)]
-
-
-def titles_and_summaries(tx: Tx, app_ids: Sequence[int]) -> list[Any]:
-    """Id, title, summary and last activity of every conversation with a title or summary."""
-    sql = (
-        f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
-        " AND (title IS NOT NULL OR summary IS NOT NULL)"
-    )
-    return tx.rows(sql, records.json_list(app_ids))
-
-
-def unindexed_memories(tx: Tx, app_ids: Sequence[int]) -> list[int]:
-    """The ids of memories that search does not find, or not by all of their words: inactive ones,
-    without those being forgotten; edited ones, whose history holds their former words; and those
-    with tags."""
-    sql = (
-        f"SELECT id FROM memories WHERE app_id {_IN} AND active = 0"
-        " AND inactive_reason NOT IN ('superseded', 'forgotten')"
-        f" UNION SELECT memory_id FROM memory_events WHERE app_id {_IN} AND kind = 'edit'"
-        " UNION SELECT memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id"
-        f" WHERE m.app_id {_IN}"
-    )
-    scopes_ = records.json_list(app_ids)
-    return [row[0] for row in tx.rows(sql, scopes_, scopes_, scopes_)]
-
-
-def note_texts(tx: Tx, chunk_ids: Collection[int]) -> list[Any]:
-    """Id, title, text and date of the notes with these chunks, and whether each has a file."""
-    sql = (
-        "SELECT id, coalesce(title, 'Untitled'), content, created_at, type = 'file' AND NOT missing"
-        " FROM sources"
-        f" WHERE id IN (SELECT source_id FROM chunks WHERE id {_IN})"
-    )
-    return tx.rows(sql, records.json_list(chunk_ids))

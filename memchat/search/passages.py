@@ -12,13 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, and_, case, cast, func, null, select
+import sqlalchemy as sa
 
-from memchat.db import Tx, records
-from memchat.db.records import from_row
-from memchat.db.schema import embeddings as vectors
-from memchat.db.schema import memories, meta, passages, utc_text
-from memchat.db.schema import services as service_rows
+from memchat.db import Tx
+from memchat.db import schema as t
+from memchat.db.records import among, from_row, upsert
 from memchat.search import embeddings, keywords
 from memchat.search.keywords import KINDS, Kind, passage_id
 from memchat.types import EmbeddingState, EmbeddingStatus
@@ -30,55 +28,58 @@ OWNERS: Mapping[Kind, str] = {
     "chunk": "chunk",
 }
 """What a passage is part of, in the words of the screens."""
-_IN = "IN (SELECT value FROM json_each(?))"
-_PART = 'substr(n.content, c."offset" + 1, c.size)'
-_NOTES = """
-    LEFT JOIN chunks c ON p.id & 3 = 3 AND c.id = p.id >> 2
-    LEFT JOIN sources n ON n.id = c.source_id
-"""
-_TEXT = f"coalesce(p.text, c.masked, {_PART})"
+_p, _e, _c, _n = t.passages.c, t.embeddings.c, t.chunks.c, t.sources.c
+_IS, _OF_APP = _p.id == sa.bindparam("i"), _p.app_id == sa.bindparam("app")
+_AMONG = among(_p.id, "ids")
+_HASHED = among(_p.hash, "hashes")
+_part = sa.func.substr(_n.content, _c.offset + 1, _c.size, type_=sa.Text)
+_with_notes = t.passages.outerjoin(
+    t.chunks, sa.and_(_p.kind == "chunk", _c.id == _p.owner_id)
+).outerjoin(t.sources, _n.id == _c.source_id)
+_text = sa.func.coalesce(_p.text, _c.masked, _part)
 """What is embedded."""
-_WORDS = f"""
-    SELECT p.id, p.app_id, p.reply, coalesce(s.summary,
-        CASE WHEN c.id THEN coalesce(n.title, '') || char(10) || {_PART} END, p.text, m.content)
-    FROM passages p {_NOTES}
-    LEFT JOIN messages m ON p.id & 3 = 1 AND m.id = p.id >> 2
-    LEFT JOIN sessions s ON p.id & 3 = 2 AND s.id = p.id >> 2
-    WHERE p.searched
-"""
-"""By what each is found."""
-_LACKS = """
-    p.searched AND p.hash IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.hash = p.hash AND e.service_id = ?)
-"""
-_UNUSED = "NOT EXISTS (SELECT 1 FROM passages WHERE passages.hash = embeddings.hash)"
-_REMOVE_UNUSED = f"""
-    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?)) AND {_UNUSED}
-"""
-_PUT = """
-    INSERT INTO passages (id, app_id, text, hash, reply, searched, status, run_at, created_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
-    ON CONFLICT (id) DO UPDATE SET app_id = excluded.app_id, text = excluded.text,
-        hash = excluded.hash, reply = excluded.reply, searched = excluded.searched
-"""
-_ANEW = """,
-        status = excluded.status, run_at = excluded.run_at, created_at = excluded.created_at,
-        processed_at = NULL, attempts = 0, error_message = NULL,
-        lease_owner = NULL, lease_until = NULL
-"""
-_QUEUE = f"""
-    UPDATE passages AS p SET status = -1, run_at = ?2, created_at = ?2, error_message = NULL,
-        -- One whose worker ends at every try must fail for good, however often this is called.
-        attempts = CASE status WHEN -1 THEN attempts ELSE 0 END,
-        processed_at = NULL, lease_owner = NULL, lease_until = NULL
-    WHERE {_LACKS.replace("?", "?1")} AND (?3 IS NULL OR id {_IN.replace("?", "?3")})
-        AND (status IS NOT -1 OR lease_until IS NULL OR lease_until < ?2)
-"""
-_DONE = f"""
-    UPDATE passages SET status = 0, error_message = NULL,
-        run_at = NULL, created_at = NULL, lease_owner = NULL, lease_until = NULL
-    WHERE hash {_IN} AND searched AND status IS NOT 0 RETURNING id
-"""
+_wants = sa.and_(_p.searched == 1, _p.hash.is_not(None))
+_vector = sa.and_(_e.hash == _p.hash, _e.service_id == sa.bindparam("service"))
+_lacks = sa.and_(_wants, ~sa.exists().where(_vector))
+_unused = ~sa.exists().where(_p.hash == _e.hash)
+_HELD = sa.select(_p.app_id, _p.hash, _p.status).where(_IS)
+_TOLD = ("app_id", "text", "hash", "reply", "searched")
+_PUT = upsert(t.passages, *_TOLD)
+_PUT_ANEW = upsert(
+    t.passages,
+    *(*_TOLD, "status", "run_at", "created_at", "processed_at", "attempts", "error_message"),
+    *("lease_owner", "lease_until"),
+)
+_HIDE = sa.update(t.passages).values(searched=0, status=None, lease_owner=None)
+_HIDE = _HIDE.where(_IS).returning(_p.app_id, _p.id)
+_TEXT_OF = sa.select(_p.text).where(_IS)
+_TAKE = sa.delete(t.passages).where(_AMONG).returning(_p.app_id, _p.id, _p.hash)
+_LOG = sa.insert(t.changes)
+_WANTED = sa.select(_p.hash).where(_HASHED).distinct()
+_DONE = (
+    sa.update(t.passages)
+    .values(status=0, error_message=None, run_at=None, created_at=None)
+    .values(lease_owner=None, lease_until=None)
+    .where(_HASHED, _p.searched == 1, _p.status.is_distinct_from(0))
+    .returning(_p.id)
+)
+_LOG_DONE = _LOG.from_select(["app_id", "passage_id"], sa.select(_p.app_id, _p.id).where(_HASHED))
+_REMOVE_UNUSED = sa.delete(t.embeddings).where(among(_e.hash, "hashes"), _unused)
+_LATEST = sa.select(sa.func.max(t.changes.c.id)).where(t.changes.c.app_id == sa.bindparam("app"))
+_changed = t.changes.c.passage_id
+_SINCE = sa.select(_changed.bitwise_rshift(2)).distinct()
+_SINCE = _SINCE.where(
+    t.changes.c.app_id == sa.bindparam("app"),
+    t.changes.c.id > sa.bindparam("change"),
+    _changed.bitwise_and(3) == sa.bindparam("part"),
+)
+_HASHES = sa.select(_p.owner_id, _p.hash).where(_AMONG, _p.hash.is_not(None))
+_TEXTS = sa.select(_p.kind, _p.owner_id.label("id"), _p.hash, _text.label("text"))
+_TEXTS = _TEXTS.select_from(_with_notes)
+_GIVEN = _TEXTS.where(_AMONG, _wants)
+_NEXT = _TEXTS.where(_lacks, _p.id > sa.bindparam("i")).order_by(_p.id)
+_TO_EMBED = sa.select(_p.id, _p.hash, sa.case((_lacks, _text))).select_from(_with_notes)
+_TO_EMBED = _TO_EMBED.where(_AMONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Passage:
 
     @property
     def id(self) -> int:
-        return passage_id(self.kind, self.owner_id)
+        return int(passage_id(self.kind, self.owner_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +125,14 @@ def put(tx: Tx, passage: Passage) -> None:
     """Write a passage, or replace that of the same owner, with its keyword row, and queue it where
     it is to have a vector. A vector that no text has any more is deleted."""
     i, app_id, hashed = passage.id, passage.app_id, passage.hash
-    found = tx.rows("SELECT app_id, hash, status FROM passages WHERE id = ?", i)
+    found = tx.rows(_HELD, i=i)
     home, before, stood = found[0] if found else (app_id, None, None)
-    columns = (passage.text, hashed, int(passage.reply), int(passage.searched))
     status = _status_of(tx, passage.kind, hashed) if hashed and passage.searched else None
     waits = stood == status == -1 and before == hashed  # it may be in hand
-    at = utc_text(tx.now) if status == -1 else None
-    tx.rows(_PUT if waits else _PUT + _ANEW, i, app_id, *columns, status, at)
+    at = tx.now if status == -1 else None
+    shown = {"reply": int(passage.reply), "searched": int(passage.searched)}
+    new = {"id": i, "app_id": app_id, "text": passage.text, "hash": hashed, **shown}
+    tx.rows(_PUT if waits else _PUT_ANEW, **new, status=status, run_at=at, created_at=at)
     if found:
         keywords.remove(tx, [i])
     if passage.searched:
@@ -168,11 +170,7 @@ def put_text(
 def hide(tx: Tx, fact_id: int) -> None:
     """Have search find a fact no longer. It keeps its text and vector."""
     i = passage_id("fact", fact_id)
-    rows = tx.rows(
-        "UPDATE passages SET searched = 0, status = NULL, lease_owner = NULL WHERE id = ?"
-        " RETURNING app_id, id",
-        i,
-    )
+    rows = tx.rows(_HIDE, i=i)
     keywords.remove(tx, [i])
     _record(tx, rows)
 
@@ -184,14 +182,13 @@ def show(tx: Tx, fact_id: int, app_id: int) -> None:
 
 def text_of(tx: Tx, fact_id: int) -> str:
     """The text under which a fact is embedded and found."""
-    sql = "SELECT text FROM passages WHERE id = ?"
-    return str(tx.rows(sql, passage_id("fact", fact_id))[0][0])
+    return str(tx.value(_TEXT_OF, i=passage_id("fact", fact_id)))
 
 
 def take(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> list[str]:
     """Delete the passages of these owners with their keyword rows; returns the keys of their
     vectors, which stay. The words stay in the bytes of the file until ``keywords.scrub``."""
-    return _take(tx, f"id {_IN}", records.json_list(passage_id(kind, i) for i in owner_ids))
+    return _taken(tx, tx.rows(_TAKE, ids=[passage_id(kind, i) for i in owner_ids]))
 
 
 def drop(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> None:
@@ -201,190 +198,181 @@ def drop(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> None:
 
 def drop_app(tx: Tx, app_id: int) -> None:
     """Delete all passages of a scope row."""
-    remove_unused(tx, _take(tx, "app_id = ?", app_id))
+    gone = sa.delete(t.passages).where(_p.app_id == app_id)
+    rows = tx.execute(gone.returning(_p.app_id, _p.id, _p.hash)).all()
+    remove_unused(tx, _taken(tx, rows))
 
 
-def _take(tx: Tx, which: str, value: Any) -> list[str]:
-    sql = f"DELETE FROM passages WHERE {which} RETURNING app_id, id, hash"
-    gone = tx.rows(sql, value)
-    keywords.remove(tx, [row[1] for row in gone])
-    _record(tx, [row[:2] for row in gone if row[2]])
-    return [row[2] for row in gone if row[2]]
+def _taken(tx: Tx, gone: Sequence[Any]) -> list[str]:
+    keywords.remove(tx, [row.id for row in gone])
+    _record(tx, [(row.app_id, row.id) for row in gone if row.hash])
+    return [row.hash for row in gone if row.hash]
 
 
 def _record(tx: Tx, rows: Iterable[Sequence[int]]) -> None:
     """Note that passages, with their scope rows, were added, changed or deleted."""
-    tx.run_many("INSERT INTO changes (app_id, passage_id) VALUES (?, ?)", rows)
+    tx.run_many(_LOG, ({"app_id": app_id, "passage_id": i} for app_id, i in rows))
 
 
 def keep_vectors(tx: Tx, service_id: int, made: Mapping[str, Any]) -> tuple[int, int]:
     """Store vectors by the hash of their text, but for texts that went or were changed since they
     were sent; how many that were, and how many passages wait no longer. Those of a service that the
     store is changing to are in no index yet."""
-    found, asked = f"FROM passages WHERE hash {_IN}", records.json_list([*made])
-    wanted = {row[0] for row in tx.rows(f"SELECT DISTINCT hash {found}", asked)}
+    wanted = set(tx.column(_WANTED, hashes=made))
     embeddings.put(tx, service_id, [(key, made[key]) for key in sorted(wanted)])
     done = 0
     if wanted and embeddings.in_use(tx) == service_id:
-        done = len(tx.rows(_DONE, asked))
-        log = f"INSERT INTO changes (app_id, passage_id) SELECT app_id, id {found}"
-        tx.rows(log, asked)
+        done = len(tx.rows(_DONE, hashes=made))
+        tx.rows(_LOG_DONE, hashes=made)
     return len(wanted), done
 
 
 def unused_hashes(tx: Tx) -> list[str]:
     """The hashes of vectors that no passage has."""
-    sql = f"SELECT DISTINCT hash FROM embeddings WHERE {_UNUSED}"
-    return [row[0] for row in tx.rows(sql)]
+    return list(tx.execute(sa.select(_e.hash).where(_unused).distinct()).scalars())
 
 
 def remove_unused(tx: Tx, hashes: Sequence[str]) -> None:
     """Delete the vectors of these hashes, of every service, unless a passage still has the hash."""
     if hashes:
-        tx.rows(_REMOVE_UNUSED, records.json_list(hashes))
+        tx.rows(_REMOVE_UNUSED, hashes=hashes)
 
 
 def latest_change(tx: Tx, app_id: int) -> int:
     """The number of a scope's newest change; 0 for none."""
-    sql = "SELECT max(id) FROM changes WHERE app_id = ?"
-    return tx.rows(sql, app_id)[0][0] or 0
+    return tx.value(_LATEST, app=app_id) or 0
 
 
 def changed_since(tx: Tx, kind: Kind, app_id: int, change_id: int) -> list[int]:
     """The owners of a kind whose passages changed after ``change_id``."""
-    sql = (
-        "SELECT DISTINCT passage_id >> 2 FROM changes"
-        " WHERE app_id = ? AND id > ? AND passage_id & 3 = ?"
-    )
-    return [row[0] for row in tx.rows(sql, app_id, change_id, KINDS.index(kind))]
+    return tx.column(_SINCE, app=app_id, change=change_id, part=KINDS.index(kind))
 
 
 def fingerprint(tx: Tx, change_id: int) -> str:
     """A text that identifies this change, empty if it does not exist. After a backup was restored
     another change may have the same id, but not the same fingerprint."""
-    found = tx.rows("SELECT passage_id, at FROM changes WHERE id = ?", change_id)
-    return "@".join(map(str, found[0])) if found else ""
+    log = t.changes.c
+    found = tx.execute(sa.select(log.passage_id, log.at).where(log.id == change_id)).first()
+    return "@".join(map(str, found)) if found else ""
 
 
 def hashes(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> dict[int, str]:
     """The key of the vector of each of these owners, by owner."""
-    ids = records.json_list(passage_id(kind, i) for i in owner_ids)
-    sql = f"SELECT id >> 2, hash FROM passages WHERE id {_IN} AND hash IS NOT NULL"
-    return dict(tx.rows(sql, ids))
+    return dict(tx.rows(_HASHES, ids=[passage_id(kind, i) for i in owner_ids]))
 
 
 def texts(tx: Tx, kind: Kind, owner_ids: Iterable[int]) -> list[UnembeddedText]:
     """The passages of these owners as they are embedded. Those that need no vector are left
     out."""
-    ids = records.json_list(passage_id(kind, i) for i in owner_ids)
-    sql = f"SELECT p.id, p.hash, {_TEXT} FROM passages p {_NOTES} WHERE p.id {_IN} AND p.searched"
-    return [_text(row) for row in tx.rows(f"{sql} AND p.hash IS NOT NULL", ids)]
+    rows = tx.rows(_GIVEN, ids=[passage_id(kind, i) for i in owner_ids])
+    return [UnembeddedText(*row) for row in rows]
 
 
-def next_lacking(
-    tx: Tx, service_id: int, last_id: int, limit: int
-) -> list[tuple[int, UnembeddedText]]:
-    """The next passages without a vector of a service, each with its own id, after such an id, so
-    that one that cannot be embedded is skipped."""
-    sql = f"""
-        SELECT p.id, p.hash, {_TEXT} FROM passages p {_NOTES}
-        WHERE {_LACKS} AND p.id > ? ORDER BY p.id LIMIT ?
-    """
-    return [(row[0], _text(row)) for row in tx.rows(sql, service_id, last_id, limit)]
+def next_lacking(tx: Tx, service_id: int, last_id: int, limit: int) -> list[UnembeddedText]:
+    """The next passages without a vector of a service, after one with this id of its own, so that
+    one that cannot be embedded is skipped."""
+    rows = tx.execute(_NEXT.limit(limit), {"service": service_id, "i": last_id})
+    return [UnembeddedText(*row) for row in rows]
 
 
 def to_embed(tx: Tx, service_id: int, ids: Iterable[int]) -> dict[int, tuple[str, str | None]]:
     """The hash of each of these passages, by its own id, and its text unless it has a vector."""
-    sql = f"""
-        SELECT p.id, p.hash, CASE WHEN {_LACKS} THEN {_TEXT} END
-        FROM passages p {_NOTES} WHERE p.id {_IN}
-    """
-    return {row[0]: row[1:] for row in tx.rows(sql, service_id, records.json_list(ids))}
+    return {row[0]: row[1:] for row in tx.rows(_TO_EMBED, service=service_id, ids=ids)}
 
 
 def unqueued(tx: Tx, service_id: int, app_id: int, kind: Kind) -> list[int]:
     """The owners in a scope row that lack a vector, and that no work makes one for."""
-    sql = f"""
-        SELECT p.id >> 2 FROM passages p
-        WHERE {_LACKS} AND p.status IS NOT -1 AND p.app_id = ? AND p.id & 3 = ?
-    """
-    return [row[0] for row in tx.rows(sql, service_id, app_id, KINDS.index(kind))]
+    query = sa.select(_p.owner_id).where(_lacks, _p.app_id == app_id, _p.kind == kind)
+    idle = query.where(_p.status.is_distinct_from(-1))
+    return list(tx.execute(idle, {"service": service_id}).scalars())
 
 
-def count_lacking(tx: Tx, service_id: int) -> int:
-    """How many passages have no vector of a service."""
-    sql = f"SELECT count(*) FROM passages p WHERE {_LACKS}"
-    return int(tx.rows(sql, service_id)[0][0])
+def count_lacking(tx: Tx, service_id: int, *only: sa.ColumnElement[bool]) -> int:
+    """How many passages, of which these conditions hold, have no vector of a service."""
+    query = sa.select(sa.func.count()).select_from(t.passages).where(_lacks, *only)
+    return tx.execute(query, {"service": service_id}).scalar_one()
 
 
 def count_chunks_lacking(tx: Tx, service_id: int, app_id: int) -> int:
     """How many chunks of a scope row's notes have no vector of a service."""
-    sql = f"SELECT count(*) FROM passages p WHERE {_LACKS} AND p.app_id = ? AND p.id & 3 = 3"
-    return int(tx.rows(sql, service_id, app_id)[0][0])
+    return count_lacking(tx, service_id, _p.app_id == app_id, _p.kind == "chunk")
 
 
 def count_wanting(tx: Tx) -> int:
     """How many passages need a vector."""
-    sql = "SELECT count(*) FROM passages WHERE searched AND hash IS NOT NULL"
-    return int(tx.rows(sql)[0][0])
+    query = sa.select(sa.func.count()).select_from(t.passages).where(_wants)
+    return tx.execute(query).scalar_one()
 
 
-def queue_lacking(tx: Tx, service_id: int, among: Iterable[int] | None = None) -> None:
+def queue_lacking(tx: Tx, service_id: int, ids: Iterable[int] | None = None) -> None:
     """Queue all that lacks a vector, or those among these passages, due now. What is running is
     left alone; what failed starts again."""
-    asked = None if among is None else records.json_list(among)
-    tx.rows(_QUEUE, service_id, utc_text(tx.now), asked)
+    waits = _p.status == -1
+    free = sa.or_(_p.status.is_distinct_from(-1), _p.lease_until.is_(None), _p.lease_until < tx.now)
+    # One whose worker ends at every try must fail for good, however often this is called.
+    tries = sa.case((waits, _p.attempts), else_=0)
+    anew = {"status": -1, "run_at": tx.now, "created_at": tx.now, "attempts": tries}
+    blank = ("error_message", "processed_at", "lease_owner", "lease_until")
+    query = sa.update(t.passages).where(_lacks, free).values(**anew, **dict.fromkeys(blank))
+    if ids is not None:
+        query = query.where(among(_p.id, ids))
+    tx.execute(query, {"service": service_id})
 
 
 def coverage(tx: Tx, service_id: int, kind: Kind) -> list[tuple[int, int, int]]:
     """(scope row, number of a kind's passages, number with a vector) of every scope row, the
     largest first."""
-    sql = (
-        "SELECT p.app_id, count(*), count(e.hash) AS held FROM passages p"
-        " LEFT JOIN embeddings e ON e.hash = p.hash AND e.service_id = ?"
-        " WHERE p.searched AND p.id & 3 = ? GROUP BY p.app_id ORDER BY held DESC, p.app_id"
+    held = sa.func.count(_e.hash).label("held")
+    query = sa.select(_p.app_id, sa.func.count(), held).outerjoin_from(
+        t.passages, t.embeddings, _vector
     )
-    return [tuple(row) for row in tx.rows(sql, service_id, KINDS.index(kind))]
+    query = query.where(_p.searched == 1, _p.kind == kind).group_by(_p.app_id)
+    rows = tx.execute(query.order_by(held.desc(), _p.app_id), {"service": service_id})
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def embedded_ids(tx: Tx, service_id: int, app_id: int, kind: Kind) -> set[int]:
     """The owners of a scope row's passages of a kind that have a vector."""
-    sql = (
-        "SELECT p.id >> 2 FROM passages p JOIN embeddings e ON e.hash = p.hash"
-        " WHERE e.service_id = ? AND p.app_id = ? AND p.searched AND p.id & 3 = ?"
-    )
-    return {row[0] for row in tx.rows(sql, service_id, app_id, KINDS.index(kind))}
+    query = sa.select(_p.owner_id).join_from(t.passages, t.embeddings, _vector)
+    query = query.where(_p.app_id == app_id, _p.searched == 1, _p.kind == kind)
+    return set(tx.execute(query, {"service": service_id}).scalars())
 
 
 def keyword_texts(tx: Tx) -> list[tuple[int, int, bool, str]]:
     """Id, scope row, whether it is a reply, and words of every passage that search finds."""
-    return [(row[0], row[1], bool(row[2]), row[3] or "") for row in tx.rows(_WORDS)]
-
-
-def _text(row: Sequence[Any]) -> UnembeddedText:
-    return UnembeddedText(KINDS[row[0] & 3], row[0] >> 2, row[1], row[2])
+    titled = sa.func.coalesce(_n.title, "") + "\n" + _part
+    chunk = sa.case((_c.id.is_not(None), titled))
+    words = sa.func.coalesce(t.sessions.c.summary, chunk, _p.text, t.messages.c.content)
+    turn = sa.and_(_p.kind == "turn", t.messages.c.id == _p.owner_id)
+    summary = sa.and_(_p.kind == "summary", t.sessions.c.id == _p.owner_id)
+    every = _with_notes.outerjoin(t.messages, turn).outerjoin(t.sessions, summary)
+    query = sa.select(_p.id, _p.app_id, _p.reply, words).select_from(every)
+    rows = tx.execute(query.where(_p.searched == 1))
+    return [(row[0], row[1], bool(row[2]), row[3] or "") for row in rows]
 
 
 STATUSES = ("pending", "completed", "failed")
-_e, _m, _p = vectors.c, memories.c, passages.c
-_services = service_rows.c
-_service = cast(select(meta.c.value).where(meta.c.key == "service_id").scalar_subquery(), Integer)
-_code = case(
+_m = t.memories.c
+_services = t.services.c
+_service = sa.cast(
+    sa.select(t.meta.c.value).where(t.meta.c.key == "service_id").scalar_subquery(), sa.Integer
+)
+_code = sa.case(
     (_e.hash.is_not(None), 0),
-    (_p.status == 0, null()),  # it was made once and deleted since
+    (_p.status == 0, sa.null()),  # it was made once and deleted since
     else_=_p.status,
 ).label("code")
-_VIEW: Select[Any] = select(
+_VIEW: sa.Select[Any] = sa.select(
     _m.id,
     _code,
-    case((_e.hash.is_not(None), _services.provider + "/" + _services.model)).label("model"),
-    case((_e.hash.is_(None), _p.error_message)).label("error"),
+    sa.case((_e.hash.is_not(None), _services.provider + "/" + _services.model)).label("model"),
+    sa.case((_e.hash.is_(None), _p.error_message)).label("error"),
     _p.attempts,
-    func.coalesce(_p.processed_at, _e.created_at).label("processed_at"),
+    sa.func.coalesce(_p.processed_at, _e.created_at).label("processed_at"),
 ).select_from(
-    memories.outerjoin(passages, _p.id == _m.id * 4)
-    .outerjoin(vectors, and_(_e.hash == _p.hash, _e.service_id == _service))
-    .outerjoin(service_rows, _services.id == _e.service_id)
+    t.memories.outerjoin(t.passages, _p.id == _m.id * 4)
+    .outerjoin(t.embeddings, sa.and_(_e.hash == _p.hash, _e.service_id == _service))
+    .outerjoin(t.services, _services.id == _e.service_id)
 )
 
 
@@ -398,19 +386,19 @@ def of_memories(tx: Tx, ids: Sequence[int]) -> dict[int, EmbeddingState]:
             status=_status(row.code),
             attempts=row.attempts or 0,
         )
-        for row in tx.execute(_VIEW.where(_m.id.in_(records.id_list(ids))))
+        for row in tx.execute(_VIEW.where(among(_m.id, ids)))
     }
 
 
-def ids_with_status(status: str) -> Select[Any]:
+def ids_with_status(status: str) -> sa.Select[Any]:
     """A query for the ids of all memories whose vector has this status."""
     conditions = {"pending": _code == -1, "completed": _code == 0, "failed": _code > 0}
     return _VIEW.with_only_columns(_m.id).where(conditions[status])
 
 
-def is_unembedded(memory_id: ColumnElement[int]) -> ColumnElement[bool]:
+def is_unembedded(memory_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
     """A condition: the memory's vector is still to be made, or could not be."""
-    return select(_p.id).where(_p.id == memory_id * 4, _p.status != 0).exists()
+    return sa.select(_p.id).where(_p.id == memory_id * 4, _p.status != 0).exists()
 
 
 def _status(code: int | None) -> EmbeddingStatus | None:

@@ -13,7 +13,7 @@ from memchat.config import Settings
 from memchat.db import Tx, messages, sessions
 from memchat.db.database import Database
 from memchat.facts import changes, memories
-from memchat.facts.changes import LearnedFact
+from memchat.facts.changes import Taught
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget.purge import spans_of
 from memchat.language import text
@@ -257,7 +257,7 @@ class PromptBlock:
             for one in found
             if one.score >= _WEAK * found[0].score
             and not (one.only_proves(known) or one.taught_any(mute))
-            and not any(fact.memory_id in mute for fact in one.facts)
+            and not any(fact.memory.id in mute for fact in one.facts)
         ]
 
     def _returning_turns(
@@ -270,7 +270,7 @@ class PromptBlock:
         search = replace(search, ids=[own])
         matches = search.matches("turn", replies=True)
         scores = matches.of(search.passing_by_words(matches, dropped))
-        drawn = changes.learned_from(tx, list(scores))
+        drawn = changes.taught_by(tx, scores)
         excluded = _excluded(search.tx, drawn, mute)
         scores = {i: score for i, score in scores.items() if i not in excluded}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]
@@ -290,18 +290,21 @@ class PromptBlock:
                     channel="conversation",
                     tokens=estimate_tokens(f"- {text}\n"),
                     said_at=turns[i].created_at,
-                    tells=tuple((f.memory_id, f.key, f.value) for f in drawn if f.message_id == i),
+                    tells=tuple(one.as_told() for one in drawn if one.message_id == i),
                 )
             )
         return hits
 
 
-def _excluded(tx: Tx, drawn: Sequence[LearnedFact], mute: Collection[int]) -> set[int]:
+def _excluded(tx: Tx, drawn: Sequence[Taught], mute: Collection[int]) -> set[int]:
     """The turns that taught a fact that is being forgotten, or one that is muted here."""
-    ids = sorted({fact.memory_id for fact in drawn})
-    now = changes.current(tx, tx.ids, ids)
+    now = changes.current(tx, tx.ids, sorted({one.memory.id for one in drawn}))
     out = {i for i, memory in now.items() if memory.id in mute}.union(mute)
-    return {f.message_id for f in drawn if f.inactive_reason == FORGOTTEN or f.memory_id in out}
+    return {
+        message_id
+        for message_id, _, memory in drawn
+        if memory.inactive_reason == FORGOTTEN or memory.id in out
+    }
 
 
 def _as_listed(found: Sequence[Hit], listed: Sequence[Hit]) -> list[Hit]:
@@ -330,9 +333,8 @@ def _muted(tx: Tx, session_id: int | None) -> set[int]:
     ids = tx.ids
     mute = sessions.muted_of_session(tx, session_id)
     for memory in memories.by_ids(tx, ids, sorted(mute)).values():
-        there = memories.values_with_key(tx, ids, memory.key)
-        normal = normal_value(memory.value)
-        mute.update(i for i, value in there if normal_value(value) == normal)
+        there = memories.with_key(tx, ids, memory.key)
+        mute.update(one.id for one in there if _key_value(one) == _key_value(memory))
     return mute
 
 

@@ -21,11 +21,12 @@ from importlib.resources import files
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
+import sqlalchemy as sa
 from dateutil.relativedelta import relativedelta
-from sqlalchemy import Select, and_, select
 
-from memchat.db import Tx, records
-from memchat.db.schema import chunks, memories, messages, searched_messages, sessions, sources
+from memchat.db import Tx
+from memchat.db import schema as t
+from memchat.db.records import among
 from memchat.language.calendar import (
     MONTHS,
     NUMBERS,
@@ -34,12 +35,10 @@ from memchat.language.calendar import (
     UNITS,
     WEEKDAYS,
     later,
-    names_day,
     period,
-    unaccented,
 )
 from memchat.language.lexicon import with_parts
-from memchat.language.text import content_words
+from memchat.language.text import content_words, unaccented
 from memchat.search import keywords
 
 Kind = Literal["past", "future"]
@@ -82,6 +81,13 @@ _OF_THE_PERSON, _PAST, _FUTURE = (
     re.compile(rf"\b(?:{'|'.join(_DATA[kind])})\b") for kind in ("of_the_person", "past", "future")
 )
 _SINCE = re.compile(_DATA["since"])
+SHARE = 0.2
+"""Added to the score of a row on the days asked about: less than vector and words give it."""
+DATED_SHARE = 0.05
+"""The same where a date is asked for: texts hold theirs, so vector and words match it already."""
+MOST = 50
+ALL = -1
+"""SQLite's limit for rows without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +104,58 @@ class DateRange:
     by_date: bool = False
     """Whether they are named by day, month or year, as texts are dated: not "last week"."""
 
+    def instants(self, zone: ZoneInfo) -> tuple[datetime, datetime]:
+        """The midnight they begin at, and the one that they end before."""
+        after = self.end + timedelta(days=1) if self.end < date.max else date.max
+        first, last = (datetime.combine(day, time(), zone) for day in (self.start, after))
+        return first, last
+
     def holds(self, at: datetime, zone: ZoneInfo) -> bool:
         """Whether an instant falls on one of these days."""
         return self.start <= at.astimezone(zone).date() <= self.end
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The search terms that name the days: no hit has to hold them."""
+        return frozenset(keywords.query_terms(self.phrase))
+
+    def rows(
+        self,
+        tx: Tx,
+        kind: keywords.Kind,
+        app_ids: Sequence[int],
+        without: Collection[int] = (),
+        only: Collection[int] | None = None,
+    ) -> list[int]:
+        """The rows of these days, the nearest first; never one of ``without``, and none but those
+        of ``only`` where that is given."""
+        limit = MOST if only is None else ALL
+        found: list[int] = []
+        if kind == "fact" and self.kind == "future":
+            found += ending(tx, app_ids, self.start, limit, without)
+        if self.kind == "past" or self.start <= tx.today:
+            found += said(tx, kind, app_ids, self.instants(tx.zone), limit, without)
+        if only is not None:
+            found = [i for i in found if i in only][:MOST]
+        return list(dict.fromkeys(found))
+
+    def shares(self, rows: Sequence[int]) -> dict[int, float]:
+        """What is added to the score of each of those rows: a little more to the nearer ones."""
+        share = DATED_SHARE if self.by_date else SHARE
+        return {i: round(share * (1 - n / (10 * MOST)), 6) for n, i in enumerate(rows)}
+
+
+_FRAGMENTS = re.compile(r"[^\W\d_]+|\d+")
+_NAMING = {
+    part for word in (*UNITS, *WEEKDAYS, *MONTHS, *SEASONS) for part in _FRAGMENTS.findall(word)
+}
+_NAMING |= {"weekend", "end", "wochenende", "fin"}
+
+
+def names_day(folded: str) -> bool:
+    """Whether a folded text holds a digit, a unit of time, a month, a season or a weekday."""
+    parts = _FRAGMENTS.findall(folded)
+    return not _NAMING.isdisjoint(parts) or any(part[0].isdigit() for part in parts)
 
 
 def date_range(text: str, now: datetime, zone: ZoneInfo) -> DateRange | None:
@@ -263,19 +318,19 @@ def _named(parts: dict[str, str], today: date, tense: Kind | None) -> DateRange 
     return _fitting(spans, today, tense)
 
 
-_f, _m, _c, _s = memories.c, messages.c, chunks.c, sources.c
-_facts = select(_f.id).where(_f.active == 1)
+_f, _m, _c, _s = t.memories.c, t.messages.c, t.chunks.c, t.sources.c
+_facts = sa.select(_f.id).where(_f.active == 1)
 # A message that is only a question says nothing.
 _turns = (
-    select(_m.id)
-    .join(sessions, sessions.c.id == _m.session_id)
-    .where(_m.role == "user", searched_messages)
-    .where(~and_(_m.content.like("%?"), ~_m.content.like("%.%")))
+    sa.select(_m.id)
+    .join(t.sessions, t.sessions.c.id == _m.session_id)
+    .where(_m.role == "user", t.searched_messages)
+    .where(~sa.and_(_m.content.like("%?"), ~_m.content.like("%.%")))
 )
-_chunks = select(_c.id).join(sources, _s.id == _c.source_id)
-_SAID: dict[keywords.Kind, tuple[Select[Any], Any, Any]] = {
+_chunks = sa.select(_c.id).join(t.sources, _s.id == _c.source_id)
+_SAID: dict[keywords.Kind, tuple[sa.Select[Any], Any, Any]] = {
     "fact": (_facts.order_by(_f.said_at.desc(), _f.id.desc()), _f.app_id, _f.said_at),
-    "turn": (_turns.order_by(_m.id.desc()), sessions.c.app_id, _m.created_at),
+    "turn": (_turns.order_by(_m.id.desc()), t.sessions.c.app_id, _m.created_at),
     "chunk": (_chunks.order_by(_s.created_at.desc(), _c.id.desc()), _s.app_id, _s.created_at),
 }
 """Each kind's rows, the newest first, with the columns of their scope and time."""
@@ -295,7 +350,7 @@ def said(
     query, home, at = _SAID[kind]
     start, end = period
     query = query.where(home.in_(app_ids), at >= start, at < end)
-    query = query.where(query.selected_columns[0].not_in(records.id_list(without)))
+    query = query.where(~among(query.selected_columns[0], without))
     return list(tx.execute(query.limit(limit)).scalars())
 
 
@@ -303,72 +358,6 @@ def ending(
     tx: Tx, app_ids: Sequence[int], first: date, limit: int, without: Collection[int] = ()
 ) -> list[int]:
     """The ids of active facts that end on ``first`` or later, the soonest first."""
-    query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)
-    query = query.where(_f.id.not_in(records.id_list(without)))
+    query = sa.select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)
+    query = query.where(~among(_f.id, without))
     return list(tx.execute(query.order_by(_f.expires_at, _f.id).limit(limit)).scalars())
-
-
-SHARE = 0.2
-"""Added to the score of a row on the days asked about: less than vector and words give it."""
-DATED_SHARE = 0.05
-"""The same where a date is asked for: texts hold theirs, so vector and words match it already."""
-MOST = 50
-ALL = -1
-"""SQLite's limit for rows without a limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionDates:
-    """The days a question asks about, in the user's zone."""
-
-    range: DateRange
-    zone: ZoneInfo
-    today: date
-
-    @classmethod
-    def of(cls, text: str, now: datetime, zone: ZoneInfo) -> QuestionDates | None:
-        """The days that a question names, or None where it names none."""
-        found = date_range(text, now, zone)
-        return None if found is None else cls(found, zone, now.astimezone(zone).date())
-
-    @property
-    def words(self) -> frozenset[str]:
-        """The search terms that name the days: no hit has to hold them."""
-        return frozenset(keywords.query_terms(self.range.phrase))
-
-    @property
-    def only(self) -> bool:
-        """Whether the question asks for a time alone, and no other word or vector counts."""
-        return self.range.only
-
-    def rows(
-        self,
-        tx: Tx,
-        kind: keywords.Kind,
-        app_ids: Sequence[int],
-        without: Collection[int] = (),
-        only: Collection[int] | None = None,
-    ) -> list[int]:
-        """The rows of those days, the nearest first; never one of ``without``, and none but those
-        of ``only`` where that is given."""
-        limit = MOST if only is None else ALL
-        found: list[int] = []
-        if kind == "fact" and self.range.kind == "future":
-            found += ending(tx, app_ids, self.range.start, limit, without)
-        if self.range.kind == "past" or self.range.start <= self.today:
-            period = self._midnight(self.range.start), self._midnight(self._day_after())
-            found += said(tx, kind, app_ids, period, limit, without)
-        if only is not None:
-            found = [i for i in found if i in only][:MOST]
-        return list(dict.fromkeys(found))
-
-    def shares(self, rows: Sequence[int]) -> dict[int, float]:
-        """What is added to the score of each of those rows: a little more to the nearer ones."""
-        share = DATED_SHARE if self.range.by_date else SHARE
-        return {i: round(share * (1 - n / (10 * MOST)), 6) for n, i in enumerate(rows)}
-
-    def _day_after(self) -> date:
-        return self.range.end + timedelta(days=1) if self.range.end < date.max else date.max
-
-    def _midnight(self, day: date) -> datetime:
-        return datetime.combine(day, time(), self.zone)

@@ -9,47 +9,28 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import MemChatError, StoreError
 from memchat.facts import changes
 from memchat.search import embeddings, keywords, passages
-from memchat.search.embed import EmbeddingSpace, Question
+from memchat.search.embed import EmbeddingSpace, Question, embed_documents
+from memchat.search.embeddings import Selection
 from memchat.search.keywords import Kind, Matches
 from memchat.search.passages import UnembeddedText
-from memchat.search.question_dates import QuestionDates
-from memchat.search.vector_index import Selection
+from memchat.search.question_dates import DateRange
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
-    from memchat.search.embed import EmbeddingSpace
 
 K = 60
 """Damps the first ranks, so that what stands in several lists comes before the first of one."""
-
-
-class RankedItem(NamedTuple):
-    """Something that was ranked, and its score."""
-
-    id: int
-    score: float
-
-
-def merge(lists: Iterable[Sequence[RankedItem]]) -> list[RankedItem]:
-    """One list of several, each of which has the best first: every item once, with the sum of
-    1 / (60 + rank) over the lists it is in. Items with equal sums keep the order in which they
-    come. The scores that were given do not count."""
-    scores: dict[int, float] = {}
-    for ranked in lists:
-        for rank, item in enumerate(ranked, 1):
-            scores[item.id] = scores.get(item.id, 0.0) + 1 / (K + rank)
-    merged = [RankedItem(i, score) for i, score in scores.items()]
-    return sorted(merged, key=lambda item: -item.score)
 
 
 log = logging.getLogger(__name__)
@@ -85,7 +66,7 @@ class MissingVectors:
         """Vectors for a few facts of a search's scopes, and with ``turns`` for turns of its app
         where there is room: as many as the service makes within so many seconds."""
         space, own = search.space, search.tx.own
-        if seconds <= 0 or space is None or not space.embedder.service.local:
+        if seconds <= 0 or space is None or not space.service.local:
             return MadeVectors()
         found = self._texts(search, "fact", MOST)
         if turns and own:
@@ -106,7 +87,9 @@ class MissingVectors:
             return
         try:
             with self._database.write_if_free() as tx:
-                self._write(tx, made.space, made)
+                if embeddings.in_use(tx) == made.space.service_id:
+                    # What was forgotten or reworded meanwhile gets no vector of the old words.
+                    passages.keep_vectors(tx, made.space.service_id, made.vectors)
         except StoreError:
             log.info("%d vectors that a search made were not kept", len(made.gaps))
 
@@ -136,7 +119,7 @@ class MissingVectors:
                     if over.is_set():
                         break
                     try:
-                        made.update(space.embed({key: text})[0])
+                        made.update(embed_documents(space.embedder, {key: text})[0])
                     except MemChatError as error:
                         log.warning("a search could not embed a text: %s", error)
             finally:
@@ -147,12 +130,6 @@ class MissingVectors:
         thread.join(seconds)
         over.set()
         return dict(made)
-
-    def _write(self, tx: Tx, space: EmbeddingSpace, made: MadeVectors) -> None:
-        if embeddings.in_use(tx) != space.service_id:
-            return
-        # What was forgotten or reworded meanwhile gets no vector of the old words.
-        passages.keep_vectors(tx, space.service_id, made.vectors)
 
 
 def reason(facts: int = 0, turns: int = 0, passages: int = 0) -> str | None:
@@ -216,16 +193,12 @@ class ScoredSearch:
     words: Sequence[str]
     required: Collection[str]
     """The words that a hit may have to hold: those that only name a day are not among them."""
-    dates: QuestionDates | None
+    dates: DateRange | None
     ranking: str = "weighted"
     made: MadeVectors = field(default_factory=MadeVectors)
     """Vectors of rows that the index does not have yet."""
     only: frozenset[int] | None = None
     """The rows that may be found, where not all may."""
-    _unembedded: dict[tuple[Kind | int, ...], set[int]] = field(default_factory=dict)
-    """The rows without a vector in this snapshot, by kind and scope rows, once looked up."""
-    _newest_changes: dict[int, int] = field(default_factory=dict)
-    """How far this snapshot of a scope row reaches, once looked up."""
 
     @property
     def space(self) -> EmbeddingSpace | None:
@@ -237,7 +210,8 @@ class ScoredSearch:
     ) -> dict[int, ScoreParts]:
         """The candidates of a kind, by id, those that pass its floor and those that do not; never
         one of ``without``."""
-        dated = self._of_days(kind, without)
+        days = self.dates
+        dated = days.rows(self.tx, kind, self.ids, without, self.only) if days else []
         matches = self.matches(kind)
         near, worded = self._lists(kind, matches, limit, without)
         by_words = matches.of(self.unembedded(kind).difference(without))
@@ -247,18 +221,17 @@ class ScoredSearch:
         vector = self.question.vector
         if self.space is not None and vector is not None:
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
-            newest, index = self._newest(kind), self.space.index
-            cosine |= index.scores(self.tx, [*newest], vector, unscored, kind, newest)
+            cosine |= self.space.index.scores(self.tx, self.ids, vector, unscored, kind)
             cosine |= {i: score for i, score in self._made_scores(kind) if i in unscored}
         if self.ranking == "rrf":
             scores = _reciprocal_ranks(near, worded, [(i, by_words[i]) for i in unembedded])
         else:
             scores = self.blended(cosine, bm25)
         passing = self._passing(kind, matches, cosine, bm25)
-        shares = self.dates.shares(dated) if self.dates else {}
+        shares = days.shares(dated) if days else {}
         # On the day asked about one of the words is enough: those of the day itself match nothing.
         passing |= {i for i in dated if i in bm25}
-        if dated and self.dates is not None and self.dates.only:
+        if dated and days and days.only:
             # The other words are of no use: "what did I tell you yesterday?"
             passing, cosine, bm25, scores = set(dated), {}, {}, {}
         totals = {i: scores.get(i, 0.0) + shares.get(i, 0.0) for i in passing | scores.keys()}
@@ -268,35 +241,17 @@ class ScoredSearch:
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
 
-    def _of_days(self, kind: Kind, without: Collection[int]) -> list[int]:
-        """The rows of the days that the question names."""
-        if self.dates is None:
-            return []
-        return self.dates.rows(self.tx, kind, self.ids, without, self.only)
-
     def unembedded(self, kind: Kind) -> set[int]:
         """The rows without a vector where vectors are searched: only words can rank them."""
         if self.space is None:
             return set()
-        where = (kind, *self.ids)
-        if where not in self._unembedded:
-            newest = self._newest(kind)
-            self._unembedded[where] = self.space.index.waiting(self.tx, [*newest], kind, newest)
-        return self._unembedded[where].difference(self.made.of(kind))
+        waiting = self.space.index.waiting(self.tx, self.ids, kind)
+        return waiting.difference(self.made.of(kind))
 
     def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
         """The rows with any of the question's words."""
-        every = keywords.matches(self.tx, kind, [*self._newest(kind)], self.words, replies=replies)
+        every = keywords.matches(self.tx, kind, self.ids, self.words, replies=replies)
         return every if self.only is None else every.among(self.only)
-
-    def _newest(self, kind: Kind) -> dict[int, int]:
-        """The scope rows to search, each with its newest change."""
-        for i in self.ids:
-            if i not in self._newest_changes:
-                self._newest_changes[i] = passages.latest_change(self.tx, i)
-        newest = {i: self._newest_changes[i] for i in self.ids}
-        # Nothing is without a change but the turns of an open conversation.
-        return {i: change for i, change in newest.items() if change or kind == "turn"}
 
     def _lists(
         self, kind: Kind, matches: Matches, limit: int, without: Collection[int]
@@ -323,10 +278,8 @@ class ScoredSearch:
         vector = self.question.vector
         if self.space is None or vector is None:
             return []
-        newest = self._newest(kind)
-        index = self.space.index
         selection = Selection(self.only, without)
-        near = index.search(self.tx, [*newest], vector, limit, selection, kind, newest)
+        near = self.space.index.search(self.tx, self.ids, vector, limit, selection, kind)
         made = [hit for hit in self._made_scores(kind) if hit[0] not in without]
         return _joined(near, made)[:limit] if made else near
 
@@ -339,7 +292,7 @@ class ScoredSearch:
 
     def blended(self, cosine: Mapping[int, float], bm25: Mapping[int, float]) -> dict[int, float]:
         """The hybrid score of each row that has either."""
-        weight = self.space.embedder.service.cosine_weight if self.space is not None else 0.0
+        weight = self.space.service.cosine_weight if self.space is not None else 0.0
         best = max(bm25.values(), default=0.0)
         return {
             i: hybrid_score(cosine.get(i), bm25.get(i, 0.0), best, weight)
@@ -352,7 +305,7 @@ class ScoredSearch:
         """What passes: near enough, or with all of the words, or with a number."""
         if self.space is None:
             return self.passing_by_words(matches, bm25)
-        service = self.space.embedder.service
+        service = self.space.service
         floor = service.floor if kind == "fact" else service.message_floor
         passing = {i for i, score in cosine.items() if score >= floor}
         # A row without a vector can only pass by its words.
@@ -400,9 +353,11 @@ def _reciprocal_ranks(near: Ranked, worded: Ranked, unembedded: Ranked) -> dict[
     """The mean of reciprocal ranks, 1 for what stands first in both lists. What has no vector yet
     has the rank of its words in both."""
     waiting = dict(unembedded)
-    by_words = dict(worded) | waiting
-    merged = merge([[RankedItem(*hit) for hit in ranked] for ranked in (near, by_words.items())])
-    return {i: score * (K + 1) / (1 if i in waiting else 2) for i, score in merged}
+    scores: defaultdict[int, float] = defaultdict(float)
+    for ranked in (dict(near), dict(worded) | waiting):
+        for rank, i in enumerate(ranked, 1):
+            scores[i] += (K + 1) / (K + rank) / (1 if i in waiting else 2)
+    return scores
 
 
 def _ids(found: Ranked) -> list[int]:

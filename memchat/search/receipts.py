@@ -12,16 +12,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import delete, insert, select, update
+import sqlalchemy as sa
 
-from memchat.db import Tx, records
-from memchat.db.records import columns, from_row
-from memchat.db.schema import fact_list_lines, fact_lists, messages, prompts, receipts, sessions
+from memchat.db import Tx
+from memchat.db import schema as t
+from memchat.db.records import among, columns, from_row
 from memchat.types import Hit, Message
 
-_m = messages.c
+_m = t.messages.c
 _COPIED = ("kind", "text", "score", "cosine", "bm25", "prior", "dated", "channel", "tokens")
 """The fields of a hit that have a column of the same name."""
+
+
+_r = t.receipts.c
+_ADD = sa.insert(t.receipts)
 
 
 def add(tx: Tx, message_id: int, hits: Iterable[Hit]) -> None:
@@ -31,37 +35,39 @@ def add(tx: Tx, message_id: int, hits: Iterable[Hit]) -> None:
         | {name: getattr(hit, name) for name in _COPIED}
         for position, hit in enumerate(hits)
     ]
-    if rows:
-        tx.execute(insert(receipts), rows)
+    tx.run_many(_ADD, rows)
 
 
 def of_reply(tx: Tx, message_id: int) -> list[Hit]:
     """The items of a reply's prompt, in their order."""
-    query = select(receipts).where(receipts.c.message_id == message_id)
-    rows = tx.execute(query.order_by(receipts.c.position))
-    return [records.from_row(Hit, row, id=row.item_id) for row in rows]
+    query = sa.select(t.receipts).where(t.receipts.c.message_id == message_id)
+    rows = tx.execute(query.order_by(t.receipts.c.position))
+    return [from_row(Hit, row, id=row.item_id) for row in rows]
 
 
 def sessions_with(tx: Tx, kind: str, item_ids: Sequence[int]) -> list[int]:
     """The ids of the sessions with a reply whose prompt contained one of these items."""
-    query = select(_m.session_id).join(receipts, receipts.c.message_id == _m.id)
-    query = query.where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)).distinct()
+    query = sa.select(_m.session_id).join(t.receipts, t.receipts.c.message_id == _m.id)
+    query = query.where(t.receipts.c.kind == kind, t.receipts.c.item_id.in_(item_ids)).distinct()
     return list(tx.execute(query).scalars())
 
 
 def items_in_any(tx: Tx, kind: str, item_ids: Sequence[int]) -> set[int]:
     """Which of these items were in any reply's prompt."""
-    c = receipts.c
-    query = select(c.item_id).where(c.kind == kind, c.item_id.in_(item_ids)).distinct()
+    c = t.receipts.c
+    query = sa.select(c.item_id).where(c.kind == kind, c.item_id.in_(item_ids)).distinct()
     return set(tx.execute(query).scalars())
 
 
-def remove(tx: Tx, kind: str, item_ids: Sequence[int]) -> None:
-    """Delete these items from all receipts."""
-    tx.execute(delete(receipts).where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)))
+def remove(tx: Tx, kind: str, item_ids: Iterable[int]) -> None:
+    """Delete these items from all receipts, and the system text of the prompts that had them."""
+    held = sa.and_(_r.kind == kind, among(_r.item_id, item_ids))
+    given = sa.select(_r.message_id).where(held)
+    tx.execute(sa.update(t.prompts).where(_p.message_id.in_(given)).values(system=None))
+    tx.execute(sa.delete(t.receipts).where(held))
 
 
-_p = prompts.c
+_p = t.prompts.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,62 +92,66 @@ class SentPrompt:
     """The list of facts that was sent whatever was asked. ``system`` is then the text after it."""
 
 
+_ADD_PROMPT = sa.insert(t.prompts)
+
+
 def add_prompt(tx: Tx, message_id: int, sent: SentPrompt) -> None:
     """Store what a reply's model was sent."""
-    tx.execute(insert(prompts).values(message_id=message_id, **columns(sent)))
+    tx.rows(_ADD_PROMPT, message_id=message_id, **columns(sent))
 
 
 def prompt_of_reply(tx: Tx, message_id: int) -> SentPrompt | None:
     """What a reply's model was sent; None if the reply was made by code alone."""
-    row = tx.execute(select(prompts).where(_p.message_id == message_id)).first()
+    row = tx.execute(sa.select(t.prompts).where(_p.message_id == message_id)).first()
     return None if row is None else from_row(SentPrompt, row)
 
 
 def reply_of(tx: Tx, turn: Message) -> int | None:
     """The id of the reply to a message: the message itself, or the next reply of its conversation;
     None if there is none."""
-    query = select(_m.id).where(_m.session_id == turn.session_id, _m.role == "assistant")
+    query = sa.select(_m.id).where(_m.session_id == turn.session_id, _m.role == "assistant")
     return tx.execute(query.where(_m.id >= turn.id).order_by(_m.id).limit(1)).scalar()
 
 
 def latest_prompt(tx: Tx, app_id: int) -> int | None:
     """The id of the latest reply in a scope row's conversations, copies aside, or None."""
-    query = select(_m.id).join(sessions, sessions.c.id == _m.session_id)
+    query = sa.select(_m.id).join(t.sessions, t.sessions.c.id == _m.session_id)
     made = (_m.role == "assistant") & _m.copied_from.is_(None)
-    query = query.where(sessions.c.app_id == app_id, made)
+    query = query.where(t.sessions.c.app_id == app_id, made)
     return tx.execute(query.order_by(_m.id.desc()).limit(1)).scalar()
-
-
-def remove_prompts_with_items(tx: Tx, kind: str, item_ids: Sequence[int]) -> None:
-    """Delete the system text of all prompts that contained one of these items."""
-    given = select(receipts.c.message_id)
-    given = given.where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids))
-    tx.execute(update(prompts).where(_p.message_id.in_(given)).values(system=None))
 
 
 def remove_prompts(tx: Tx, message_ids: Sequence[int]) -> None:
     """Delete the system text of these replies' prompts."""
-    tx.execute(update(prompts).where(_p.message_id.in_(message_ids)).values(system=None))
+    tx.execute(sa.update(t.prompts).where(_p.message_id.in_(message_ids)).values(system=None))
 
 
-_f = fact_lists.c
-_l = fact_list_lines.c
+_f = t.fact_lists.c
+_l = t.fact_list_lines.c
 Line = tuple[int, str]
 """A memory's id, and its words."""
-_SENT = """
-    (SELECT f.session_id FROM fact_list_lines l JOIN fact_lists f ON f.id = l.list_id
-     WHERE l.memory_id = ?1 UNION SELECT value FROM json_each(?2))
-"""
-_TEXTS = f"""
-    SELECT session_id, content, 0 FROM messages WHERE role = 'assistant' AND session_id IN {_SENT}
-    UNION ALL SELECT id, title, 1 FROM sessions WHERE title IS NOT NULL AND id IN {_SENT}
-    UNION ALL SELECT id, summary, 1 FROM sessions WHERE summary IS NOT NULL AND id IN {_SENT}
-"""
-_SENT_ANYWHERE = """
-    WITH wanted (id) AS (SELECT value FROM json_each(?1))
-    SELECT memory_id FROM fact_list_lines WHERE memory_id IN wanted
-    UNION SELECT item_id FROM receipts WHERE kind = 'memory' AND item_id IN wanted
-"""
+_SAME = sa.select(_f.id).where(
+    _f.session_id == sa.bindparam("session"), _f.hash == sa.bindparam("hashed")
+)
+_ADD_LINE = sa.insert(t.fact_list_lines)
+_listed = sa.select(_f.session_id).join_from(t.fact_list_lines, t.fact_lists)
+_listed = _listed.where(_l.memory_id == sa.bindparam("memory"))
+
+
+def _with(session_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    return sa.or_(session_id.in_(_listed), among(session_id, "shown_in"))
+
+
+_t = t.sessions.c
+_replies = sa.select(_m.session_id, _m.content, sa.literal(0)).where(_m.role == "assistant")
+_titles, _summaries = (
+    sa.select(_t.id, text, sa.literal(1)).where(text.is_not(None), _with(_t.id))
+    for text in (_t.title, _t.summary)
+)
+_TEXTS = _replies.where(_with(_m.session_id)).union_all(_titles, _summaries)
+_lines = sa.select(_l.memory_id).where(among(_l.memory_id, "ids"))
+_given = sa.select(_r.item_id).where(_r.kind == "memory", among(_r.item_id, "ids"))
+_SENT_ANYWHERE = _lines.union(_given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +172,23 @@ def add_list(
     """
     words = "\n".join([opening or "", *(f"{i} {text}" for i, text in lines)])
     hashed = hashlib.sha256(words.encode()).hexdigest() if opening is not None else None
-    same = select(_f.id).where(_f.session_id == session_id, _f.hash == hashed)
-    if hashed is not None and (known := tx.execute(same).scalar()) is not None:
+    known = tx.value(_SAME, session=session_id, hashed=hashed)
+    if hashed is not None and known is not None:
         return int(known)
     values = {"session_id": session_id, "hash": hashed, "opening": opening, "created_at": now}
-    added = tx.execute(insert(fact_lists).values(**values).returning(_f.id))
-    list_id = int(added.scalar_one())
-    rows = [(list_id, n, i, text) for n, (i, text) in enumerate(lines)]
-    tx.run_many("INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
+    list_id = tx.insert(t.fact_lists, **values)
+    rows = (
+        {"list_id": list_id, "position": n, "memory_id": i, "text": text}
+        for n, (i, text) in enumerate(lines)
+    )
+    tx.run_many(_ADD_LINE, rows)
     return list_id
 
 
 def list_of(tx: Tx, list_id: int) -> FactList:
     """A stored list, without the lines of facts that were forgotten."""
-    opening = tx.execute(select(_f.opening).where(_f.id == list_id)).scalar_one()
-    query = select(_l.memory_id, _l.text).where(_l.list_id == list_id).order_by(_l.position)
+    opening = tx.execute(sa.select(_f.opening).where(_f.id == list_id)).scalar_one()
+    query = sa.select(_l.memory_id, _l.text).where(_l.list_id == list_id).order_by(_l.position)
     return FactList(opening, tuple((row.memory_id, row.text) for row in tx.execute(query)))
 
 
@@ -185,16 +197,16 @@ def model_texts_with(
 ) -> list[tuple[int, str, int]]:
     """The replies, titles and summaries of the conversations whose lists contained this memory, and
     of those it was ``shown_in``: (session id, text, 1 for a title or summary and 0 for a reply)."""
-    return tx.rows(_TEXTS, memory_id, records.json_list(shown_in))
+    return tx.rows(_TEXTS, memory=memory_id, shown_in=shown_in)
 
 
 def sent_to_models(tx: Tx, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories were sent to a model, by the lists and receipts."""
-    return {row[0] for row in tx.rows(_SENT_ANYWHERE, records.json_list(memory_ids))}
+    return set(tx.column(_SENT_ANYWHERE, ids=memory_ids))
 
 
 def remove_list_lines(tx: Tx, memory_ids: Collection[int]) -> None:
     """Remove memories' lines from all lists, and the openings and hashes of those lists."""
-    held = select(_l.list_id).where(_l.memory_id.in_(memory_ids))
-    tx.execute(update(fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))
-    tx.execute(delete(fact_list_lines).where(_l.memory_id.in_(memory_ids)))
+    held = sa.select(_l.list_id).where(_l.memory_id.in_(memory_ids))
+    tx.execute(sa.update(t.fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))
+    tx.execute(sa.delete(t.fact_list_lines).where(_l.memory_id.in_(memory_ids)))

@@ -79,11 +79,7 @@ def has_value(line: str, key: str, value: str) -> bool:
 
 
 def past_turn(
-    message: Message,
-    zone: ZoneInfo,
-    *,
-    title: str | None = None,
-    changed: Sequence[str] = (),
+    message: Message, zone: ZoneInfo, *, title: str | None = None, changed: Sequence[str] = ()
 ) -> str:
     """An earlier turn on one line: when it was said, by whom, in which conversation.
 

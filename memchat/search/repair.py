@@ -8,64 +8,69 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Collection, Iterable
 
+import sqlalchemy as sa
+
 from memchat.db import Tx, apps, messages, records
+from memchat.db import schema as t
 from memchat.db.database import Database
+from memchat.db.records import among
 from memchat.notes.index import Cutter, recut
 from memchat.providers import Embedder
-from memchat.search import embeddings, keywords, passages, turns, vector_index
+from memchat.search import embeddings, keywords, passages, turns
 from memchat.search.embed import shortened
-from memchat.search.keywords import KINDS, Kind
-from memchat.search.vector_index import VectorIndex
+from memchat.search.keywords import KINDS, Kind, passage_id
 from memchat.types import counted
 
-_PARTS = """
-    SELECT "offset", size, CASE c.hash WHEN p.hash THEN c.hash END, masked
-    FROM chunks c LEFT JOIN passages p ON p.id = c.id << 2 | 3
-    WHERE source_id = ? ORDER BY "offset"
-"""
-_OWNERS = """
-    SELECT id << 2 AS id, app_id, active = 1 OR inactive_reason = 'superseded' AS searched,
-        NULL AS hash, 1 AS read FROM memories
-    UNION ALL SELECT m.id << 2 | 1, s.app_id, 1, NULL, m.id <= s.extracted_to FROM messages m
-        JOIN sessions s ON s.id = m.session_id WHERE m.memory = 1 AND m.copied_from IS NULL
-    UNION ALL SELECT id << 2 | 2, app_id, 1, NULL, 1 FROM sessions WHERE summary > ''
-    UNION ALL SELECT c.id << 2 | 3, n.app_id, 1, c.hash, 1 FROM chunks c
-        JOIN sources n ON n.id = c.source_id
-"""
-"""The passages that there have to be."""
-_FACTS = """
-    SELECT m.id, m.app_id, m.active = 1 OR m.inactive_reason = 'superseded',
-        coalesce(p.text, m.content)
-    FROM memories m LEFT JOIN passages p ON p.id = m.id << 2
-    WHERE m.id IN (SELECT value FROM json_each(?))
-"""
-_SAME = """
-    p.app_id = o.app_id AND p.searched = o.searched AND coalesce(o.hash, p.hash) IS p.hash
-    AND (p.hash IS NOT NULL OR NOT o.read)
-"""
-_BROKEN = """
-    DELETE FROM embeddings WHERE length(embedding) !=
-        (SELECT dimensions * 4 FROM services WHERE services.id = service_id)
-"""
+_p, _m, _n, _c = t.passages.c, t.memories.c, t.sources.c, t.chunks.c
+_same_hash = sa.case((_c.hash == _p.hash, _c.hash))
+_PARTS = (
+    sa.select(_c.offset, _c.size, _same_hash, _c.masked)
+    .outerjoin_from(t.chunks, t.passages, _p.id == passage_id("chunk", _c.id))
+    .where(_c.source_id == sa.bindparam("note"))
+    .order_by(_c.offset)
+)
+
+
+def _owners() -> sa.Subquery:
+    """The passages that there have to be."""
+    said, chat = t.messages.c, t.sessions.c
+    one, none = sa.literal(1), sa.null()
+    facts = sa.select(
+        passage_id("fact", _m.id).label("id"),
+        _m.app_id,
+        sa.cast(t.searched, sa.Integer).label("searched"),
+        none.label("hash"),
+        one.label("read"),
+    )
+    was_read = sa.cast(said.id <= chat.extracted_to, sa.Integer)
+    turns = sa.select(passage_id("turn", said.id), chat.app_id, one, none, was_read)
+    turns = turns.join_from(t.messages, t.sessions).where(t.searched_messages)
+    summaries = sa.select(passage_id("summary", chat.id), chat.app_id, one, none, one)
+    chunks = sa.select(passage_id("chunk", _c.id), _n.app_id, one, _c.hash, one)
+    return facts.union_all(
+        turns, summaries.where(chat.summary > ""), chunks.join_from(t.chunks, t.sources)
+    ).subquery()
 
 
 def notes_with_wrong_chunks(tx: Tx) -> list[int]:
     """The ids of the notes of which a chunk is no part of the text, or has the hash of another one,
     or whose chunks leave words out."""
-    texts = tx.each_row("SELECT id, content FROM sources ORDER BY id")
-    return [note_id for note_id, text in texts if not _fit(text, tx.rows(_PARTS, note_id))]
+    texts = tx.execute(sa.select(_n.id, _n.content).order_by(_n.id))
+    return [i for i, text in texts if not _fit(text, tx.rows(_PARTS, note=i))]
 
 
 def chunks_without_note(tx: Tx) -> list[int]:
     """The ids of the chunks of notes that are not there."""
-    sql = "SELECT id FROM chunks WHERE source_id NOT IN (SELECT id FROM sources)"
-    return [row[0] for row in tx.rows(sql)]
+    stray = sa.select(_c.id).where(_c.source_id.not_in(sa.select(_n.id)))
+    return list(tx.execute(stray).scalars())
 
 
 def keyword_counts(tx: Tx) -> list[tuple[Kind, int, int]]:
     """For each kind how many keyword rows there are, and how many there have to be."""
-    held = dict(tx.rows("SELECT rowid & 3, count(*) FROM passages_fts GROUP BY 1"))
-    wanted = dict(tx.rows(f"SELECT id & 3, sum(searched) FROM ({_OWNERS}) GROUP BY 1"))
+    o, held = _owners().c, keywords.counts(tx)
+    kind = o.id.bitwise_and(3)
+    query = sa.select(kind, sa.func.sum(o.searched)).group_by(kind)
+    wanted = dict(tx.execute(query).all())
     return [(kind, held.get(n, 0), wanted.get(n, 0)) for n, kind in enumerate(KINDS)]
 
 
@@ -91,11 +96,12 @@ def repair_keywords(tx: Tx) -> int:
 
 def wrong_passages(tx: Tx) -> tuple[list[int], list[int]]:
     """The passages of owners that are gone, and those that are missing or of another scope."""
-    there = f"SELECT p.id FROM passages p WHERE p.id NOT IN (SELECT id FROM ({_OWNERS}))"
-    same = f"SELECT 1 FROM passages p WHERE p.id = o.id AND {_SAME}"
-    wrong = f"SELECT o.id FROM ({_OWNERS}) o WHERE NOT EXISTS ({same}) ORDER BY o.id"
-    stray, missing = tx.rows(there), tx.rows(wrong)
-    return [row[0] for row in stray], [row[0] for row in missing]
+    o = _owners().c
+    kept = sa.and_(_p.hash.is_not(None) | (o.read == 0), o.hash.is_(None) | (o.hash == _p.hash))
+    same = sa.exists().where(_p.id == o.id, _p.app_id == o.app_id, _p.searched == o.searched, kept)
+    stray = sa.select(_p.id).where(_p.id.not_in(sa.select(o.id)))
+    missing = sa.select(o.id).where(~same).order_by(o.id)
+    return list(tx.execute(stray).scalars()), list(tx.execute(missing).scalars())
 
 
 def _fit(text: str, parts: Iterable[tuple[int, int, str | None, str | None]]) -> bool:
@@ -137,8 +143,7 @@ class Repair:
             if not stray:
                 return None
             passages.drop(tx, "chunk", stray)
-            sql = "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
-            tx.rows(sql, records.json_list(stray))
+            tx.execute(sa.delete(t.chunks).where(among(_c.id, stray)))
             tx.forget_bytes(*apps.all_ids(tx))
         return f"deleted {counted(len(stray), 'chunk')} of notes that are gone"
 
@@ -169,9 +174,11 @@ class Repair:
     def _write(self, tx: Tx, kind: Kind, ids: Collection[int]) -> None:
         """Write the passages of these owners again, from their rows."""
         if kind == "fact":
-            for i, *row in tx.rows(_FACTS, records.json_list(ids)):
-                app_id, searched, text = row
-                passages.put_text(tx, kind, i, app_id, text, searched=bool(searched))
+            words = sa.func.coalesce(_p.text, _m.content)
+            query = sa.select(_m.id, _m.app_id, words, t.searched)
+            query = query.outerjoin_from(t.memories, t.passages, _p.id == passage_id(kind, _m.id))
+            for *row, searched in tx.execute(query.where(among(_m.id, ids))).all():
+                passages.put_text(tx, kind, *row, searched=searched)
         elif kind != "chunk":  # a note with such chunks was cut anew
             sessions = ids if kind == "summary" else messages.by_session(tx, ids)
             for session_id in sorted(sessions):
@@ -188,7 +195,10 @@ class Repair:
 
     def _broken(self) -> str | None:
         with self._database.write() as tx:
-            broken = tx.connection.exec_driver_sql(_BROKEN).rowcount
+            e, size = t.embeddings.c, t.services.c.dimensions * 4
+            right = sa.select(size).where(t.services.c.id == e.service_id).scalar_subquery()
+            wrong = sa.delete(t.embeddings).where(sa.func.length(e.embedding) != right)
+            broken = tx.execute(wrong).rowcount
             if broken:
                 tx.forget_bytes(*apps.all_ids(tx))
         return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
@@ -196,8 +206,9 @@ class Repair:
     def _idle(self) -> str | None:
         """Vectors of texts that are gone."""
         with self._database.write() as tx:
-            said = tx.rows("SELECT content FROM messages WHERE role = 'user'")
-            queries = {embeddings.query_hash(shortened(row[0])) for row in said}
+            said = sa.select(t.messages.c.content).where(t.messages.c.role == "user")
+            asked = tx.execute(said).scalars()
+            queries = {embeddings.query_hash(shortened(words)) for words in asked}
             idle = [key for key in passages.unused_hashes(tx) if key not in queries]
             passages.remove_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
@@ -216,13 +227,17 @@ class Repair:
         with self._database.read() as tx:
             store_id = records.get(tx, "store_id") or ""
             known, ids = embeddings.all_services(tx), apps.all_ids(tx)
-            strays = vector_index.stray_files(self._database.home, store_id, known, set(ids))
+            ours = embeddings.index_files(self._database.home, store_id, known, ids)
+        folder = self._database.home / embeddings.FOLDER
+        strays = sorted(set(folder.iterdir()) - ours) if folder.is_dir() else []
         for path in strays:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return f"removed {counted(len(strays), 'stray file')} of the index" if strays else None
 
     def _index(self) -> str | None:
         """Saved shards that hold other vectors than the rows."""
+        from memchat.search.vector_index import VectorIndex
+
         with self._database.read() as tx:
             store_id, in_use = records.get(tx, "store_id"), embeddings.in_use(tx)
             service = embeddings.get_service(tx, in_use)

@@ -17,16 +17,16 @@ from memchat.config import Settings
 from memchat.db import Tx, messages, sessions
 from memchat.db.database import Database
 from memchat.facts import changes
-from memchat.facts.changes import LearnedFact
+from memchat.facts.changes import Taught
 from memchat.facts.in_force import as_of
-from memchat.facts.memories import FORGOTTEN, ValuesInForce
+from memchat.facts.memories import FORGOTTEN, ValuesInForce, is_over
 from memchat.forget.purge import is_blanked
-from memchat.language import numbers, text
+from memchat.language import text
 from memchat.language.text import content_words, normal_value
 from memchat.search import embeddings, keywords, ranking, render
 from memchat.search.embed import QUESTION_LIMIT, EmbeddingSpace, Question, shortened
 from memchat.search.facts import FactSearch, FoundFact, distinct
-from memchat.search.question_dates import QuestionDates
+from memchat.search.question_dates import date_range
 from memchat.search.ranking import (
     CANDIDATES,
     DEFAULT_SECONDS,
@@ -56,7 +56,7 @@ class PastTurn:
     title: str | None
     changed: tuple[str, ...]
     """The keys of the facts in it that are out of date."""
-    facts: tuple[LearnedFact, ...]
+    facts: tuple[Taught, ...]
     taught: tuple[int, ...]
     """For each of the facts the memory that replaces it today, or itself."""
     query_words: Set[str]
@@ -83,7 +83,7 @@ class PastTurn:
         if not linked or len(proof & mine) < _ONLY_PROOF * len(mine):
             return False
         # A line holds what its fact says, and after it what the fact replaced.
-        lines = [(one.key, one.value) for i, fact in linked for one in (shown[i], fact)]
+        lines = [(one.key, one.value) for i, fact in linked for one in (shown[i], fact.memory)]
         more = mine - _words(" ".join(f"{key.replace('_', ' ')} {value}" for key, value in lines))
         if len(more) >= _SAYS_MORE:
             more -= _naming(self.turn.content, {key for key, _ in lines})
@@ -108,7 +108,7 @@ class PastTurn:
             prior=round(self.prior, 6),
             dated=self.parts.dated,
             confident=self.confident,
-            tells=tuple((fact.memory_id, fact.key, fact.value) for fact in self.facts),
+            tells=tuple(fact.as_told() for fact in self.facts),
         )
 
 
@@ -140,9 +140,9 @@ def find(
     priors = _priors(search, {turn.session_id for turn in turns.values()})
     titles = sessions.titles(search.tx, list(priors))
     drawn = defaultdict(list)
-    for one in changes.learned_from(search.tx, list(turns)):
+    for one in changes.taught_by(search.tx, turns):
         drawn[one.message_id].append(one)
-    ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
+    ids = sorted({fact.memory.id for facts in drawn.values() for fact in facts})
     heirs = changes.current(search.tx, search.ids, ids)
     present = {i: standing.current_id(m.id) for i, m in heirs.items()}
     reworded = changes.value_edits(search.tx, ids)
@@ -150,20 +150,21 @@ def find(
     words = _words(question)
     for i, turn in turns.items():
         facts = drawn[i]
-        if any(fact.inactive_reason == FORGOTTEN for fact in facts):
+        if any(fact.memory.inactive_reason == FORGOTTEN for fact in facts):
             continue  # its purge is queued, and removes words of this turn
         if is_blanked(turn.content):
             continue
         if _asks_the_same(turn.content, question):
             continue
         over = [
-            f.key
-            for f in facts
-            if f.over(standing.today)
-            or f.memory_id in standing.displaced
-            or reworded.get(f.memory_id, turn.created_at) > turn.created_at
+            m.key
+            for m in (fact.memory for fact in facts)
+            if m.inactive_reason not in (None, "merged")
+            or is_over(m, standing.today)
+            or m.id in standing.displaced
+            or reworded.get(m.id, turn.created_at) > turn.created_at
         ]
-        taught = tuple(present.get(fact.memory_id, fact.memory_id) for fact in facts)
+        taught = tuple(present.get(fact.memory.id, fact.memory.id) for fact in facts)
         prior, title = priors[turn.session_id], titles[turn.session_id]
         changed = tuple(dict.fromkeys(over))
         past_turns.append(
@@ -189,7 +190,7 @@ def _naming(content: str, keys: Collection[str]) -> set[str]:
 
 
 def _words(content: str) -> set[str]:
-    return text.content_words(content) | numbers.numbers(content)
+    return text.content_words(content) | text.numbers(content)
 
 
 def _priors(search: ScoredSearch, session_ids: Collection[int]) -> Mapping[int, float]:
@@ -238,7 +239,9 @@ class Recall:
             made = self._space()
             with self._database.read() as tx:
                 question = _cached(tx, text, made)
-        return question.with_vector()
+        if question.space is None or question.vector is not None:
+            return question
+        return question.space.embed_query(question.text)
 
     def store_vector(self, tx: Tx, question: Question) -> None:
         """Store a question's vector among the rows, where it is not there yet."""
@@ -310,25 +313,21 @@ class Recall:
 
     def _scored_search(self, tx: Tx, question: Question) -> ScoredSearch:
         words = keywords.query_terms(question.text)
-        dates = QuestionDates.of(question.text, tx.now, tx.zone)
+        dates = date_range(question.text, tx.now, tx.zone)
         date_words = dates.words if dates else frozenset()
         required = frozenset(word for word in words if word not in date_words)
         ids, ranking = tx.ids, self._settings.ranking
         return ScoredSearch(tx, ids, question, words, required, dates, ranking)
 
     def past_turns(
-        self,
-        search: ScoredSearch,
-        limit: int,
-        without_session: int | None = None,
-        least: int = 0,
+        self, search: ScoredSearch, limit: int, without_session: int | None = None, least: int = 0
     ) -> list[PastTurn]:
         """What was said in other conversations of the app, each thing once."""
         own = search.tx.own
-        if not own or not sessions.any_in_app(search.tx, own):
+        if not own:
             return []
         search = replace(search, ids=[own])
-        standing = as_of(search.tx, search.ids, search.tx.today)
+        standing = as_of(search.tx, search.ids)
         first: dict[str, PastTurn] = {}
         for found in find(
             search, standing, limit=limit, without_session=without_session, least=least

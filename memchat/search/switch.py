@@ -1,9 +1,9 @@
 """The embedding services of a store: listing, changing and removing them.
 
 In a change the vectors of the coming service are made beside those in use, which go on to answer.
-Each batch is a transaction of its own, so a killed run loses at most two batches, and the next run
-goes on from there. Notes with chunks that the coming service cannot read whole are cut anew. The
-change itself is one row, in a transaction that has checked that no vector is missing.
+Each round of calls is a transaction of its own, so a killed run loses one round at most, and the
+next run goes on from there. Notes with chunks that the coming service cannot read whole are cut
+anew. The change itself is one row, in a transaction that has checked that no vector is missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,15 +30,11 @@ from memchat.errors import (
 )
 from memchat.notes.index import NoteFitting
 from memchat.providers import factory
-from memchat.search import embeddings, passages, vector_index
-from memchat.search.embed import (
-    BatchSplitter,
-    Finished,
-    Pipeline,
-    embed_documents,
-)
-from memchat.search.passages import OWNERS, UnembeddedText
-from memchat.types import OnProgress, Progress, ServiceInfo, Usage
+from memchat.search import embeddings, passages
+from memchat.search.embed import EmbeddingRounds, embed_documents
+from memchat.search.keywords import passage_id
+from memchat.search.passages import OWNERS
+from memchat.types import OnProgress, ServiceInfo, Usage, timed
 
 if TYPE_CHECKING:
     from memchat.providers import Embedder
@@ -49,7 +44,6 @@ log = logging.getLogger(__name__)
 BATCH = 100
 PASSES = 5
 """After so many passes over the rows, the few that are still new are left to the queue."""
-LEASE_SECONDS = 300.0
 WAITS = (1, 2, 4, 8, 16)
 """Seconds before the next try where a provider is busy or fails; longer where it asks for that."""
 LONGEST_WAIT = 120.0
@@ -72,32 +66,18 @@ class MigrationResult:
     """None where a price is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationBatch:
-    """Rows without a vector that are embedded together, and their texts by hash."""
-
-    gaps: list[UnembeddedText]
-    texts: dict[str, str]
-    more: bool = True
-    alone: bool = False
-
-
 class Migration:
     """One run of a change to the service of ``embedder``."""
 
     def __init__(
         self,
         database: Database,
-        settings: Settings,
-        clock: Callable[[], datetime],
         embedder: Embedder,
         service_id: int,
         fitting: NoteFitting,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._database = database
-        self._settings = settings
-        self._clock = clock
         self._embedder = embedder
         self._service_id = service_id
         self._fitting = fitting
@@ -105,13 +85,10 @@ class Migration:
         self._owner = processes.new_owner()
         self._refused: set[str] = set()
         with database.read() as tx:
-            in_use = embeddings.in_use(tx)
-            before = (
-                embeddings.get_service(tx, in_use) if in_use not in (None, service_id) else None
-            )
+            before = embeddings.get_service(tx, embeddings.in_use(tx))
         self._done = MigrationResult(embedder.service.name, before.name if before else None)
 
-    def run(self, tell: OnProgress) -> MigrationResult:
+    def run(self, tell: OnProgress | None) -> MigrationResult:
         """Embed what lacks a vector, again and again until nothing does, then change the service.
 
         Raises StoreError where another process runs or cancelled it, and the service's error where
@@ -135,59 +112,45 @@ class Migration:
     def _begin(self) -> None:
         with self._database.write() as tx:
             held = embeddings.lease(tx)
-            if held is not None and held[1] > self._clock() and not processes.has_ended(held[0]):
+            if held is not None and held[1] > tx.now and not processes.has_ended(held[0]):
                 raise StoreError(
                     "another memchat is making these vectors now; see memchat services list"
                 )
             embeddings.set_coming(tx, self._service_id)
-            embeddings.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
+            embeddings.take_lease(tx, self._owner)
 
-    def _pass(self, tell: OnProgress) -> None:
+    def _pass(self, tell: OnProgress | None) -> None:
         """One pass over everything that lacks a vector."""
         with self._database.read() as tx:
             total = passages.count_wanting(tx)
             begun_at = total - passages.count_lacking(tx, self._service_id)
-        begun, done = time.monotonic(), begun_at
-        tell(Progress(done, total, 0.0, begun_at))
-        last = 0
-
-        def write_and_take(finished: Finished[MigrationBatch], wanted: int) -> list[MigrationBatch]:
-            nonlocal done, last
-            if not finished and wanted <= 0:
-                return []
+        report, done, last = timed(tell), begun_at, 0
+        report(done, total, begun_at=begun_at)
+        embed = partial(embed_documents, self._embedder)
+        rounds = EmbeddingRounds(self._embedder.service, embed, BATCH, self._wait_to_retry)
+        while True:
+            with self._database.read() as tx:
+                gaps = passages.next_lacking(tx, self._service_id, last, rounds.size)
+            if not gaps:
+                return
+            last = passage_id(gaps[-1].kind, gaps[-1].id)
+            texts = {gap.hash: gap.text for gap in gaps if gap.hash not in self._refused}
+            answer = rounds.ask(texts)
             with self._database.write() as tx:
                 self._still_wanted(tx)
-                made = {k: v for _, answer in finished for k, v in answer.vectors.items()}
-                written, _ = passages.keep_vectors(tx, self._service_id, made)
-                found = passages.next_lacking(tx, self._service_id, last, max(0, wanted) * BATCH)
-            last = found[-1][0] if found else last
-            gaps = [gap for _, gap in found]
-            self._note(finished, written)
-            done += sum(len(batch.gaps) for batch, _ in finished)
-            tell(Progress(min(done, total), total, time.monotonic() - begun, begun_at))
-            return [self._batch(gaps[i : i + BATCH]) for i in range(0, len(gaps), BATCH)]
-
-        splitter = BatchSplitter(partial(embed_documents, self._embedder), BATCH)
-        service = self._embedder.service
-        down = Pipeline(service, splitter, write_and_take, self._wait_to_retry).run()
-        if down is not None:
-            raise down
-
-    def _batch(self, gaps: list[UnembeddedText]) -> MigrationBatch:
-        texts = {gap.hash: gap.text for gap in gaps if gap.hash not in self._refused}
-        return MigrationBatch(gaps, texts)
-
-    def _note(self, finished: Finished[MigrationBatch], written: int) -> None:
-        self._done.embedded += written
-        for batch, answer in finished:
+                written, _ = passages.keep_vectors(tx, self._service_id, answer.vectors)
+            self._done.embedded += written
             for usage in answer.spent:
                 self._spent(usage)
-            if answer.down is None:
-                for gap in batch.gaps:
-                    if gap.hash in answer.faults:
-                        self._refused.add(gap.hash)
-                        why = str(answer.faults[gap.hash])
-                        self._done.refused[f"{OWNERS[gap.kind]} {gap.id}"] = why
+            if answer.down is not None:
+                raise answer.down
+            for gap in gaps:
+                if gap.hash in answer.faults:
+                    self._refused.add(gap.hash)
+                    why = str(answer.faults[gap.hash])
+                    self._done.refused[f"{OWNERS[gap.kind]} {gap.id}"] = why
+            done += len(gaps)
+            report(min(done, total), total, begun_at=begun_at)
 
     def _wait_to_retry(self, error: MemChatError, times: int) -> bool:
         """Wait where the service may answer later; whether that was so."""
@@ -219,7 +182,7 @@ class Migration:
             raise StoreError(
                 "another memchat called this change off; see memchat services list, then migrate"
             )
-        embeddings.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
+        embeddings.take_lease(tx, self._owner)
 
     def _spent(self, usage: Usage) -> None:
         self._done.tokens += usage.prompt_tokens
@@ -234,17 +197,10 @@ REMOVED_AT_ONCE = 2_000
 class EmbeddingServices:
     """The verbs on the services of one store."""
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        clock: Callable[[], datetime],
-        given: Embedder | None,
-    ) -> None:
+    def __init__(self, database: Database, settings: Settings, given: Embedder | None) -> None:
         """``given`` is an embedder that the settings cannot name."""
         self._database = database
         self._settings = settings
-        self._clock = clock
         self._given = given
 
     def infos(self) -> list[ServiceInfo]:
@@ -280,7 +236,7 @@ class EmbeddingServices:
         *,
         dimensions: int | None,
         max_tokens: int | None,
-        tell: OnProgress,
+        tell: OnProgress | None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> MigrationResult:
         """Make a service's vectors beside those in use, then change to it. See ``Migration``.
@@ -293,12 +249,9 @@ class EmbeddingServices:
             if embeddings.in_use(tx) == service_id:
                 return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
-        common = (self._database, self._settings, self._clock)
-        in_use = self._embedder_in_use()
-        fitting = NoteFitting(self._database, embedder, in_use)
-        run = Migration(*common, embedder, service_id, fitting, sleep)
+        fitting = NoteFitting(self._database, embedder, self._embedder_in_use())
         try:
-            return run.run(tell)
+            return Migration(self._database, embedder, service_id, fitting, sleep).run(tell)
         except MemChatError:
             self._unless_begun(service_id)
             raise
@@ -314,8 +267,6 @@ class EmbeddingServices:
 
         Raises InputError for the one in use, or coming, unless ``force`` says so.
         """
-        removed = 0
-        last: str | None = ""
         with self._database.write() as tx:
             service_id = self._find(tx, name)
             state = next(i.state for i in embeddings.service_infos(tx, {}) if i.id == service_id)
@@ -328,9 +279,10 @@ class EmbeddingServices:
                 raise InputError(f"the store is changing to {name}; add --force to call that off")
             if state == "coming":
                 embeddings.clear_coming(tx)
-        while last is not None:
+        removed, count = 0, REMOVED_AT_ONCE
+        while count == REMOVED_AT_ONCE:
             with self._database.write() as tx:
-                last, count = embeddings.remove_vectors(tx, service_id, last, REMOVED_AT_ONCE)
+                count = embeddings.remove_vectors(tx, service_id, REMOVED_AT_ONCE)
             removed += count
         with self._database.write() as tx:
             embeddings.remove_service(tx, service_id)
@@ -398,4 +350,4 @@ class EmbeddingServices:
 
     def _unlink(self, tx: Tx, service_id: int) -> None:
         store_id = records.store_id(tx)
-        vector_index.delete_files(self._settings.home, store_id, [service_id], apps.all_ids(tx))
+        embeddings.delete_files(self._settings.home, store_id, [service_id], apps.all_ids(tx))

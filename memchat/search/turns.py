@@ -54,9 +54,9 @@ def texts(
     """The texts under which these turns are embedded, without copies, which no search finds.
     ``new_facts`` are about to be written."""
     facts: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
-    for one in changes.learned_from(tx, [turn.id for turn in turns]):
-        if one.inactive_reason != FORGOTTEN:
-            facts[one.message_id][one.key, one.value] = None
+    for message_id, _, memory in changes.taught_by(tx, [turn.id for turn in turns]):
+        if memory.inactive_reason != FORGOTTEN:
+            facts[message_id][memory.key, memory.value] = None
     for fact in new_facts:
         if fact.relation != "ends":
             for message_id, _, _ in fact.proofs:
@@ -86,16 +86,6 @@ def write(tx: Tx, session_id: int, made: Made | None = None) -> None:
         passages.put(tx, Passage("summary", session_id, app_id, session.summary, line, key))
     if made is not None:
         passages.keep_vectors(tx, *made)
-
-
-def unwritten(tx: Tx) -> list[int]:
-    """The conversations that were read and have no text to embed yet: they were imported."""
-    read = (
-        "SELECT s.id FROM messages m JOIN sessions s ON s.id = m.session_id"
-        " JOIN passages p ON p.id = m.id << 2 | 1 WHERE p.hash IS NULL AND m.id <= s.extracted_to"
-        " UNION SELECT owner_id FROM passages WHERE id & 3 = 2 AND hash IS NULL"
-    )
-    return [row[0] for row in tx.rows(read)]
 
 
 def _summary_line(started_at: datetime, zone: ZoneInfo, summary: str) -> str:

@@ -1,38 +1,70 @@
 """The vector search of one embedding service, over its shards.
 
-A shard has the vectors of one kind of one scope row. It is loaded when needed and dropped when
-memory runs short. Every search happens inside a caller's read transaction: the shard first reads
-the changes since its last use, so that it has all that was committed before the transaction's
-snapshot and nothing later.
+A shard is a FAISS index with the vectors of one kind of one scope row, so it needs no filter. It is
+loaded when needed and dropped when memory runs short. Every search happens inside a caller's read
+transaction: the shard first reads the changes since its last use, so that it has all that was
+committed before the transaction's snapshot and nothing later.
+
+The index is a flat inner product over unit vectors: exact cosine. A coarse index, with one byte for
+each number, is three times as fast and a quarter of the size; more hits than needed are taken from
+it and scored again. A shard may have a coarse copy or, if it is very large, be coarse itself; then
+its hits are scored from the rows.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
+import math
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
 
 from memchat import disk
 from memchat.db import Tx
 from memchat.errors import StoreError
 from memchat.search import embeddings, passages
-from memchat.search.embeddings import OwnerVectors
+from memchat.search.embeddings import EVERYTHING, OwnerVectors, Selection
 from memchat.search.keywords import KINDS, Kind
 from memchat.types import Service
 
-if TYPE_CHECKING:
-    from memchat.search.shard import Shard, Vectors
-
+Vectors = NDArray[np.float32]
 SHARE = 0.25
 """The weight of the turns right before and after; the turn itself has 1."""
+_FORMAT = 4
+_FEW = 1_000
+_BATCH = 4_096
+_PIECE = 1 << 20
+_TIE = 1e-6
+"""Scores this close may change places with the order of adding up."""
+_SPARE = 10
+"""The least number of hits that are taken from a coarse shard beyond the limit."""
+_EVEN = 5.0
+"""The largest number of a typical unit vector, times the square root of its dimensions."""
+_STEPS = 127
+"""Steps of a signed byte on each side of zero."""
+SAVE_FROM = 5_000
+"""Rows from which a shard is saved to disk; with fewer, reading the rows is as fast."""
+QUICK_NUMBERS = 1_500_000
+"""Numbers, in 4,000 vectors of MiniLM or 1,000 of 1,536 dimensions, from which a shard has a coarse
+copy that is searched first."""
+COARSE_FROM = 20_000
+"""Rows from which a shard is coarse itself; its hits are scored again from the rows."""
+_COARSE_KINDS: tuple[Kind, ...] = ("fact", "chunk")
+"""Those that may be. The vectors of turns are blended, and no row holds them."""
+ROOM_BYTES = 512 * 1024 * 1024
+
+log = logging.getLogger(__name__)
 
 
 def blend_neighbours(
@@ -43,8 +75,6 @@ def blend_neighbours(
     ``turns`` are whole conversations in order, each turn as (id, session id, whether it is the
     user's, vector or None). Replies are blended in but are not in the result.
     """
-    import numpy as np
-
     if not turns:
         return [], np.zeros((0, dimensions), np.float32)
     blank = bytes(4 * dimensions)
@@ -61,42 +91,242 @@ def blend_neighbours(
     return [turns[n][0] for n in kept], chosen.astype(np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """All rows, or those of ``only``, and never one of ``without``."""
+class Shard:
+    """Ids and vectors; ``seq`` is the number of the last change in them.
 
-    only: Collection[int] | None = None
-    without: Collection[int] = ()
+    ``mark`` tells that change from one of the same number before a backup was restored; it is set
+    in a loaded shard.
+    """
+
+    def __init__(self, dimensions: int, *, largest: float | None = None) -> None:
+        """``largest`` makes it coarse: it is the largest number in the vectors."""
+        self.dimensions = dimensions
+        self.largest = largest
+        self.seq = 0
+        self.mark = ""
+        self.waiting: set[int] = set()
+        """Ids that it has read and that have no vector yet."""
+        self._quick: Shard | None = None
+        # With this type FAISS compares bytes with bytes, which is fast.
+        signed = faiss.ScalarQuantizer.QT_8bit_direct_signed
+        self._index: Any = faiss.IndexIDMap2(
+            faiss.IndexFlatIP(dimensions)
+            if largest is None
+            else faiss.IndexScalarQuantizer(dimensions, signed, faiss.METRIC_INNER_PRODUCT)
+        )
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
 
     @property
-    def everything(self) -> bool:
-        """Whether it leaves no row out."""
-        return self.only is None and not self.without
+    def nbytes(self) -> int:
+        """Its size in memory in bytes, estimated."""
+        own = len(self) * (self.dimensions * (1 if self.coarse else 4) + 40) + 4096
+        return own + (self._quick.nbytes if self._quick is not None else 0)
 
-    def ids(self) -> tuple[list[int], bool]:
-        """Ids, and whether these are the ones that may be found; else all others may be."""
-        if self.only is None:
-            return sorted(self.without), False
-        return sorted(set(self.only).difference(self.without)), True
+    @property
+    def coarse(self) -> bool:
+        """Whether its scores are approximate, so that its hits have to be scored again."""
+        return self.largest is not None
+
+    @property
+    def _held(self) -> NDArray[np.int64]:
+        """The ids in it, in the order in which they were added."""
+        held: NDArray[np.int64] = faiss.vector_to_array(self._index.id_map)
+        return held
+
+    @property
+    def ids(self) -> set[int]:
+        """The ids in it."""
+        return set(self._held.tolist())
+
+    def holds(self, ids: Sequence[int], vectors: Vectors) -> bool:
+        """Whether it has exactly these ids and vectors."""
+        if len(self) != len(ids) or self.ids != set(ids):
+            return False
+        place = {i: n for n, i in enumerate(ids)}
+        theirs = self._as_held(vectors)[[place[i] for i in self._held.tolist()]]
+        return bool(np.allclose(self._vectors(0, len(self)), theirs, atol=_TIE))
+
+    def quicken(self) -> None:
+        """Make a coarse copy, which is then searched first."""
+        held, places = self._held, range(0, len(self), _BATCH)
+        largest = max(float(abs(self._vectors(start, _BATCH)).max()) for start in places)
+        self._quick = Shard(self.dimensions, largest=largest)
+        for start in places:
+            ids = held[start : start + _BATCH].tolist()
+            self._quick.replace([], ids, self._vectors(start, _BATCH))
+
+    @property
+    def quick(self) -> bool:
+        """Whether a coarse copy is searched first."""
+        return self._quick is not None
+
+    def _vectors(self, start: int, count: int) -> Vectors:
+        """``count`` vectors from ``start`` on, in the order in which they were added."""
+        count = min(count, len(self) - start)
+        held: Vectors = faiss.downcast_index(self._index.index).reconstruct_n(start, count)
+        return held
+
+    def replace(self, ids: Sequence[int], found: Sequence[int], vectors: Vectors) -> None:
+        """Remove ``ids`` and add ``found`` with their vectors, as FAISS has no upsert."""
+        # A removal moves all that follows, so it is skipped for new ids.
+        known = ids if len(ids) > _FEW else [i for i in ids if self._vector(i) is not None]
+        if len(self) and known:
+            self._index.remove_ids(np.asarray(known, np.int64))
+        _use_one_thread()
+        for start in range(0, len(found), _BATCH):  # without a second copy of all
+            some = slice(start, start + _BATCH)
+            self._index.add_with_ids(
+                self._as_held(vectors[some]), np.asarray(found[some], np.int64)
+            )
+        if self._quick is not None:
+            self._quick.replace(ids, found, vectors)
+
+    def search(
+        self, query: Vectors, limit: int, selection: Selection = EVERYTHING
+    ) -> list[tuple[int, float]]:
+        """The nearest (id, cosine) of a selection, best first, of equal ones the oldest. A coarse
+        shard gives more, so that the exact ones are among them, with scores that tell nothing."""
+        if limit < 1:
+            return []
+        if self.largest is not None:
+            # About twice as many, more where one dimension is much larger and leaves fewer steps
+            # for the others.
+            steps = self.largest * math.sqrt(self.dimensions)
+            spare = max(_SPARE, round(limit * steps / _EVEN))
+            return self._widening(query, limit + spare, selection)
+        if self._quick is not None:
+            near = self._quick.search(query, limit, selection)
+            found = list(self.scores(query, [i for i, _ in near]).items())
+        else:
+            found = self._widening(query, limit, selection)
+        return best_first(found)[:limit]
+
+    def _widening(
+        self, query: Vectors, limit: int, selection: Selection
+    ) -> list[tuple[int, float]]:
+        """The nearest, with all that tie with the last, as FAISS may cut a tie anywhere."""
+        wide = limit + 1
+        selector = _selector(selection)
+        while True:
+            found = self._nearest(query, min(wide, len(self)), selector)
+            if len(found) < wide or found[limit - 1][1] - found[-1][1] > _TIE:
+                return found
+            wide *= 2
+
+    def _nearest(self, query: Vectors, limit: int, selector: Any) -> list[tuple[int, float]]:
+        if not limit:
+            return []
+        parameters = None
+        if selector is not None:
+            parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
+        asked = query.reshape(1, -1)
+        if self.largest is not None:  # the length of the query does not change the order
+            asked = _bytes(asked, float(abs(query).max()))
+        _use_one_thread()
+        scores, ids = self._index.search(asked, limit, params=parameters)
+        pairs = zip(ids[0].tolist(), scores[0].tolist(), strict=True)
+        return [(i, score) for i, score in pairs if i >= 0]
+
+    def _as_held(self, vectors: Vectors) -> Vectors:
+        """The vectors as numbers of the index's type."""
+        if self.largest is not None:
+            return _bytes(vectors, self.largest)
+        return np.ascontiguousarray(vectors, np.float32)
+
+    def scores(self, query: Vectors, ids: Sequence[int]) -> dict[int, float]:
+        """The cosine of those of ``ids`` that are in the shard."""
+        if not len(self) or not len(ids):
+            return {}
+        _use_one_thread()
+        try:
+            vectors = self._index.reconstruct_batch(np.asarray(ids, np.int64))
+        except RuntimeError:  # one of them has no vector
+            held = {i: vector for i in ids if (vector := self._vector(i)) is not None}
+            ids, vectors = list(held), np.array([*held.values()]).reshape(-1, self.dimensions)
+        return dict(zip(ids, (vectors @ query).tolist(), strict=True))
+
+    def _vector(self, i: int) -> Vectors | None:
+        try:
+            vector: Vectors = self._index.reconstruct(i)
+        except RuntimeError:  # raised by FAISS for an unknown id
+            return None
+        return vector
+
+    def save(self, path: Path, mark: str) -> None:
+        """Write it to a file atomically: a partial file never has this name."""
+        body = faiss.serialize_index(self._index).data
+        head = {
+            "format": _FORMAT,
+            "dimensions": self.dimensions,
+            "largest": self.largest,
+            "seq": self.seq,
+            "mark": mark,
+            "waiting": sorted(self.waiting),
+            "sha256": hashlib.sha256(body).hexdigest(),
+        }
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        # A vector reveals something of its text, so other accounts must not read it.
+        try:
+            with open(disk.new_file(temporary), "wb") as file:
+                file.write(json.dumps(head).encode() + b"\n")
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: Path, dimensions: int) -> Shard:
+        """Read a saved shard. Raises StoreError for one that is damaged or of another size."""
+        try:
+            with path.open("rb") as file:
+                known = json.loads(file.readline())
+                start = file.tell()
+                if known["format"] != _FORMAT or known["dimensions"] != dimensions:
+                    raise ValueError("another format")
+                if hashlib.file_digest(file, "sha256").hexdigest() != known["sha256"]:
+                    raise ValueError("not what was written")  # FAISS does not check it
+                shard = cls(dimensions, largest=known["largest"])
+                file.seek(start)  # in pieces, without a second copy of all
+                reader = faiss.PyCallbackIOReader(file.read, _PIECE)  # type: ignore[attr-defined]
+                shard._index = faiss.read_index(reader)
+            shard.seq, shard.mark = int(known["seq"]), str(known["mark"])
+            shard.waiting = {int(i) for i in known["waiting"]}
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error
+        return shard
 
 
-EVERYTHING = Selection()
+def best_first(found: Collection[tuple[int, float]]) -> list[tuple[int, float]]:
+    """By score, of equal ones the oldest first."""
+    return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))
 
 
-log = logging.getLogger(__name__)
+def _use_one_thread() -> None:
+    """Let FAISS use no further threads: they gain nothing on a quiet machine and cost whole time
+    slices on a busy one. OpenMP keeps this for each thread that calls, so it is said each time."""
+    faiss.omp_set_num_threads(1)
 
-FOLDER = "mem.index"
-_SUFFIX = ".faiss"
-SAVE_FROM = 5_000
-"""Rows from which a shard is saved to disk; with fewer, reading the rows is as fast."""
-QUICK_NUMBERS = 1_500_000
-"""Numbers, in 4,000 vectors of MiniLM or 1,000 of 1,536 dimensions, from which a shard has a coarse
-copy that is searched first."""
-COARSE_FROM = 20_000
-"""Rows from which a shard is coarse itself; its hits are scored again from the rows."""
-_COARSE_KINDS: tuple[Kind, ...] = ("fact", "chunk")
-"""Those that may be. The vectors of turns are blended, and no row holds them."""
-ROOM_BYTES = 512 * 1024 * 1024
+
+def _selector(selection: Selection) -> Any:
+    """The selection as FAISS reads it; None for everything."""
+    if selection.only is None:
+        if not selection.without:
+            return None
+        without = np.asarray(sorted(selection.without), np.int64)
+        return faiss.IDSelectorNot(faiss.IDSelectorBatch(without))
+    only = sorted(set(selection.only).difference(selection.without))
+    return faiss.IDSelectorBatch(np.asarray(only, np.int64))
+
+
+def _bytes(vectors: Vectors, largest: float) -> Vectors:
+    """The vectors in whole steps; ``largest`` is the last step."""
+    steps: Vectors = np.rint(vectors * (_STEPS / (largest or 1.0)))
+    return steps.clip(-_STEPS, _STEPS)
 
 
 class VectorIndex:
@@ -104,9 +334,9 @@ class VectorIndex:
 
     def __init__(self, home: Path, store_id: str, service_id: int, service: Service) -> None:
         self.service_id = service_id
+        self._home = home
         self._store_id = store_id
         self._dimensions = service.dimensions
-        self._folder = home / FOLDER
         self._shards: OrderedDict[tuple[Kind, int], Shard] = OrderedDict()
         self._bytes: dict[tuple[Kind, int], int] = {}
         self._held = 0
@@ -121,24 +351,17 @@ class VectorIndex:
         limit: int,
         selection: Selection = EVERYTHING,
         kind: Kind = "fact",
-        newest: Mapping[int, int] | None = None,
     ) -> list[tuple[int, float]]:
-        """The nearest (id, cosine) of a selection in these scope rows, best first.
-
-        ``newest`` has the results of ``latest`` in this transaction, where they are known.
-        """
-        if limit < 1:
-            return []
+        """The nearest (id, cosine) of a selection in these scope rows, best first."""
+        found: list[tuple[int, float]] = []
         with self._lock:
-            found: list[tuple[int, float]] = []
-            for app_id in app_ids:
-                shard = self._current(tx, kind, app_id, newest)
+            for app_id in app_ids if limit > 0 else ():
+                shard = self._current(tx, kind, app_id)
+                near = shard.search(query, limit, selection)
                 if shard.coarse:
-                    near = shard.candidates(query, limit, selection)
-                    found += self._exact(tx, kind, app_id, query, near).items()
-                else:
-                    found += shard.search(query, limit, selection)
-        return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))[:limit]
+                    near = list(self._exact(tx, kind, app_id, query, [i for i, _ in near]).items())
+                found += near
+        return best_first(found)[:limit]
 
     def scores(
         self,
@@ -147,15 +370,12 @@ class VectorIndex:
         query: Vectors,
         ids: Sequence[int],
         kind: Kind = "fact",
-        newest: Mapping[int, int] | None = None,
     ) -> dict[int, float]:
         """The cosine of those of ``ids`` that have a vector in these scope rows."""
-        if not ids:
-            return {}
+        found: dict[int, float] = {}
         with self._lock:
-            found: dict[int, float] = {}
-            for app_id in app_ids:
-                shard = self._current(tx, kind, app_id, newest)
+            for app_id in app_ids if ids else ():
+                shard = self._current(tx, kind, app_id)
                 found |= (
                     self._exact(tx, kind, app_id, query, ids)
                     if shard.coarse
@@ -167,21 +387,13 @@ class VectorIndex:
         self, tx: Tx, kind: Kind, app_id: int, query: Vectors, ids: Sequence[int]
     ) -> dict[int, float]:
         """The cosine of those of ``ids`` that have a vector, from the rows."""
-        if not ids:
-            return {}
         found, vectors, _ = self._read(tx, kind, app_id, ids)
         return dict(zip(found, (vectors @ query).tolist(), strict=True)) if found else {}
 
-    def waiting(
-        self,
-        tx: Tx,
-        app_ids: Sequence[int],
-        kind: Kind = "fact",
-        newest: Mapping[int, int] | None = None,
-    ) -> set[int]:
+    def waiting(self, tx: Tx, app_ids: Sequence[int], kind: Kind = "fact") -> set[int]:
         """The ids in these scope rows that have no vector of the service yet."""
         with self._lock:
-            shards = [self._current(tx, kind, app_id, newest) for app_id in app_ids]
+            shards = [self._current(tx, kind, app_id) for app_id in app_ids]
             return set[int]().union(*(shard.waiting for shard in shards))
 
     def ids(self, tx: Tx, app_id: int, kind: Kind = "fact") -> set[int]:
@@ -193,10 +405,11 @@ class VectorIndex:
     def unsaved(self) -> bool:
         """Whether any large shard has changed since it was saved."""
         with self._lock:
-            return any(
-                len(shard) >= SAVE_FROM and self._saved.get(which) != shard.seq
-                for which, shard in self._shards.items()
-            )
+            return any(self._is_unsaved(*which) for which in self._shards)
+
+    def _is_unsaved(self, kind: Kind, app_id: int) -> bool:
+        shard = self._shards[kind, app_id]
+        return len(shard) >= SAVE_FROM and self._saved.get((kind, app_id)) != shard.seq
 
     def save(self, tx: Tx) -> None:
         """Save the large shards that changed, so that the next start is quick.
@@ -205,17 +418,18 @@ class VectorIndex:
         that cannot be written is rebuilt from the rows at the next start.
         """
         with self._lock:
-            for kind, app_id in list(self._shards):
-                shard = self._current(tx, kind, app_id)
-                if len(shard) < SAVE_FROM or self._saved.get((kind, app_id)) == shard.seq:
+            for which in list(self._shards):
+                shard = self._current(tx, *which)
+                if not self._is_unsaved(*which):
                     continue
+                path = self._path(*which)
                 try:
-                    disk.make_folder(self._folder)
-                    shard.save(self._path(kind, app_id), passages.fingerprint(tx, shard.seq))
-                    self._saved[kind, app_id] = shard.seq
+                    disk.make_folder(path.parent)
+                    shard.save(path, passages.fingerprint(tx, shard.seq))
+                    self._saved[which] = shard.seq
                 except OSError as error:
                     full = disk.has_no_room(error)
-                    why = disk.full(str(self._folder), error) if full else error.strerror
+                    why = disk.full(str(path.parent), error) if full else error.strerror
                     log.warning("the index was not saved: %s", why)
 
     def differs(self, tx: Tx, app_id: int) -> bool:
@@ -237,26 +451,25 @@ class VectorIndex:
                     self._drop(*which)
                 # A larger one removes what was deleted at its next use.
                 self._saved.pop(which, None)
-            delete_files(self._folder.parent, self._store_id, [self.service_id], app_ids)
+            embeddings.delete_files(self._home, self._store_id, [self.service_id], app_ids)
 
-    def _current(
-        self, tx: Tx, kind: Kind, app_id: int, asked: Mapping[int, int] | None = None
-    ) -> Shard:
+    def _current(self, tx: Tx, kind: Kind, app_id: int) -> Shard:
+        """The shard with all that this snapshot has."""
         kept = self._shards.get((kind, app_id))
         shard = self._load(tx, kind, app_id) if kept is None else kept
-        newest = passages.latest_change(tx, app_id) if asked is None else asked[app_id]
+        newest = passages.latest_change(tx, app_id)
         ahead = shard.seq > newest > 0
         same = shard is kept and shard.seq == newest
         if shard.seq > newest:
             # It is newer than this snapshot of the rows: use a shard of its own, once.
-            shard = self._empty()
+            shard = Shard(self._dimensions)
         if shard.seq < newest:
             whole, before = not shard.seq, shard.seq
             changed = [] if whole else passages.changed_since(tx, kind, app_id, shard.seq)
             rows = self._read(tx, kind, app_id, None if whole else changed)
             if whole and kind in _COARSE_KINDS and len(rows.ids) >= COARSE_FROM:
                 largest = max(rows.vectors.max(), -rows.vectors.min())
-                shard = self._empty(largest=float(largest))
+                shard = Shard(self._dimensions, largest=float(largest))
             again = [] if whole else sorted({*changed, *rows.ids})
             shard.replace(again, rows.ids, rows.vectors)
             shard.waiting.difference_update(again)
@@ -284,29 +497,22 @@ class VectorIndex:
         waiting = [turn[0] for turn in turns if turn[2] and turn[3] is None]
         return OwnerVectors(*blend_neighbours(turns, self._dimensions), waiting)
 
-    def _empty(self, largest: float | None = None) -> Shard:
-        from memchat.search.shard import Shard  # imports FAISS, which deleting files does not need
-
-        return Shard(self._dimensions, largest=largest)
-
     def _load(self, tx: Tx, kind: Kind, app_id: int) -> Shard:
-        from memchat.search.shard import Shard
-
+        """The saved shard; an empty one where there is none that can be trusted."""
         path = self._path(kind, app_id)
-        if not os.path.lexists(path):
-            return self._empty()
-        try:
-            shard = Shard.load(path, self._dimensions)
-        except StoreError as error:
-            log.warning("%s", error)
-            with contextlib.suppress(OSError):
-                path.unlink()
-            return self._empty()
-        if shard.mark != passages.fingerprint(tx, shard.seq):
-            # It was saved before the rows were restored from a backup.
-            return self._empty()
-        self._saved[kind, app_id] = shard.seq
-        return shard
+        if os.path.lexists(path):
+            try:
+                shard = Shard.load(path, self._dimensions)
+            except StoreError as error:
+                log.warning("%s", error)
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            else:
+                # Else it was saved before the rows were restored from a backup.
+                if shard.mark == passages.fingerprint(tx, shard.seq):
+                    self._saved[kind, app_id] = shard.seq
+                    return shard
+        return Shard(self._dimensions)
 
     def _keep(self, kind: Kind, app_id: int, shard: Shard) -> None:
         """Keep a new or changed shard in memory; the least recently used ones make room."""
@@ -322,44 +528,4 @@ class VectorIndex:
         self._held -= self._bytes.pop((kind, app_id), 0)
 
     def _path(self, kind: Kind, app_id: int) -> Path:
-        return _file(self._folder.parent, self._store_id, self.service_id, kind, app_id)
-
-
-def delete_files(
-    home: Path, store_id: str, service_ids: Collection[int], app_ids: Collection[int]
-) -> None:
-    """Delete the shards of scope rows from disk, without loading them."""
-    try:
-        names = os.listdir(home / FOLDER)
-    except FileNotFoundError:
-        return
-    ours = {
-        _file(home, store_id, service_id, kind, app_id).name
-        for service_id in service_ids
-        for app_id in app_ids
-        for kind in KINDS
-    }
-    for name in names:
-        # A process that was killed while saving leaves a partial file with a longer name.
-        if f"{name.partition('.')[0]}{_SUFFIX}" in ours:
-            (home / FOLDER / name).unlink(missing_ok=True)
-
-
-def stray_files(
-    home: Path, store_id: str, service_ids: Iterable[int], app_ids: Collection[int]
-) -> list[Path]:
-    """Files in the folder that are not shards of these services and scope rows."""
-    ours = {
-        _file(home, store_id, service_id, kind, app_id)
-        for service_id in service_ids
-        for app_id in app_ids
-        for kind in KINDS
-    }
-    folder = home / FOLDER
-    return sorted(set(folder.iterdir()) - ours) if folder.is_dir() else []
-
-
-def _file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:
-    # The name depends on the store's id, so that files copied from another store are not used.
-    scope = f"{store_id}/{service_id}/{kind}/{app_id}"
-    return home / FOLDER / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}{_SUFFIX}"
+        return embeddings.index_file(self._home, self._store_id, self.service_id, kind, app_id)

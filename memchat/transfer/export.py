@@ -6,32 +6,24 @@ It goes to a stream, or into a file that only this account may read.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from time import monotonic
 from typing import TextIO
 from zoneinfo import ZoneInfo
 
 from memchat import disk
 from memchat.api.base import Exported
 from memchat.assembly import Assembly
-from memchat.errors import InputError, NotFound, StoreError
+from memchat.errors import InputError, NotFound
 from memchat.transfer import kinds
 from memchat.transfer.kinds import FORMAT, VERSION, PersonRecords, Record, json_time
-from memchat.types import EVERY_APP, MEMORY_TYPES, OnProgress, Progress, Scope
+from memchat.types import EVERY_APP, MEMORY_TYPES, OnProgress, Scope, timed
 
-_HEADINGS = {
-    "profile": "Profile",
-    "preference": "Preferences",
-    "fact": "Facts",
-    "other": "Other",
-}
+_HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
 _SPEAKERS = {"user": "You", "assistant": "Assistant"}
 
 
@@ -160,7 +152,7 @@ def export_file(
         raise InputError(f"{form!r} is no format; use {' or '.join(FORMATS)}")
     if isinstance(to, Path) and (to.exists() or to.is_symlink()):
         raise InputError(f"{to} is there already; name another file")
-    began, now, expected, done = monotonic(), assembly.clock(), 0, 0
+    report, now, expected, done = timed(progress, "records"), assembly.clock(), 0, 0
     with assembly.database.read() as tx:
         records = PersonRecords(tx, scope, all_apps=all_apps)
         if not records.apps:
@@ -175,13 +167,12 @@ def export_file(
             about: Record = {"exported_at": json_time(now), "user": scope.user}
             about |= {"app": None if all_apps else scope.app, "contains": contains}
             texts = map(_line, _whole_file(records, about))
-        with _opened(to) as out:
+        with disk.replacing(to) if isinstance(to, Path) else nullcontext(to) as out:
             for text in texts:
                 out.write(text)
-                if progress is not None and records.read.total() >= done + _EVERY:
+                if records.read.total() >= done + _EVERY:
                     done = records.read.total()
-                    spent = monotonic() - began
-                    progress(Progress(done, max(expected, done), spent, unit="records"))
+                    report(done, max(expected, done))
     return Exported(to if isinstance(to, Path) else Path("-"), dict(records.read))
 
 
@@ -194,23 +185,3 @@ def _whole_file(records: PersonRecords, about: Record) -> Iterator[Record]:
 
 def _line(record: Record) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
-@contextmanager
-def _opened(file: Path | TextIO) -> Iterator[TextIO]:
-    """The stream, or a file that comes to this name, which is free, once it is complete."""
-    if not isinstance(file, Path):
-        yield file
-        return
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        with open(disk.new_file(beside), "w", encoding="utf-8", newline="\n") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(beside, file)
-    except OSError as error:
-        otherwise = StoreError(f"{file} cannot be written ({error.strerror})")
-        raise disk.failure(error, str(file.parent), otherwise) from error
-    finally:
-        beside.unlink(missing_ok=True)

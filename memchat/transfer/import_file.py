@@ -1,9 +1,9 @@
 """Imports an export file: all of its records in one transaction, or none.
 
-The file is read twice: first to cut its notes into chunks while others may write, then to write, in
-the order of ``kinds.KINDS``. Whatever a record says, it is written into the scopes of the one
-person who imports. What the store has already stays as it is there, apart from messages that it
-lacks and notes that were changed later in the export. What was forgotten there stays forgotten.
+Records come in the order of ``kinds.KINDS``. Whatever one says, it is written into the scopes of
+the one person who imports. What the store has already stays as it is there, apart from messages
+that it lacks and notes that were changed later in the export. What was forgotten there stays
+forgotten.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
+import sqlalchemy as sa
+
+from memchat import types
 from memchat.assembly import Assembly
-from memchat.db import Tx, apps, jobs, messages, sessions
+from memchat.db import Tx, apps, database, jobs, messages, schema, sessions
 from memchat.errors import InputError, MemChatError
 from memchat.facts import changes, memories, programs, proposals
 from memchat.facts.changes import Cause
@@ -28,28 +31,13 @@ from memchat.facts.memories import sha1_of
 from memchat.forget import purge, tombstones
 from memchat.forget.purge import FILLER
 from memchat.notes import rows
-from memchat.notes.index import Cutter, Prepared
-from memchat.notes.rows import NoteOf
+from memchat.notes.index import Cutter
 from memchat.search import passages, turns
-from memchat.search.passages import Passage
 from memchat.transfer import kinds
 from memchat.transfer.kinds import KINDS, LEFT_TO_BACKUPS, Kind, Record, Values
-from memchat.types import (
-    EVERY_APP,
-    Imported,
-    Memory,
-    Message,
-    NewNote,
-    OnProgress,
-    Progress,
-    RefusedRecord,
-    Scope,
-    Session,
-)
 
-T = TypeVar("T")
-_EVERY, _NOTES_EVERY = 500, 100
-"""Records, and notes, between two reports of the progress."""
+_EVERY = 500
+"""Records between two reports of the progress."""
 
 
 class _DryRun(Exception):
@@ -63,64 +51,32 @@ class _LeftOut(Exception):
     """The record belongs to one that is refused, forgotten or known, and goes the same way."""
 
 
-class _Ids:
-    """Which id each record of the file has here, None for one that is left out.
-
-    A table that never had a row takes the ids of the file. Otherwise new ids are given, since an id
-    that was used once, also by a deleted row, never comes to mean something else.
-    """
-
-    def __init__(self, tx: Tx) -> None:
-        used = (
-            "SELECT 1 FROM {0} UNION ALL SELECT 1 FROM sqlite_sequence WHERE name = '{0}' LIMIT 1"
-        )
-        tables = {kind.name: kind.table.name for kind in KINDS.values()}
-        self.kept = {kind for kind, one in tables.items() if not tx.rows(used.format(one))}
-        """The kinds whose tables take the ids of the file."""
-        self._here: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
-
-    def put(self, kind: str, in_file: int, here: int | None) -> None:
-        """Note the id of a record in this store, or None for one that is left out."""
-        self._here[kind][in_file] = here
-
-    def has(self, kind: str, in_file: int) -> bool:
-        """Whether the file had a record of this id, left out or not."""
-        return in_file in self._here[kind]
-
-    def here(self, kind: str, in_file: int | None) -> int | None:
-        """The id in this store; None for a record that is not there."""
-        return None if in_file is None else self._here[kind].get(in_file)
-
-    def need(self, kind: str, in_file: int) -> int:
-        """The id in this store of a record that another cannot do without."""
-        here = self.here(kind, in_file)
-        if here is None and self.has(kind, in_file):
-            raise _LeftOut
-        if here is None:
-            raise InputError(f"its {kind} {in_file} has no record before it")
-        return here
-
-
 class ImportRun:
-    """One import into the scopes of one person. The scope of ``tx`` is that of no one app; ``cut``
-    cuts notes."""
+    """One import into the scopes of one person. The scope of ``tx`` is that of no one app."""
 
-    def __init__(self, tx: Tx, user: str, cut: Callable[[NewNote], Prepared]) -> None:
-        self.tx, self.user, self.cut = tx, user, cut
-        # This refuses a new name that cannot be seen.
+    def __init__(self, tx: Tx, user: str, cutter: Cutter) -> None:
+        self.tx, self.user, self.cutter = tx, user, cutter
         self._homes = apps.ids_of_user(self.tx, user)
         self._shared = apps.shared_id(self.tx, user)
-        self._ids = _Ids(self.tx)
+        self._ids: dict[tuple[str, int | None], int | None] = {}
+        """Which id each record of the file has here, None for one that is left out."""
+        tables = {kind.name: kind.table for kind in KINDS.values()}
+        self._kept = {name for name, one in tables.items() if not database.was_used(tx, one)}
+        """The kinds whose tables take the ids of the file, as they never had a row. Otherwise new
+        ids are given, since an id that was used once never comes to mean something else."""
         self._apps: dict[str, int] = {}
         self._open: tuple[Values, dict[int, Values]] | None = None
         """The conversation that is read, and its messages so far by their ids in the file."""
-        self._starts: dict[int, dict[datetime, list[int]]] = {}
+        self._starts: defaultdict[tuple[int, datetime], list[int]] = defaultdict(list)
+        """The conversations that were here, by their scope row and when they began."""
+        starts = sa.select(schema.sessions).where(schema.sessions.c.app_id.in_(self._homes))
+        for row in tx.execute(starts.order_by(schema.sessions.c.id)):
+            self._starts[row.app_id, row.started_at].append(row.id)
         self._reworded: dict[int, dict[str, int]] = {}
         self._new: defaultdict[str, dict[int, int]] = defaultdict(dict)
         """The new rows by kind, each with its scope row, 0 where it has none of its own."""
         self._talks: dict[int, int] = {}
-        self._notes: dict[int, int] = {}
-        """New and changed conversations and notes, each with its scope row."""
+        """New and changed conversations, each with its scope row."""
         self._forgotten: set[int] = set()
         """New memories that were forgotten here. They are written until their words are blanked in
         the new conversations, and are then purged."""
@@ -128,10 +84,10 @@ class ImportRun:
         """New memories with the id in the file of what replaced them."""
         self._added: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
+        self._forgotten_here: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
-        self._stay_away: Counter[str] = Counter()
         self._changed_notes = 0
-        self._refused: list[RefusedRecord] = []
+        self._refused: list[types.RefusedRecord] = []
 
     def take(self, line: int, record: Record) -> None:
         """Write one record of a known kind, or note why it cannot be written. ``line`` is where it
@@ -148,12 +104,12 @@ class ImportRun:
             self._write(kind, values)
         except (_LeftOut, MemChatError) as error:
             if isinstance(error, MemChatError):
-                self._refused.append(RefusedRecord(line, str(error)))
-            if type(in_file) is int and not self._ids.has(name, in_file):
-                self._ids.put(name, in_file, None)
+                self._refused.append(types.RefusedRecord(line, str(error)))
+            if type(in_file) is int:
+                self._ids.setdefault((name, in_file), None)
 
     def _write(self, kind: Kind, values: Values) -> None:
-        if "id" in values and self._ids.has(kind.name, values["id"]):
+        if (kind.name, values.get("id")) in self._ids:
             raise InputError(f"an earlier {kind.name} has the same id")
         if "app" in values:
             if values["app"] not in self._apps:
@@ -168,38 +124,44 @@ class ImportRun:
             name = "app_id" if field.name == "app" else field.name
             value = values[name]
             if field.refers is not None:
-                value = self._ids.here(field.refers, value)
+                value = self._ids.get((field.refers, value))
             elif field.type in (dict, object) and value is not None:
                 value = json.dumps(value, ensure_ascii=field.type is object, sort_keys=True)
-            if not field.derived and (name != "id" or kind.name in self._ids.kept):
+            if not field.derived and (name != "id" or kind.name in self._kept):
                 columns[name] = value
         try:
-            row_id = self.tx.insert(kind.table.name, **columns)
+            row_id = self.tx.insert(kind.table, **columns)
         except sqlite3.IntegrityError:
             raise InputError(f"an earlier {kind.name} is the same, or has the same id") from None
         if "id" in values:
-            self._ids.put(kind.name, values["id"], row_id)
+            self._ids[kind.name, values["id"]] = row_id
         self._new[kind.name][row_id] = values.get("app_id", 0)
         self._added[kind.name] += 1
         return row_id
 
-    def _is_known(self, kind: Kind, values: Values, here: int) -> None:
-        self._ids.put(kind.name, values["id"], here)
-        self._known[kind.name] += 1
+    def _settle(self, outcome: Counter[str], kind: Kind, values: Values, here: int | None) -> None:
+        """Count a record that is not written, and note its id here, where it has one."""
+        self._ids[kind.name, values["id"]] = here
+        outcome[kind.name] += 1
 
-    def _stays_away(self, kind: Kind, values: Values) -> None:
-        self._ids.put(kind.name, values["id"], None)
-        self._stay_away[kind.name] += 1
+    def _need(self, kind: str, in_file: int) -> int:
+        """The id here of a record that another cannot do without."""
+        here = self._ids.get((kind, in_file))
+        if here is None and (kind, in_file) in self._ids:
+            raise _LeftOut
+        if here is None:
+            raise InputError(f"its {kind} {in_file} has no record before it")
+        return here
 
     def _app(self, values: Values) -> None:
         name = values["name"]
-        scope = None if name == EVERY_APP else Scope(self.user, name)
+        scope = None if name == types.EVERY_APP else types.Scope(self.user, name)
         found = self._shared if scope is None else apps.find(self.tx, scope).own
         if name in self._apps or found:
             self._apps.setdefault(name, found)
             self._known["app"] += 1
         else:
-            here = EVERY_APP if scope is None else scope.app
+            here = types.EVERY_APP if scope is None else scope.app
             self._apps[name] = self._add(kinds.APP, values | {"name": here}, user=self.user)
 
     def _client(self, values: Values) -> None:
@@ -207,11 +169,11 @@ class ImportRun:
         if client_id is None:
             self._add(kinds.CLIENT, values)
         else:
-            self._is_known(kinds.CLIENT, values, client_id)
+            self._settle(self._known, kinds.CLIENT, values, client_id)
 
     def _session(self, values: Values) -> None:
         if values["client_id"] is not None:
-            client_id = self._ids.need("client", values["client_id"])
+            client_id = self._need("client", values["client_id"])
             if programs.app_id_of(self.tx, client_id) != values["app_id"]:
                 raise InputError("it is in another app than its program")
         self._open = values, {}  # it is written when its messages are all read
@@ -219,8 +181,8 @@ class ImportRun:
     def _message(self, values: Values) -> None:
         session, turns = self._open or ({}, {})
         if values["session_id"] != session.get("id"):
-            if self._ids.has("session", values["session_id"]):
-                self._ids.need("session", values["session_id"])
+            if ("session", values["session_id"]) in self._ids:
+                self._need("session", values["session_id"])
             raise InputError("it does not stand behind the record of its session")
         said = values["role"] == "assistant" and not values["memory"]
         if session["client_id"] is not None and not (said and values["copied_from"] is None):
@@ -236,23 +198,21 @@ class ImportRun:
             return
         (values, by_id), self._open = self._open, None
         turns, app_id = [*by_id.values()], values["app_id"]
-        client_id = self._ids.here("client", values["client_id"])
+        client_id = self._ids.get(("client", values["client_id"]))
         found = self._same_session(values, turns, client_id)
         if found is None:
             if client_id is not None:
                 ended_at = values["ended_at"] or values["last_activity_at"]
                 values |= {"summary": None, "copied_from": None, "ended_at": ended_at}
             session_id = self._add(kinds.SESSION, values)
-            if values["summary"]:
-                passages.put(self.tx, Passage("summary", session_id, app_id, values["summary"]))
             before, is_read = 0, True
         else:
             session, same = found
             session_id, before = session.id, session.extracted_to
             is_read = before >= max(same.values(), default=0)
-            self._is_known(kinds.SESSION, values, session_id)
+            self._settle(self._known, kinds.SESSION, values, session_id)
             for turn in turns:
-                self._ids.put("message", turn["id"], same.get(turn["id"]))
+                self._ids["message", turn["id"]] = same.get(turn["id"])
             self._known["message"] += len(same)
             last = messages.ids_of(self.tx, session_id)[-1:]
             if client_id is not None:
@@ -265,33 +225,28 @@ class ImportRun:
             if not turns:
                 return
             if client_id is None:
-                sessions.touch(self.tx, session_id, turns[-1]["created_at"])
+                said_at = turns[-1]["created_at"]
+                sessions.change(self.tx, session_id, last_activity_at=said_at)
         for turn in turns:
             message_id = self._add(kinds.MESSAGE, turn)
             if is_read and turn["id"] <= (values["extracted_to"] or 0):
                 before = message_id
         if client_id is not None:
             programs.set_session(self.tx, client_id, session_id)
-        sessions.set_read_to(self.tx, session_id, before if client_id is None else 0)
-        learnable = messages.ids_of(self.tx, session_id, learnable=True)
-        messages.index(self.tx, session_id, learnable)
+        read_to = before if client_id is None else 0
+        sessions.change(self.tx, session_id, extracted_to=read_to)
         self._talks[session_id] = app_id
 
     def _same_session(
         self, values: Values, turns: Sequence[Values], client_id: int | None
-    ) -> tuple[Session, Mapping[int, int]] | None:
+    ) -> tuple[types.Session, Mapping[int, int]] | None:
         """The same conversation as it was here before the import, and for the ids of these messages
         in the file those here.
 
         A program has one conversation. Others are recognised by when they began and by any of their
         messages, since the rest may have been deleted; each is found once.
         """
-        app_id = values["app_id"]
-        if app_id not in self._starts:
-            self._starts[app_id] = defaultdict(list)
-            for session_id, started_at in sessions.starts(self.tx, app_id):
-                self._starts[app_id][started_at].append(session_id)
-        there = self._starts[app_id][values["started_at"]]
+        there = self._starts[values["app_id"], values["started_at"]]
         if client_id is not None:
             known = programs.session_of(self.tx, client_id)
             there = [] if known is None else [known]
@@ -308,10 +263,10 @@ class ImportRun:
         sha1 = sha1_of(values["memory_type"], values["key"], values["value"])
         found = self._known_fact(values["app_id"], sha1, values["created_at"])
         if found is not None and not found[1]:
-            return self._is_known(kinds.MEMORY, values, found[0])
+            return self._settle(self._known, kinds.MEMORY, values, found[0])
         forgotten = self._is_forgotten(values, values["said_at"])
         if forgotten or found is not None:
-            self._stays_away(kinds.MEMORY, values)
+            self._settle(self._forgotten_here, kinds.MEMORY, values, None)
             if found is not None or not (self._new["message"] or self._new["session"]):
                 return
         memory_id = self._add(kinds.MEMORY, values | {"replaced_by": None}, sha1=sha1)
@@ -353,36 +308,36 @@ class ImportRun:
         return any(said_at <= at for at in tombstones.find(self.tx, app_ids, [mark]).values())
 
     def _evidence(self, values: Values) -> None:
-        memory_id = self._ids.need("memory", values["memory_id"])
-        message_id = self._ids.need("message", values["message_id"])
+        memory_id = self._need("memory", values["memory_id"])
+        message_id = self._need("message", values["message_id"])
         if memory_id in self._new["memory"] or message_id in self._new["message"]:
             self._add(kinds.EVIDENCE, values)
 
     def _event(self, values: Values) -> None:
-        if self._ids.need("memory", values["memory_id"]) not in self._new["memory"]:
+        if self._need("memory", values["memory_id"]) not in self._new["memory"]:
             return
         for state in filter(None, (values["old"], values["new"])):
             if "replaced_by" in state:
-                state["replaced_by"] = self._ids.here("memory", state["replaced_by"])
+                state["replaced_by"] = self._ids.get(("memory", state["replaced_by"]))
         self._add(kinds.EVENT, values)
 
     def _inbox_item(self, values: Values) -> None:
         for name in ("memory_id", "related_id", "target_id"):
             if values[name] is not None:
-                self._ids.need("memory", values[name])
+                self._need("memory", values[name])
         if values["app_id"] not in self._new["app"] and self._is_answered(values["app_id"], values):
             self._known["inbox_item"] += 1
         else:
             start, words = values["start"], values["quote"] or ""
             end = None if start is None else start + len(words)
-            message_id = self._ids.here("message", values["message_id"]) or 0
-            turn = messages.by_ids(self.tx, [message_id]).get(message_id)
-            session_id = turn and turn.session_id
-            self._add(kinds.INBOX_ITEM, values, end=end, session_id=session_id)
+            said = self._ids.get(("message", values["message_id"]))
+            query = sa.select(schema.messages.c.session_id).where(schema.messages.c.id == said)
+            there = self.tx.execute(query).scalar()
+            self._add(kinds.INBOX_ITEM, values, end=end, session_id=there)
 
     def _is_answered(self, app_id: int, item: Values) -> bool:
         """Whether the same question was asked here before, or its answer is known."""
-        message_id = self._ids.here("message", item["message_id"])
+        message_id = self._ids.get(("message", item["message_id"]))
         if message_id is not None and message_id not in self._new["message"]:
             return True
         if proposals.holds(self.tx, app_id, {name: item[name] for name in _ITEM}):
@@ -400,56 +355,61 @@ class ImportRun:
         last = rows.deleted_at(self.tx, app_id, *key) if known is None else known.updated_at
         later = changed_at is not None and (last is None or changed_at > last)
         if known is None and last is not None and not later:
-            return self._stays_away(kinds.NOTE, values)
+            return self._settle(self._forgotten_here, kinds.NOTE, values, None)
         same = known and (values["title"], values["content"]) == (known.title, known.text)
         if known is not None and (same or not later):
-            return self._is_known(kinds.NOTE, values, known.id)
-        new = NewNote(values["content"], values["title"], *key, profile=values["profile"])
-        cut = self.cut(new)
+            return self._settle(self._known, kinds.NOTE, values, known.id)
+        new = types.NewNote(values["content"], values["title"], *key, profile=values["profile"])
+        cut = self.cutter.prepare(new)
         if not cut.parts:
             raise InputError("its content has no words")
         if known is None:
             note_id = self._add(kinds.NOTE, values, sized_for=cut.sized_for)
         else:
             note_id, _ = rows.put(self.tx, app_id, new, changed_at, sized_for=cut.sized_for)
-            rows.mark_missing(self.tx, [note_id], values["missing"])
+            rows.change(self.tx, [note_id], missing=int(values["missing"]))
             self.tx.forget_bytes(app_id)
             self._changed_notes += 1
-        text = (values["title"], values["content"], values["pair_id"], values["parent_id"])
-        note = NoteOf(note_id, app_id, values["type"], *text)
-        rows.replace_chunks(self.tx, note, cut.parts)
+        rows.replace_chunks(self.tx, note_id, cut.parts, values["pair_id"], values["parent_id"])
         if known is None:
             rows.set_counts(self.tx, note_id, values["counts"] or {})
-        self._notes[note_id] = app_id
 
-    def finish(self) -> Imported:
+    def finish(self) -> types.Imported:
         """Complete what was written: links, search texts, queued work. Gives what was done."""
         self._close_session()
         for memory_id, in_file in self._replaced.items():
-            replaced_by = self._ids.here("memory", in_file)
+            replaced_by = self._ids.get(("memory", in_file))
             changes.set_columns(self.tx, memory_id, replaced_by=replaced_by)
         if self._talks or self._new["memory"]:
             apps.ensure_shared(self.tx, self.user)
+        for session_id in self._talks:
+            turns.write(self.tx, session_id)
         if self._forgotten:
             self._forget()
         searched = self._write_search_texts()
         self._retire_rivals()
-        described, unread = self._talks_to_queue()
-        for session_id, app_id in unread.items():
-            jobs.enqueue(self.tx, "extract", app_id, session_id, self.tx.now)
-        vectors = searched + described + len(self._notes)
-        done = Imported(
+        there = filter(None, (sessions.by_id(self.tx, session_id) for session_id in self._talks))
+        described = sum(bool(one.extracted_to or one.summary) for one, _ in there)
+        unread = [
+            session.id
+            for session, _ in sessions.ended_with_unread(self.tx, self.user)
+            if session.id in self._talks
+            and apps.memory_switch(self.tx, types.Scope(self.user, session.app)).on
+        ]
+        for session_id in unread:
+            jobs.enqueue(self.tx, "extract", self._talks[session_id], session_id, self.tx.now)
+        notes = self._added["note"] + self._changed_notes
+        return types.Imported(
             dict(+self._added),
             dict(+self._known),
-            self._stay_away["memory"],
+            self._forgotten_here["memory"],
             tuple(sorted(self._refused, key=lambda one: one.line)),
             len(unread),
-            vectors if passages.wants_vectors(self.tx) else 0,
+            searched + described + notes if passages.wants_vectors(self.tx) else 0,
             changed_notes=self._changed_notes,
-            deleted_notes=self._stay_away["note"],
+            deleted_notes=self._forgotten_here["note"],
             left_out=dict(self._left_out),
         )
-        return done
 
     def _forget(self) -> None:
         """Purge the memories that were forgotten here, and blank their words in what came with
@@ -485,38 +445,20 @@ class ImportRun:
             holding = sorted(values_of_key(tx, app_id, key), key=said_order)
             if all(memory.id in new for memory in holding):
                 continue  # so it was where they come from
-            cause = Cause(self.tx.now, "user", "imported")
+            cause = Cause("user", "imported")
             for memory in holding[:-1]:
                 changes.deactivate(self.tx, memory, "superseded", cause, replaced_by=holding[-1].id)
 
-    def _talks_to_queue(self) -> tuple[int, dict[int, int]]:
-        """How many of the new conversations were read, or have a summary, and those that were not
-        read yet, each with its scope row."""
-        described, unread = 0, {}
-        for session_id, app_id in self._talks.items():
-            session, _ = sessions.by_id(self.tx, session_id) or (None, None)
-            if session is None:
-                continue
-            if session.extracted_to or session.summary:
-                described += 1
-            on = apps.memory_switch(self.tx, Scope(self.user, session.app)).on
-            if session.ended_at and on and sessions.has_unread_messages(self.tx, session_id):
-                unread[session_id] = app_id
-        return described, unread
-
-    def _present(self) -> list[Memory]:
+    def _present(self) -> list[types.Memory]:
         """The new memories as their rows are now."""
-        by_app: defaultdict[int, list[int]] = defaultdict(list)
-        for memory_id, app_id in self._new["memory"].items():
-            by_app[app_id].append(memory_id)
-        found = [memories.by_ids(self.tx, [app_id], by_app[app_id]) for app_id in sorted(by_app)]
-        return [memory for there in found for memory in there.values()]
+        new = self._new["memory"]
+        return [*memories.by_ids(self.tx, sorted({*new.values()}), sorted(new)).values()]
 
 
-def _pairs(turns: Sequence[Values], said: Sequence[Message]) -> dict[int, int]:
+def _pairs(turns: Sequence[Values], said: Sequence[types.Message]) -> dict[int, int]:
     """Which messages are the same: their ids in the file, and those here. Words may have been
     blanked in one of the two."""
-    left: defaultdict[tuple[str, datetime], list[Message]] = defaultdict(list)
+    left: defaultdict[tuple[str, datetime], list[types.Message]] = defaultdict(list)
     for message in said:
         left[message.role, message.created_at].append(message)
     pairs: dict[int, int] = {}
@@ -537,82 +479,27 @@ def _is_same(here: str, there: str) -> bool:
 
 
 def import_file(
-    assembly: Assembly, scope: Scope, file: Path, *, dry_run: bool, progress: OnProgress | None
-) -> Imported:
-    """Import an export file as this person's. Others who write wait for the second reading."""
-    cuts = _NoteCuts(assembly, scope)
-    with kinds.opened(file) as (contains, records):
-        if expected := contains.get("note", 0):
-            new = cuts.new_notes(records)
-            for values in _reported(new, progress, expected, "notes", _NOTES_EVERY):
-                cuts.cut(NewNote(values["content"], profile=values["profile"]))
-    done: Imported | None = None
-    try:
-        with kinds.opened(file) as (contains, records), assembly.database.write() as tx:
-            run = ImportRun(tx, scope.user, cuts.cut)
-            expected = sum(contains.values())
-            for line, record in _reported(records, progress, expected, "records", _EVERY):
+    assembly: Assembly,
+    scope: types.Scope,
+    file: Path,
+    *,
+    dry_run: bool,
+    progress: types.OnProgress | None,
+) -> types.Imported:
+    """Import an export file as this person's. Others who write wait meanwhile."""
+    done, report = None, types.timed(progress, "records")
+    with suppress(_DryRun), kinds.opened(file) as (contains, records):
+        # The model may be asked how much it reads, and so before the transaction.
+        cutter = Cutter(assembly.usable_embedder() if contains.get("note") else None)
+        expected = sum(contains.values())
+        with assembly.database.write() as tx:
+            run = ImportRun(tx, scope.user, cutter)
+            for count, (line, record) in enumerate(records, 1):
                 run.take(line, record)
+                if count % _EVERY == 0:
+                    report(count, max(expected, count))
             done = run.finish()
             if dry_run:
                 raise _DryRun
-    except _DryRun:
-        assert done is not None
-        return replace(done, dry_run=True)
-    _write_search_texts(assembly)
-    return done
-
-
-def _write_search_texts(assembly: Assembly) -> None:
-    """Write the texts of conversations that have none yet. Others may write in between, since it
-    takes long."""
-    with assembly.database.read() as tx:
-        found = turns.unwritten(tx)
-    for session_id in found:
-        with assembly.database.write() as tx:
-            turns.write(tx, session_id)
-
-
-class _NoteCuts:
-    """The chunks of the notes of a file, by the hash of the text, and the profile."""
-
-    def __init__(self, assembly: Assembly, scope: Scope) -> None:
-        self._assembly, self._scope = assembly, scope
-        self._cutter: Cutter | None = None
-        self._cuts: dict[tuple[str, str], Prepared] = {}
-
-    def new_notes(self, records: Iterator[tuple[int, Record]]) -> Iterator[Values]:
-        """The notes among these that the store does not have with this text. Their chunks fit the
-        embedding model, which may be asked over the network, and so outside of transactions."""
-        for _, record in records:
-            if record["record"] == "note" and (values := self._new(record)) is not None:
-                self._cutter = self._cutter or Cutter(self._assembly.usable_embedder())
-                yield values
-
-    def cut(self, note: NewNote) -> Prepared:
-        """A note with its chunks, cut now unless it was before, and for no model if none were."""
-        key = (passages.text_hash(note.text), note.profile)
-        if key not in self._cuts:
-            cutter = self._cutter or Cutter(None)
-            self._cuts[key] = cutter.prepare(note)
-        return self._cuts[key]
-
-    def _new(self, record: Record) -> Values | None:
-        try:
-            _, values = kinds.checked(record)
-            with self._assembly.database.read(Scope(self._scope.user, values["app"])) as tx:
-                known = rows.by_external_id(tx, tx.own, values["type"], values["external_id"])
-        except MemChatError:
-            return None  # the import will refuse it, and say why
-        return values if known is None or known.text != values["content"] else None
-
-
-def _reported(
-    items: Iterable[T], progress: OnProgress | None, expected: int, unit: str, every: int
-) -> Iterator[T]:
-    """The items, with a report whenever so many of them were dealt with."""
-    began = monotonic()
-    for done, item in enumerate(items, 1):
-        yield item
-        if progress is not None and done % every == 0:
-            progress(Progress(done, max(expected, done), monotonic() - began, unit=unit))
+    assert done is not None
+    return replace(done, dry_run=dry_run)

@@ -17,26 +17,18 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any
 
-from sqlalchemy import Date, Integer, Select, Table, bindparam, func, select
+import sqlalchemy as sa
 
+from memchat import types
 from memchat.db import Tx, schema
-from memchat.db.schema import UtcTime
+from memchat.db.records import UtcTime
 from memchat.errors import InputError
 from memchat.facts import manual
 from memchat.facts.changes import UPKEEP
 from memchat.facts.memories import tags_of_row, visible
 from memchat.facts.proposals import FORGET, PROMOTE
-from memchat.types import (
-    CLIENT_MODES,
-    CLIENT_NAME_LIMIT,
-    EVERY_APP,
-    MEMORY_TYPES,
-    Scope,
-    clean_text,
-    one_line,
-)
 from memchat.types.conversations import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 FORMAT = "memchat export"
@@ -50,8 +42,6 @@ Values = dict[str, Any]
 """The checked fields of a record, as the store takes them."""
 LARGEST_ID = 2**53
 """Ids up to this are exact in every reader of JSON."""
-LONGEST_LINE = 100_000_000
-"""Bytes. A note may be as long as several books."""
 _YEARS = range(1000, 9000)
 _ROWS = 1_000
 _TYPES: Mapping[str, type] = {
@@ -61,7 +51,7 @@ _TYPES: Mapping[str, type] = {
     **dict.fromkeys(("old", "new", "detail", "counts"), dict),
 }
 """Of fields whose column does not tell their type."""
-_OF_COLUMNS = ((UtcTime, datetime), (Date, date), (Integer, int))
+_OF_COLUMNS = ((UtcTime, datetime), (sa.Date, date), (sa.Integer, int))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,7 @@ class Kind:
     """One kind of records."""
 
     name: str
-    table: Table
+    table: sa.Table
     where: Any
     """The condition for the rows that are exported, for scope rows ``app_ids``."""
     fields: tuple[Field, ...]
@@ -95,7 +85,7 @@ class Kind:
 
 def _kind(
     name: str,
-    table: Table,
+    table: sa.Table,
     where: Any,
     fields: str,
     derived: Mapping[str, Any] = MappingProxyType({}),
@@ -114,25 +104,25 @@ def _kind(
     return Kind(name, table, where, tuple(found))
 
 
-_here: Any = bindparam("app_ids", expanding=True)
+_here: Any = sa.bindparam("app_ids", expanding=True)
 _s, _m, _f, _e = (schema.sessions.c, schema.messages.c, schema.memories.c, schema.memory_events.c)
 _i, _n, _chunk = schema.proposals.c, schema.sources.c, schema.chunks.c
-_sessions = select(_s.id).where(_s.app_id.in_(_here))
-_messages = select(_m.id).where(_m.session_id.in_(_sessions))
-_facts = select(_f.id).where(_f.app_id.in_(_here), visible)
+_sessions = sa.select(_s.id).where(_s.app_id.in_(_here))
+_messages = sa.select(_m.id).where(_m.session_id.in_(_sessions))
+_facts = sa.select(_f.id).where(_f.app_id.in_(_here), visible)
 _proofs = schema.memory_sources.c
 
 
 def _of_chunks(what: Any, *where: Any) -> Any:
     """A value that is read from the chunks of a note."""
-    return select(what).where(_chunk.source_id == _n.id, *where).limit(1).scalar_subquery()
+    return sa.select(what).where(_chunk.source_id == _n.id, *where).limit(1).scalar_subquery()
 
 
 def _read_to() -> Any:
     """The last message that was read; it may be deleted since, then the one before it."""
     said = schema.messages.alias()
     read = (said.c.session_id == _s.id) & (said.c.id <= _s.extracted_to)
-    return select(func.max(said.c.id)).where(read).scalar_subquery()
+    return sa.select(sa.func.max(said.c.id)).where(read).scalar_subquery()
 
 
 APP = _kind("app", schema.apps, schema.apps.c.id.in_(_here), "name memory created_at")
@@ -141,7 +131,7 @@ CLIENT = _kind(
     schema.clients,
     schema.clients.c.app_id.in_(_here),
     "id app name mode calls first_call_at last_call_at",
-    mode=CLIENT_MODES,
+    mode=types.CLIENT_MODES,
 )
 SESSION = _kind(
     "session",
@@ -151,7 +141,7 @@ SESSION = _kind(
     " client_id:client",
     {
         "extracted_to": _read_to(),
-        "client_id": select(schema.clients.c.id)
+        "client_id": sa.select(schema.clients.c.id)
         .where(schema.clients.c.session_id == _s.id)
         .limit(1)
         .scalar_subquery(),
@@ -205,8 +195,8 @@ NOTE = _kind(
         "pair_id": _of_chunks(_chunk.pair_id),
         "parent_id": _of_chunks(_chunk.parent_id),
         "counts": _of_chunks(
-            func.json_group_object(
-                _chunk.hash, func.json_array(_chunk.match_count, _chunk.read_count)
+            sa.func.json_group_object(
+                _chunk.hash, sa.func.json_array(_chunk.match_count, _chunk.read_count)
             ),
             (_chunk.match_count > 0) | (_chunk.read_count > 0),
         ),
@@ -223,7 +213,7 @@ INBOX_ITEM = _kind(
     "id app message_id:message reason memory_type key value expires_at starts_at many cues"
     " sensitive relation target_id:memory quote start sentence masked memory_id:memory"
     " related_id:memory created_at tags by",
-    memory_type=MEMORY_TYPES,
+    memory_type=types.MEMORY_TYPES,
     relation=("new", "updates", "ends", "same", "beside", FORGET, PROMOTE),
 )
 """What waits for the person; what was answered, or waits for its second look, does not travel."""
@@ -240,8 +230,9 @@ class PersonRecords:
     """The records of a person in the order of ``KINDS``. References to what is not exported are
     null."""
 
-    def __init__(self, tx: Tx, scope: Scope, *, all_apps: bool) -> None:
-        apps = select(schema.apps.c.id, schema.apps.c.name).where(schema.apps.c.user == scope.user)
+    def __init__(self, tx: Tx, scope: types.Scope, *, all_apps: bool) -> None:
+        a = schema.apps.c
+        apps = sa.select(a.id, a.name).where(a.user == scope.user)
         self.tx = tx
         self.apps: dict[int, str] = {
             row.id: row.name for row in tx.execute(apps) if all_apps or row.name == scope.app
@@ -267,7 +258,7 @@ class PersonRecords:
 
     def of(self, kind: Kind, *where: Any) -> Iterator[Record]:
         """The records of one kind."""
-        query = select(*(field.source.label(field.name) for field in kind.fields))
+        query = sa.select(*(field.source.label(field.name) for field in kind.fields))
         query = query.select_from(kind.table).where(kind.where, *where)
         ordered = query.order_by(*kind.table.primary_key.columns)
         for row in self._rows(ordered.execution_options(yield_per=_ROWS)):
@@ -279,12 +270,12 @@ class PersonRecords:
         """How many records there are of each kind."""
         return {
             name: self._rows(
-                select(func.count()).select_from(kind.table).where(kind.where)
+                sa.select(sa.func.count()).select_from(kind.table).where(kind.where)
             ).scalar()
             for name, kind in KINDS.items()
         }
 
-    def _rows(self, query: Select[Any]) -> Any:
+    def _rows(self, query: sa.Select[Any]) -> Any:
         return self.tx.execute(query, {"app_ids": list(self.apps)})
 
     def _value(self, field: Field, value: Any) -> Any:
@@ -306,7 +297,7 @@ class PersonRecords:
         """The ids of the exported records of a kind."""
         if name not in self._ids:
             kind = KINDS[name]
-            rows = self._rows(select(kind.table.c.id).where(kind.where))
+            rows = self._rows(sa.select(kind.table.c.id).where(kind.where))
             self._ids[name] = frozenset(rows.scalars())
         return self._ids[name]
 
@@ -332,8 +323,10 @@ def checked(record: Mapping[str, Any]) -> tuple[Kind, Values]:
     elif kind is NOTE:
         _check_note(values)
     elif kind is CLIENT:
-        values["name"] = one_line(values["name"], "name of the client", CLIENT_NAME_LIMIT)
-    if values.get("app") == EVERY_APP and kind in (CLIENT, NOTE):
+        values["name"] = types.one_line(
+            values["name"], "name of the client", types.CLIENT_NAME_LIMIT
+        )
+    if values.get("app") == types.EVERY_APP and kind in (CLIENT, NOTE):
         raise InputError("it belongs to one app, and it names none")
     return kind, values
 
@@ -353,12 +346,12 @@ def _tags(tags: str | None) -> str:
 
 
 def _check_note(values: Values) -> None:
-    values["content"] = clean_text(values["content"])
+    values["content"] = types.clean_text(values["content"])
     if not 0 < len(str(values["external_id"])) <= ID_LIMIT:
         raise InputError(f"its external_id does not have 1 to {ID_LIMIT} characters")
-    values["type"] = one_line(values["type"], "type", TYPE_LIMIT)
+    values["type"] = types.one_line(values["type"], "type", TYPE_LIMIT)
     if values["title"] is not None:
-        values["title"] = one_line(values["title"], "title", TITLE_LIMIT)
+        values["title"] = types.one_line(values["title"], "title", TITLE_LIMIT)
 
 
 _WORDS = {str: "a text", bool: "true or false", int: "a whole number", dict: "an object"}
@@ -452,7 +445,8 @@ def opened(file: Path) -> Iterator[tuple[Mapping[str, int], Iterator[tuple[int, 
     """
     try:
         with open(file, "rb") as stream:
-            lines = _lines(file, stream)
+            # An empty line may stand anywhere.
+            lines = ((n, line) for n, line in enumerate(stream, 1) if line.strip())
             counts = _header(file, lines).get("contains")
             found = counts.items() if isinstance(counts, dict) else ()
             contains = {kind: count for kind, count in found if type(count) is int}
@@ -496,19 +490,6 @@ def _records(file: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[i
         f"{file} was cut off after line {number}: its last line is missing; nothing was imported. "
         "Copy the file again, or export again"
     )
-
-
-def _lines(file: Path, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while line := stream.readline(LONGEST_LINE + 1):
-        number += 1
-        if len(line) > LONGEST_LINE:
-            raise InputError(
-                f"line {number} of {file} is longer than {LONGEST_LINE // 1_000_000} MB, as no "
-                "record is; nothing was imported"
-            )
-        if line.strip():
-            yield number, line
 
 
 def _parsed(line: bytes) -> Record:

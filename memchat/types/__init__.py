@@ -6,4 +6,3 @@ and the memory holds through that day.
 
 from memchat.types.conversations import *
 from memchat.types.memories import *
-from memchat.types.upkeep import *

@@ -11,18 +11,54 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal
 
 from memchat.errors import InputError, ScopeError
 
 NAME_LIMIT = 200
+_HIDDEN = ("Cf", "Cn", "Co", "Zl", "Zp")
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and signs that are drawn as blanks."""
+_JOINERS = "\u200c\u200d"
 EVERY_APP = ""
 """The app name of the memories that a user has in every app."""
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean_text(text: str) -> str:
+    """Text as it may be stored: NUL and lone surrogates become U+FFFD, and nothing else changes.
+
+    Two surrogates that form a pair become one character.
+    """
+    text = text.replace("\0", "\ufffd")
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def first_words(text: str, most: int) -> str:
+    """A text on one line, cut to so many characters."""
+    words = " ".join(text.split())
+    return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
+
+
+def one_line(text: str, what: str, limit: int) -> str:
+    """A short field on one line with single spaces. Raises InputError if it is empty or too
+    long."""
+    folded = " ".join(clean_text(text).split())
+    if not folded:
+        raise InputError(f"the {what} is empty")
+    if len(folded) > limit:
+        raise InputError(f"the {what} is {len(folded)} characters long; at most {limit} are kept")
+    return folded
+
+
 def clean_name(name: str, what: str) -> str:
     """A user or app name in NFC, without white space around it. Raises ScopeError for one that
-    cannot be used."""
+    cannot be used, or holds what cannot be seen: two names could look alike and yet be two."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -34,7 +70,39 @@ def clean_name(name: str, what: str) -> str:
         raise ScopeError(f"the {what} name is longer than {NAME_LIMIT} characters")
     if any(unicodedata.category(c) == "Cc" for c in name):
         raise ScopeError(f"the {what} name holds a control character; use plain text")
+    for place, char in enumerate("" if name.isascii() else name):
+        if _is_hidden(char) and not _is_needed(name, place):
+            raise ScopeError(
+                f"the {what} name holds a character that cannot be seen (U+{ord(char):04X}); "
+                "type it again without it"
+            )
     return name
+
+
+def _is_hidden(char: str) -> bool:
+    """Whether a character is invisible, or changes the direction of the line or the form of the
+    character before it."""
+    hidden = unicodedata.category(char) in _HIDDEN or char in _BLANK
+    return hidden or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+
+
+def _is_needed(name: str, place: int) -> bool:
+    """Whether an invisible character changes what is seen: in an emoji, or in a script that needs
+    joiners."""
+    before, after = name[place - 1 : place], name[place + 1 : place + 2]
+    if name[place] == "\ufe0f":
+        return _is_symbol(before)
+    if name[place] not in _JOINERS or not before or not after:
+        return False
+    if _is_symbol(after) and (_is_symbol(before) or before == "\ufe0f"):
+        return True
+    return unicodedata.combining(before) == 9 or (
+        unicodedata.bidirectional(before) == unicodedata.bidirectional(after) == "AL"
+    )
+
+
+def _is_symbol(char: str) -> bool:
+    return bool(char) and unicodedata.category(char) in ("So", "Sk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +139,6 @@ class MemorySwitch:
 
 REPLY_LIMIT = 200_000
 """The most characters of a model's answer. A longer one is cut off."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def clean_text(text: str) -> str:
-    """Text as it may be stored: NUL and lone surrogates become U+FFFD, and nothing else changes.
-
-    Two surrogates that form a pair become one character.
-    """
-    text = text.replace("\0", "\ufffd")
-    if not _SURROGATE.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def counted(number: int, noun: str) -> str:
@@ -97,17 +153,6 @@ def documented(work: Callable[..., object]) -> tuple[str, dict[str, str]]:
     text, *said = re.split(r"^:param (\w+):", inspect.getdoc(work) or "", flags=re.M)
     helps = (" ".join(one.split()) for one in said[1::2])
     return text.strip(), dict(zip(said[::2], helps, strict=True))
-
-
-def one_line(text: str, what: str, limit: int) -> str:
-    """A short field on one line with single spaces. Raises InputError if it is empty or too
-    long."""
-    folded = " ".join(clean_text(text).split())
-    if not folded:
-        raise InputError(f"the {what} is empty")
-    if len(folded) > limit:
-        raise InputError(f"the {what} is {len(folded)} characters long; at most {limit} are kept")
-    return folded
 
 
 Role = Literal["user", "assistant"]
@@ -285,6 +330,17 @@ class Progress:
 
 OnProgress = Callable[[Progress], None]
 """Told now and then how far a task has come."""
+
+
+def timed(tell: OnProgress | None, unit: str = "") -> Callable[..., None]:
+    """Reports how far a task has come that begins now: ``report(done, total, name="")``."""
+    began = monotonic()
+
+    def report(done: int, total: int, **more: Any) -> None:
+        if tell is not None:
+            tell(Progress(done, total, monotonic() - began, unit=unit, **more))
+
+    return report
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,8 +333,7 @@ def test_the_page_on_the_interface_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [(["recall"], ["search"]), (["memories", "edit"], ["memories", "update"])],
+    ("first", "second"), [(["recall"], ["search"]), (["memories", "edit"], ["memories", "update"])]
 )
 def test_the_command_line_knows_the_names_of_the_interface(
     first: list[str], second: list[str], capsys: pytest.CaptureFixture[str]

@@ -243,8 +243,7 @@ def test_notes_can_be_asked_with_memory_off(store, model) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "more"),
-    [("  ", {}), ("ferry?", {"mode": "poem"}), ("ferry?", {"limit": -1})],
+    ("question", "more"), [("  ", {}), ("ferry?", {"mode": "poem"}), ("ferry?", {"limit": -1})]
 )
 def test_a_question_that_cannot_be_asked_is_refused(store, question, more) -> None:
     memo(store, "The ferry leaves at nine.")

@@ -16,7 +16,7 @@ from memchat import Backups, MemChat
 from memchat.db import schema
 from memchat.db.database import FILE
 from memchat.errors import InputError, MemChatError, NotFound, SchemaError, StoreError
-from memchat.search.vector_index import FOLDER
+from memchat.search.embeddings import FOLDER
 from memchat.testing import ScriptedModel
 from tests.support.answers import answer
 from tests.support.kills import Victim, child_store, wait_for_the_kill

@@ -38,9 +38,7 @@ def test_whatever_is_used_after_close_says_that_it_was_closed(open_store: Opener
     assert [memory.value for memory in kept] == ["Lisbon"]
 
 
-def test_a_chat_of_a_closed_store_takes_no_more_words_also_incognito(
-    open_store: Opener,
-) -> None:
+def test_a_chat_of_a_closed_store_takes_no_more_words_also_incognito(open_store: Opener) -> None:
     mc = open_store()
     for chat in (mc.user("ana").chat(), mc.user("ana").chat(incognito=True)):
         chat.send("Hello.").read()

@@ -14,8 +14,9 @@ from tests.support import private, transfer
 
 
 @pytest.fixture
-def ana(mc, clock, extract_model):
-    return transfer.fill(mc, clock, extract_model)
+def ana(tmp_path, clock, request):
+    transfer.place_filled(tmp_path / "store", clock)
+    return request.getfixturevalue("mc").user("ana")
 
 
 def test_the_file_says_first_what_it_is_and_last_that_it_is_whole(ana, clock, tmp_path) -> None:

@@ -11,7 +11,7 @@ from threading import Event, Thread
 import pytest
 
 from memchat import FileChange, InputError, MemChat, User
-from memchat.notes import folder
+from memchat.notes import files
 from tests.support.store import WAIT
 
 pytest.importorskip("watchfiles", reason="the extra memchat[files] is not installed")
@@ -44,7 +44,7 @@ class Watching:
 
 @pytest.fixture
 def ana(mc: MemChat, monkeypatch: pytest.MonkeyPatch) -> User:
-    monkeypatch.setattr(folder, "REST", 0.1)
+    monkeypatch.setattr(files, "REST", 0.1)
     return mc.user("ana")
 
 

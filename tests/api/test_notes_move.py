@@ -247,18 +247,14 @@ def test_a_file_that_was_cut_off_brings_no_note(elsewhere, mc) -> None:
     assert mc.user("bo").notes.list() == []
 
 
-def test_the_progress_counts_notes_first_and_then_records(mc, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(import_file, "_NOTES_EVERY", 2)
+def test_the_progress_counts_records(mc, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(import_file, "_EVERY", 10)
     ana, told = mc.user("ana"), []
     for n in range(10):
         ana.notes.add(f"Memo {n}", wait=False)
     file = ana.export_file(tmp_path / "ana.jsonl").file
     mc.user("bo").import_file(file, progress=told.append)
-    assert [(one.done, one.unit) for one in told] == [
-        *((n, "notes") for n in range(2, 11, 2)),
-        (10, "records"),
-    ]
+    assert [(one.done, one.unit) for one in told] == [(10, "records")]
 
 
 def test_a_note_is_on_the_page_for_people_with_title_date_and_text(ana, tmp_path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from memchat.errors import InputError, StoreFull
 from memchat.providers.embedders import HashEmbedder
-from memchat.search.ranking import RankedItem, merge
 from memchat.types import NewNote, Note, NoteHit
 from tests.support import notes, private
 from tests.support.store import NOON
@@ -154,16 +153,6 @@ def test_ranks_of_both_lists_can_make_the_score(open_store) -> None:
     assert hits[0].title is None and hits[0].cosine is not None and hits[0].bm25 is not None
     by_default = open_store(embedder=ByMeaning(), ranking="rrf").user("ana").notes
     assert [h.score for h in by_default.search("tide harbour").hits] == [h.score for h in hits]
-
-
-def test_lists_are_merged_by_their_ranks() -> None:
-    first = [RankedItem(1, 0.9), RankedItem(2, 0.8)]
-    second = [RankedItem(3, 7.0), RankedItem(1, 5.0)]
-    merged = merge([first, second])
-    assert [item.id for item in merged] == [1, 3, 2]
-    assert [item.score for item in merged] == pytest.approx([1 / 61 + 1 / 62, 1 / 61, 1 / 62])
-    assert merge([]) == merge([[], []]) == []
-    assert [item.id for item in merge([[RankedItem(5, 1)], [RankedItem(4, 1)]])] == [5, 4]
 
 
 def test_another_service_is_never_asked_for_the_vectors_of_the_one_before(open_store) -> None:

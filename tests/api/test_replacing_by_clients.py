@@ -151,6 +151,20 @@ def test_what_is_the_persons_own_is_not_replaced_by_forgetting_it_first(
     assert in_use(ana) == {("city", "Lisbon")}
 
 
+@pytest.mark.parametrize("name", ["home_city", "city_now", "my_present_city"])
+def test_another_name_of_a_key_that_a_program_made_free_waits_for_the_person_too(
+    mc, ana, desk, clock, name
+) -> None:
+    desk.forget(ana.memories.add("profile", "city", "Porto").id)
+    ana.inbox.accept(ana.inbox.list()[0].id)
+    mc.jobs.run()
+    clock.advance(days=1)
+    assert desk.remember("profile", name, "Lisbon").status == "waiting" and in_use(ana) == set()
+    assert desk.remember("profile", "birthplace", "Faro").status == "stored"
+    ana.memories.add("profile", "city", "Braga")
+    assert desk.remember("profile", "city_garden", "roses").status == "stored"
+
+
 def test_the_eleventh_forgetting_of_an_hour_leaves_its_key_to_the_person_too(
     mc, ana, desk, clock
 ) -> None:

@@ -209,24 +209,10 @@ HIDDEN += ["ana\u200d", "a\u200cna", "a\u2028na", "ana\u3164", "ana\ufe0f", "ana
 
 
 @pytest.mark.parametrize("name", HIDDEN, ids=ascii)
-def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: str) -> None:
-    person = mc.user(name)
+def test_a_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: str) -> None:
     for where in ({"user": name}, {"user": "ana", "app": name}):
-        ana = mc.user(**where)
-        for verb in (ana.memories.list, ana.sessions.list, ana.inbox.list, ana.memory_switch):
-            with pytest.raises(ScopeError, match=r"cannot be seen \(U\+[0-9A-F]{4,5}\)"):
-                verb()
-        with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.user(**where).memories.add("profile", "city", "Lisbon")
-        with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.user(**where).search("Lisbon")
-        with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.user(**where).set_memory(False)
-        with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.user(**where).chat().send("Hello")
-    for verb in (person.apps.list, person.delete_all):
-        with pytest.raises(ScopeError, match="cannot be seen"):
-            verb()
+        with pytest.raises(ScopeError, match=r"cannot be seen \(U\+[0-9A-F]{4,5}\)"):
+            mc.user(**where)
     with private.database(mc).read() as tx:
         assert tx.connection.exec_driver_sql("SELECT count(*) FROM apps").scalar() == 0
 
@@ -237,24 +223,6 @@ def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: st
 def test_a_character_that_an_emoji_or_a_script_needs_is_part_of_a_name(mc, name: str) -> None:
     mc.user(name, app=name).memories.add("profile", "city", "Lisbon")
     assert values(mc, user=name, app=name) == {"Lisbon"}
-
-
-def test_what_an_older_store_holds_under_such_a_name_stays_within_reach(mc) -> None:
-    mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
-    mc.user("ana", app="home").chat().send("I live in Lisbon.").read()
-    with private.database(mc).write() as tx:
-        tx.connection.exec_driver_sql("UPDATE apps SET user = 'ana\u200b'")
-        tx.connection.exec_driver_sql("UPDATE apps SET name = 'home\u200b' WHERE name = 'home'")
-    where = {"user": "ana\u200b", "app": "home\u200b"}
-    assert values(mc, **where) == {"Lisbon"}
-    assert [app.name for app in mc.user("ana\u200b").apps.list()] == ["home\u200b"]
-    assert mc.user(**where).memories.add("profile", "job", "nurse").value == "nurse"
-    private.parts(mc).worker.run()  # which meets them too
-    with pytest.raises(ScopeError, match="app name"):
-        mc.user("ana\u200b", app="other\u200b").memories.add("profile", "city", "Lisbon")
-    assert mc.user("ana\u200b").apps.delete("home\u200b").memories == 2
-    assert mc.user("ana\u200b").apps.list() == []
-    assert mc.user("ana\u200b").delete_all().memories == 0
 
 
 def test_reading_and_deleting_where_nobody_was_finds_nothing_and_makes_nothing(mc) -> None:
@@ -272,4 +240,4 @@ def test_reading_and_deleting_where_nobody_was_finds_nothing_and_makes_nothing(m
     assert there.delete_all().memories == 0
     mc.jobs.run(user="nobody")
     with private.database(mc).read() as tx:
-        assert tx.rows("SELECT user, name FROM apps") == []
+        assert tx.driver.execute("SELECT user, name FROM apps").fetchall() == []

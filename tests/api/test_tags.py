@@ -140,10 +140,7 @@ def test_what_a_conversation_changes_keeps_its_tags_and_gets_none(mc, ana, extra
 def test_the_history_tells_which_tags_were_given_and_taken(ana, city) -> None:
     assert ana.memories.update(city.id, tags=["home"]).tags == ("home",)
     told = [(e.kind, e.new) for e in ana.memories.history(city.id)]
-    assert told[1:] == [
-        ("tag", {"tags": ["due-diligence", "home"]}),
-        ("tag", {"tags": ["home"]}),
-    ]
+    assert told[1:] == [("tag", {"tags": ["due-diligence", "home"]}), ("tag", {"tags": ["home"]})]
 
 
 def test_a_forgotten_memory_leaves_no_byte_of_its_tags(mc, ana) -> None:

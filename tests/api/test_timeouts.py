@@ -112,10 +112,7 @@ def test_a_time_given_with_the_message_holds_for_its_reply_however_it_is_read(
 
 
 def test_after_a_reply_that_ended_at_its_time_the_rest_of_it_is_thrown_away(
-    mc: MemChat,
-    chat_model: ScriptedModel,
-    slow: Callable[..., str],
-    answer_late: threading.Event,
+    mc: MemChat, chat_model: ScriptedModel, slow: Callable[..., str], answer_late: threading.Event
 ) -> None:
     chat_model.replies.appendleft(slow)
     with mc.user("ana").chat() as chat:

@@ -13,7 +13,7 @@ from memchat import ChatMessage, InputError, Wanted
 from memchat.testing import ScriptedModel
 from tests.support.answers import answer, fact
 
-THREADS = 32
+THREADS = 16
 CALLS = 50
 
 

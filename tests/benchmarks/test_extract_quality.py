@@ -22,9 +22,7 @@ CASE: dict[str, Any] = {
     "id": "t1",
     "at": "2026-11-18T10:00:00Z",
     "zone": "Europe/Berlin",
-    "known": [
-        {"id": "k1", "type": "fact", "key": "project", "value": "a punt", "many": True},
-    ],
+    "known": [{"id": "k1", "type": "fact", "key": "project", "value": "a punt", "many": True}],
     "turns": [
         {"role": "user", "text": "I live in Zwolle until Friday. The punt is sold."},
         {"role": "assistant", "text": "Have you thought of a canoe?"},

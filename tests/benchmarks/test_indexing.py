@@ -20,6 +20,7 @@ def test_memos_come_from_their_number_and_no_two_are_equal() -> None:
     assert words[0] > 30 and words[150] < 160 < 350 < words[-1]
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_finished_by_the_next_and_what_is_missing_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ from memchat.testing import HashEmbedder, all_hold, same_answer
 from tests.support.answers import answer as model_answer
 from tests.support.answers import fact as model_fact
 from tests.support.conversation import said, state, updates
+from tests.support.slow import slow_but
 
 BY_ID = {pair.id: pair for pair in read()}
 
@@ -58,7 +59,7 @@ def some(label: str, tags: set[str]) -> list[Pair]:
     return found[:: max(1, len(found) // 12)]
 
 
-@pytest.mark.parametrize("verdict", ["new", "same", "ends"])
+@pytest.mark.parametrize("verdict", slow_but(["same"], ["new", "same", "ends"]))
 def test_no_verdict_makes_two_numbers_names_or_dates_one(verdict: str) -> None:
     with Stage(HashEmbedder()) as stage:
         for pair in some("distinct", {"digits", "names", "dates"}):
@@ -182,7 +183,9 @@ def test_a_replaced_value_takes_no_place_among_the_facts_shown(mc, extract_model
 
 
 @pytest.mark.parametrize(
-    "part", [duplicates, forgotten, leaks], ids=lambda part: part.__name__[21:]
+    "part",
+    slow_but([duplicates], [duplicates, forgotten, leaks]),
+    ids=lambda part: part.__name__[21:],
 )
 def test_a_part_of_the_table_meets_its_goal(part, monkeypatch) -> None:
     monkeypatch.setattr(duplicates, "SAID", duplicates.SAID[::3])
@@ -192,6 +195,7 @@ def test_a_part_of_the_table_meets_its_goal(part, monkeypatch) -> None:
         assert figure.met is not False, f"{figure.name}: {figure.seen}; {figure.note}"
 
 
+@pytest.mark.slow
 def test_the_current_value_is_served_and_the_old_one_only_behind_it(monkeypatch) -> None:
     monkeypatch.setattr(stale, "CHAINS", stale.CHAINS[:6])
     for figure in stale.measure(HashEmbedder()):

@@ -33,8 +33,9 @@ READ = {
     ),
     "m2": answer(fact("I ride bus 4471 home", "bus", "4471"), title="The bus"),
 }
-HELD_BY_CODE = 5
-"""Look-alikes that the rules of code take for a secret, before any look; the goal is one."""
+HELD = {"secrets_meaning": 2, "secrets_meaning_2": 1, "secrets_meaning_3": 1}
+"""Look-alikes that may be taken for a secret; the last corpus was written when nothing was changed
+any more, and its goal is one."""
 
 
 def file_of(folder: Path, *rows: dict[str, Any]) -> Path:
@@ -102,7 +103,12 @@ def test_the_conversations_are_as_many_and_as_mixed_as_they_claim() -> None:
 
 
 @pytest.mark.slow
-def test_hardly_a_secret_by_its_meaning_is_stored_and_hardly_a_look_alike_is_held() -> None:
-    stored, titles, _, held, _ = meaning.measure()
+@pytest.mark.parametrize("name", HELD)
+def test_hardly_a_secret_by_its_meaning_is_stored_and_hardly_a_look_alike_is_held(
+    name: str,
+) -> None:
+    path = meaning.CORPUS.with_name(f"{name}.jsonl")
+    answers = Answers(None, path.with_name(f"{name}_answers.jsonl"))
+    stored, titles, _, held, _ = meaning.figures(meaning.run(meaning.corpus(path), answers), "")
     assert stored.met and titles.met, (stored, titles)
-    assert int(held.seen.split()[0]) <= HELD_BY_CODE, held
+    assert int(held.seen.split()[0]) <= HELD[name], held

@@ -12,6 +12,7 @@ from benchmarks.speed import __main__ as bench
 from benchmarks.speed import data, measure, stores
 from benchmarks.speed.data import Size
 from benchmarks.speed.peers.serving import Data
+from tests.support.slow import slow_but
 
 
 def test_a_size_is_read_as_people_write_it() -> None:
@@ -60,7 +61,7 @@ def test_memchat_alone_gives_the_whole_table(
     assert "<polyline" in drawn.read_text()
 
 
-@pytest.mark.parametrize("size", ["120/1", "120/4"])
+@pytest.mark.parametrize("size", slow_but(["120/4"], ["120/1", "120/4"]))
 def test_notes_are_searched_with_and_without_a_filter(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], size: str
 ) -> None:

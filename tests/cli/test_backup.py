@@ -125,8 +125,7 @@ def talk(run: Run, home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["memories delete 1", "memories clear", "sessions delete 1", "apps delete default"],
+    "command", ["memories delete 1", "memories clear", "sessions delete 1", "apps delete default"]
 )
 def test_a_command_that_forgets_names_the_backups_that_hold_the_words(
     run: Run, talk, command: str

@@ -12,6 +12,7 @@ import pytest
 
 from memchat.providers import litellm_calls
 from tests.support.forks import MEMCHAT, Piped
+from tests.support.slow import slow_but
 from tests.support.terminal import TALK, WAIT, Env, slow_model, unreachable
 
 if sys.platform == "win32":
@@ -27,9 +28,7 @@ def loaded() -> None:
 # --- piped
 
 
-def test_the_first_line_of_a_chat_names_an_address_that_is_not_the_provider_s_own(
-    env: Env,
-) -> None:
+def test_the_first_line_of_a_chat_names_an_address_that_is_not_the_provider_s_own(env: Env) -> None:
     done = env.memchat("chat", **unreachable("CHAT"))
     first = done.err.splitlines()[0]
     assert first == "Your words go to http://127.0.0.1:9/v1 (OPENAI_BASE_URL), not to OpenAI."
@@ -139,8 +138,9 @@ def test_strange_input_is_a_turn_like_any_other(env: Env) -> None:
     assert len(env.messages()) == 6
 
 
-def test_a_huge_line_is_answered_or_refused_in_one_line(env: Env) -> None:
-    done = env.memchat("chat", said="word " * 200_000 + "\nI live in Lisbon.\n")
+@pytest.mark.parametrize("words", slow_but([20_000], [20_000, 200_000]))
+def test_a_huge_line_is_answered_or_refused_in_one_line(env: Env, words: int) -> None:
+    done = env.memchat("chat", said="word " * words + "\nI live in Lisbon.\n")
     assert "Traceback" not in done.err
     if done.code:
         assert re.search(r"^memchat: .+$", done.err, re.M)

@@ -58,9 +58,7 @@ def test_a_person_sees_which_memories_were_used(env: Env) -> None:
     assert terminal.exit_code == 0
 
 
-def test_ctrl_c_during_a_reply_keeps_what_came_and_returns_to_the_prompt(
-    env: Env,
-) -> None:
+def test_ctrl_c_during_a_reply_keeps_what_came_and_returns_to_the_prompt(env: Env) -> None:
     with slow_model(["The best ", "time is "]) as (address, asked):
         slow = env | {
             "MEMCHAT_CHAT_MODEL": "openai/some-model",

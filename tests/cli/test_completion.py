@@ -67,11 +67,7 @@ def test_settings_that_cannot_be_read_are_not_in_the_way_of_completion(
     ],
 )
 def test_zsh_and_fish_are_offered_commands_with_what_they_do(
-    run: Run,
-    monkeypatch: pytest.MonkeyPatch,
-    shell: str,
-    instruction: str,
-    more: dict[str, str],
+    run: Run, monkeypatch: pytest.MonkeyPatch, shell: str, instruction: str, more: dict[str, str]
 ) -> None:
     script = run("completion", shell)
     assert script.code == 0 and instruction in script.out
@@ -114,4 +110,4 @@ def test_bash_completes_by_the_script_and_imports_nothing_heavy(run: Run, tmp_pa
     )
     assert (done.stdout, done.stderr) == ("show\n", "")
     modules = set(json.loads((tmp_path / "modules").read_text()))
-    assert not modules & {"rich", "sqlalchemy", "numpy", "litellm", "logging"}
+    assert not modules & {"rich", "sqlalchemy", "numpy", "litellm", "memchat.language.lexicon"}

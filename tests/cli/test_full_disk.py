@@ -95,11 +95,7 @@ ROOM = [0, 8_192, 40_960, 131_072]
 
 
 @pytest.fixture
-def told(
-    tiny: Tiny,
-    run: Run,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Run]:
+def told(tiny: Tiny, run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Runs a command on the store of the small disk, with lines to chat with."""
     litellm_calls.litellm()  # else threads of several chats import it at once
     monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
@@ -194,10 +190,7 @@ def test_a_store_in_a_folder_that_can_only_be_read_is_read_and_refuses_to_be_cha
 
 
 def test_a_key_that_finds_no_room_is_refused_and_those_that_are_kept_stay(
-    tiny: Tiny,
-    told: Run,
-    run: Run,
-    monkeypatch: pytest.MonkeyPatch,
+    tiny: Tiny, told: Run, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def set_key(name: str, key: str) -> Done:
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"{key}\n"))

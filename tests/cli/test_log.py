@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from memchat.cli import log as cli_log
-from memchat.cli.log import LogFile
+from memchat.cli import output
+from memchat.cli.output import LogFile
 from memchat.errors import ProviderError
 from tests.support.cli import Run, add
 from tests.support.terminal import Env
@@ -70,7 +70,7 @@ def test_a_fault_is_in_the_log_with_its_place_and_without_its_words(
 
     monkeypatch.setattr(Memories, "list", broken)
     assert run("memories", "list").code == 1
-    assert "ERROR memchat.cli.log: memchat memories list failed: ValueError at" in written(home)
+    assert "ERROR memchat.cli.output: memchat memories list failed: ValueError at" in written(home)
     assert "test_log.py" in written(home) and MARKER not in written(home)
 
 
@@ -141,7 +141,7 @@ def record(text: str, *args: object) -> logging.LogRecord:
 def test_a_full_log_becomes_the_older_one_and_no_process_goes_on_writing_to_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli_log, "MOST_BYTES", 200)
+    monkeypatch.setattr(output, "MOST_BYTES", 200)
     one, other = LogFile(tmp_path), LogFile(tmp_path)
     other.emit(record("first"))
     one.emit(record("x" * 200))

@@ -101,10 +101,7 @@ def test_demo_and_app_offer_it_too(first_start: Env, account: Account, command: 
 
 
 def test_nothing_is_offered_without_a_terminal_or_where_another_model_is_used(
-    run: Run,
-    account: Account,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run, account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "minilm")
     assert QUESTION not in run("chat").err

@@ -69,8 +69,7 @@ def test_an_incognito_chat_keeps_no_note(talk, home) -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
-    [" /note", "Should I keep this as a note?", "a /note", "keep this as a note for Jo"],
+    "message", [" /note", "Should I keep this as a note?", "a /note", "keep this as a note for Jo"]
 )
 def test_other_messages_are_no_command(message: str) -> None:
     assert command_words.typed(message) is None

@@ -136,10 +136,7 @@ class Watcher(io.StringIO):
 
 @pytest.mark.parametrize("options", slow_but([()], [(), ("--json",)]))
 def test_a_watched_folder_s_files_are_notes_until_ctrl_c(
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     pytest.importorskip("watchfiles", reason="needs the extra files")
     folder = tmp_path / "papers"

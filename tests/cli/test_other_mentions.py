@@ -36,8 +36,7 @@ def number(run: Run) -> str:
 
 
 def test_without_a_terminal_what_stays_is_listed_and_the_way_to_blank_it_named(
-    run: Run,
-    number: str,
+    run: Run, number: str
 ) -> None:
     done = run("memories", "delete", number, "--yes")
     assert done.code == 0
@@ -68,10 +67,7 @@ def test_nothing_is_said_where_nothing_else_speaks_of_it(run: Run) -> None:
     assert run("memories", "delete", number, "--yes").err == f"forgot memory {number}\n"
 
 
-def test_clearing_an_app_tells_what_still_speaks_of_its_memories(
-    run: Run,
-    number: str,
-) -> None:
+def test_clearing_an_app_tells_what_still_speaks_of_its_memories(run: Run, number: str) -> None:
     add(run, "fact", "old_badge", "Quokkaland badge", "--all-apps")
     done = run("memories", "clear", "--yes")
     assert (done.code, done.out) == (0, "1\n")
@@ -81,10 +77,7 @@ def test_clearing_an_app_tells_what_still_speaks_of_its_memories(
     assert said() == [*LINES]
 
 
-def test_deleting_an_app_tells_of_the_memories_for_every_app_alone(
-    run: Run,
-    number: str,
-) -> None:
+def test_deleting_an_app_tells_of_the_memories_for_every_app_alone(run: Run, number: str) -> None:
     add(run, "fact", "old_badge", "Quokkaland badge", "--all-apps")
     done = run("apps", "delete", "default", "--yes")
     assert (done.code, done.out) == (0, "1\n")
@@ -96,8 +89,7 @@ def test_deleting_an_app_tells_of_the_memories_for_every_app_alone(
 
 @pytest.mark.parametrize("command", ["memories clear", "apps delete default"])
 def test_where_nothing_else_speaks_of_an_apps_memories_nothing_is_said(
-    run: Run,
-    command: str,
+    run: Run, command: str
 ) -> None:
     add(run, "profile", "city", "Lisbon")
     assert run(*command.split(), "--yes").err == ""
@@ -120,10 +112,7 @@ def test_the_words_cannot_be_both_kept_and_blanked(run: Run, number: str) -> Non
     ],
 )
 def test_on_a_terminal_the_person_chooses(
-    env: Env,
-    monkeypatch: pytest.MonkeyPatch,
-    keys: list[str],
-    left: list[str],
+    env: Env, monkeypatch: pytest.MonkeyPatch, keys: list[str], left: list[str]
 ) -> None:
     for name in ("MEMCHAT_HOME", "MEMCHAT_EMBED_MODEL"):
         monkeypatch.setenv(name, env[name])

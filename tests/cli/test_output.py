@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.cli import log, output
+from memchat.cli import output
 from memchat.cli.command import settings
 from memchat.cli.output import shorten, width, wrap
 from memchat.config.settings import VARIABLES
@@ -28,7 +28,7 @@ from tests.support.paths import ROOT
 
 # --- words on the screen
 
-MEMORY_COLUMNS = (*output.memory_columns(ZoneInfo("UTC")),)
+MEMORY_COLUMNS = (*[one.partition("=")[0] for one in output.MEMORY_COLUMNS.split()],)
 
 
 def test_times_are_shown_in_the_user_s_zone() -> None:
@@ -90,9 +90,9 @@ def test_no_command_prints_stored_control_characters(run: Run, home: Path, comma
 def test_the_log_on_the_terminal_holds_no_control_characters(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log.start(settings(), verbose=1)
+    output.start_log(settings(), verbose=1)
     logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
-    log.stop()
+    output.stop_log()
     assert capsys.readouterr().err.endswith("job 1 failed: gone\ufffd]0;title\ufffd next\n")
 
 

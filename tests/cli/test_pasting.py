@@ -33,9 +33,7 @@ def send(terminal: Terminal, keys: str) -> None:
     terminal.until(NEXT)
 
 
-def test_pasted_and_continued_lines_are_one_message_and_an_empty_line_is_none(
-    env: Env,
-) -> None:
+def test_pasted_and_continued_lines_are_one_message_and_an_empty_line_is_none(env: Env) -> None:
     terminal = Terminal(env, "chat")
     first = terminal.until("\n").replace("\x1b[2m", "")
     assert first.startswith("chat: the offline stand-in, on this machine; reading: ")

@@ -29,7 +29,7 @@ from tests.support.store import NOON
 
 HELD = DATA / "before_four_nouns"
 EARLIER = [f"{number:04}" for number in range(1, 17)]
-SAYS = "before the first release.*git tag before-four-nouns.*memchat import FILE here.*MEMCHAT_HOME"
+SAYS = "before the first release.*commit 6b973449.*memchat import FILE here.*MEMCHAT_HOME"
 
 
 def seen(mc: MemChat) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from memchat.db import apps, jobs, messages, records, schema, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import ClaimRequest
 from memchat.errors import StoreError
-from memchat.facts import changes, memories, proposals
+from memchat.facts import changes, in_force, memories, proposals
 from memchat.facts.memories import ValuesInForce
-from memchat.forget import tombstones
+from memchat.forget import purge, tombstones
 from memchat.providers.embedders import SERVICE
 from memchat.search import embeddings, keywords, passages, receipts
-from memchat.types import Hit, Proposal, Scope, Usage, Wanted
-from tests.support.rows import ANA, BO, BY_HAND, TODAY, keep, new, talk
+from memchat.types import Hit, Memory, Proposal, Scope, Usage, Wanted
+from tests.support.rows import ANA, BO, BY_HAND, TODAY, count, keep, new, talk
 from tests.support.store import NOON
 
 # Transactions
@@ -56,12 +56,12 @@ def test_a_reader_sees_one_moment_whatever_is_committed_meanwhile(store: Databas
         keep(tx, ANA, "Lisbon")
     with store.read() as before:
         ids = apps.find(before, ANA).ids
-        assert memories.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
+        assert count(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
         with store.write() as tx:
             keep(tx, ANA, "Porto")
-        assert memories.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
+        assert count(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
     with store.read() as after:
-        assert memories.counted(after, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 2
+        assert count(after, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 2
 
 
 def test_readers_do_not_wait_for_a_writer(store: Database) -> None:
@@ -72,7 +72,7 @@ def test_readers_do_not_wait_for_a_writer(store: Database) -> None:
     def look() -> None:
         with store.read() as tx:
             ids = apps.find(tx, ANA).ids
-            seen.append(memories.counted(tx, ids, Wanted(status="all"), ValuesInForce(TODAY)))
+            seen.append(count(tx, ids, Wanted(status="all"), ValuesInForce(TODAY)))
 
     with store.write() as tx:
         keep(tx, ANA, "Porto")
@@ -161,7 +161,7 @@ def test_a_memory_that_moves_takes_its_history_along(tx) -> None:
     before = passages.latest_change(tx, own) - 1
     assert memory_id in passages.changed_since(tx, "fact", own, before), "the index it leaves reads"
     assert memory_id in passages.changed_since(tx, "fact", shared, 0)
-    changes.remove_app(tx, own)
+    purge.forget_app(tx, own)
     assert [e.kind for e in changes.events_of_memory(tx, memory_id)] == ["add", "edit"]
     assert memories.get(tx, [own], memory_id) is None
 
@@ -182,16 +182,14 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
 
     def listed(status: str) -> set[str]:
         found = memories.listed(tx, [own], Wanted(status=status), ValuesInForce(TODAY))
-        assert memories.counted(tx, [own], Wanted(status=status), ValuesInForce(TODAY)) == len(
-            found
-        )
+        assert count(tx, [own], Wanted(status=status), ValuesInForce(TODAY)) == len(found)
         return {m.value for m in found}
 
     assert listed("active") == {"always", "today", "tomorrow"}
     assert listed("expired") == {"over"}
     assert listed("inactive") == {"ended"}
     assert listed("all") == {*kept, "ended"}
-    assert memories.expired_ids(tx, [own], TODAY) == [kept["over"]]
+    assert in_force.as_of(tx, [own]).over == {kept["over"]}
     shared = apps.find(tx, ANA).shared
     assert [{*ids} for ids in memories.scopes_with_due_dates(tx, TODAY, "ana")] == [{own, shared}]
     assert memories.scopes_with_due_dates(tx, TODAY, "bo") == []
@@ -203,13 +201,15 @@ def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> 
         keep(tx, ANA, f"v{i}", said_at=NOON + timedelta(days=i // 2)) for i in range(7)
     ]  # pairs said at the same time
 
-    def page(limit: int, offset: int) -> list[int]:
-        part, now = memories.Slice(limit, offset), ValuesInForce(TODAY)
-        found = memories.listed(tx, [own], Wanted(status="all"), now, part=part)
-        return [memory.id for memory in found]
+    def page(limit: int, after: memories.Position | None = None) -> list[Memory]:
+        wanted, now = Wanted(status="all"), ValuesInForce(TODAY)
+        return memories.listed(tx, [own], wanted, now, limit=limit, after=after)
 
-    assert [i for offset in (0, 3, 6, 9) for i in page(3, offset)] == ids[::-1]
-    assert page(0, 0) == []
+    listed = page(3)
+    while more := page(3, memories.Position(listed[-1].said_at, listed[-1].id)):
+        listed += more
+    assert [memory.id for memory in listed] == ids[::-1]
+    assert page(0) == []
 
 
 def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None:
@@ -348,7 +348,7 @@ def test_a_session_s_status_follows_its_life(tx) -> None:
     (claim,) = jobs.claim(tx, ClaimRequest(["extract"], "w", 60), NOON)
     sessions.mark_extracted(tx, session_id, message_id, "A title", None)
     sessions.mark_extracted(tx, session_id, message_id - 1, None, "A summary")
-    assert jobs.finish(tx, claim, NOON)
+    assert jobs.finish(tx, [claim], NOON)
     assert status() == "extracted" and not sessions.has_unread_messages(tx, session_id)
     assert sessions.description(tx, session_id) == ("A title", "A summary")
     assert sessions.get(tx, [own], session_id).extracted_to == message_id

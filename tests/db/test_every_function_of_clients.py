@@ -36,10 +36,6 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
     ]  # fmt: skip
     assert [one.target_id for one in programs.writes(tx, mine, kind="memory")] == [city]
     assert [one.target_id for one in programs.writes(tx, mine, since=LATER)] == [7]
-    assert (programs.note_written_at(tx, mine, 7), programs.note_written_at(tx, mine, 8)) == (
-        LATER,
-        None,
-    )
     tx.now = NOON
     programs.record_note(tx, mine, 7)
     tx.now = LATER
@@ -47,7 +43,7 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
     assert [(one.target_id, one.at) for one in programs.writes(tx, mine, kind="note")] == [
         (7, NOON), (8, LATER)
     ]  # fmt: skip
-    (listed,) = programs.listed(tx, [own])
+    (listed,) = programs.listed(tx.within(own))
     assert (listed.name, listed.mode, listed.calls, listed.memories) == ("Claude", "trust", 2, 1)
     assert (listed.first_call_at, listed.last_call_at) == (NOON, LATER)
     programs.record_write(tx, mine, "forget", city)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from memchat.db import Tx, apps, jobs, messages
 from memchat.notes import rows
-from memchat.notes.rows import NewChunk, NoteOf
+from memchat.notes.rows import NewChunk
 from memchat.search import receipts
 from memchat.search.ranking import ScoreParts
 from memchat.types import Hit, NewNote, Note
@@ -21,7 +21,7 @@ def put(tx: Tx, own: int) -> Note:
     new = NewNote("The boat is blue.", "Boat", external_id=1, created_at=NOON)
     note_id, _ = rows.put(tx, own, new, NOON, sized_for="some/model 256")
     part = NewChunk(0, 17, 5, "The boat is [colour].")
-    rows.replace_chunks(tx, NoteOf(note_id, own, "memo", "Boat", new.text, 3, 4), [part])
+    rows.replace_chunks(tx, note_id, [part], 3, 4)
     rows.count_matches(tx, [1])
     note = rows.get(tx, [own], note_id)
     assert note is not None

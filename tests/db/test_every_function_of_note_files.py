@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
@@ -34,7 +35,7 @@ def test_the_date_of_a_note_follows_its_file(mc: MemChat, tmp_path: Path) -> Non
     later = datetime(2026, 6, 1, 8, 30, 0, 123456, tzinfo=UTC)
 
     with database(mc).write() as tx:
-        rows.set_date(tx, note.id, later)
+        rows.change(tx, [note.id], created_at=later)
 
     assert mc.user("ana").notes.get(note.id).created_at == later
 
@@ -45,6 +46,6 @@ def test_a_note_can_be_that_of_another_path(mc: MemChat) -> None:
     assert note is not None
 
     with database(mc).write() as tx:
-        rows.move(tx, note.id, "/ö.md")
+        rows.change(tx, [note.id], external_id=json.dumps("/ö.md"))
 
     assert ana.notes.get(note.id).external_id == "/ö.md"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from memchat.db import Tx, apps
 from memchat.db.database import Database
 from memchat.notes import rows
-from memchat.notes.rows import Filter, NewChunk, NoteOf
+from memchat.notes.rows import Filter, NewChunk
 from memchat.search import embeddings, passages, question_dates
 from memchat.search.ranking import ScoreParts
 from memchat.types import NewNote, NoteCounts, NoteUse, Service
@@ -24,7 +24,7 @@ def keep(tx: Tx, app_id: int, external_id: int | str = 1, text: str = TEXT) -> i
     note_id, reworded = rows.put(tx, app_id, new, NOON, sized_for="some/model 256")
     assert not reworded
     parts = [part for part in PARTS if part.offset < len(text)]
-    rows.replace_chunks(tx, NoteOf(note_id, app_id, "memo", "Notes", text, 3, 4), parts)
+    rows.replace_chunks(tx, note_id, parts, 3, 4)
     return note_id
 
 
@@ -39,13 +39,13 @@ def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
         assert rows.by_external_id(tx, own, "memo", "1") is None
         assert (note.text, note.title, note.chunks) == (TEXT, "Notes", 2)
         assert rows.ids(tx, [own, other]) == [note_id]
-        assert (rows.count(tx, [own]), rows.count(tx, [other])) == (1, 0)
+        assert (len(rows.ids(tx, [own])), rows.ids(tx, [other])) == (1, [])
         assert rows.app_id_of(tx, note_id) == own
         assert rows.indexed(tx, [note_id, 99]) == {}  # its vectors are still to be made
         (listed,) = rows.listed(tx, [own], Filter(type="memo"), limit=5)
         assert listed.id == note_id and listed.text == ""
         assert rows.listed(tx, [own], limit=5, before=(NOON, note_id)) == []
-        rows.mark_missing(tx, [note_id], True)
+        rows.change(tx, [note_id], missing=1)
         marked = rows.get(tx, [own], note_id)
         assert marked is not None and marked.missing
         later = NOON + timedelta(days=1)
@@ -66,7 +66,7 @@ def test_what_a_model_reads_whole_is_noted(store: Database) -> None:
         assert rows.sized_for(tx, first) == "some/model 256"
         assert rows.not_sized_for(tx, "some/model 256", 5) == []
         assert rows.not_sized_for(tx, "other 8", 1) == [first]
-        rows.size_for(tx, [first], "other 8")
+        rows.change(tx, [first], sized_for="other 8")
         assert rows.not_sized_for(tx, "other 8", 5) == [second]
         assert rows.sized_for(tx, 99) is None
 
@@ -78,7 +78,7 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
         assert rows.chunk_parts(tx, note_id) == PARTS
         assert rows.chunk_texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
         boat, key = chunk_ids(tx, note_id)
-        assert rows.of(rows.listed(tx, [own], limit=1)[0], own).id == note_id
+        assert rows.listed(tx, [own], limit=1)[0].id == note_id
         assert rows.chunk_ids(tx, [own], Filter()) == [boat, key]
         for one in (Filter(note_ids=[note_id]), Filter(type="memo"), Filter(pair_id=3)):
             assert rows.chunk_ids(tx, [own], one) == [boat, key]

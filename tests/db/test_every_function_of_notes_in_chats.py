@@ -5,7 +5,7 @@ from __future__ import annotations
 from memchat.db import apps, messages
 from memchat.notes import rows
 from memchat.notes.rows import NewChunk
-from memchat.search import keywords, receipts
+from memchat.search import receipts
 from memchat.search.receipts import SentPrompt
 from memchat.types import Hit, NewNote
 from tests.support.rows import ANA, talk
@@ -35,11 +35,9 @@ def test_notes_are_known_to_exist_until_they_are_removed_with_their_receipts(tx)
 def test_notes_that_may_mention_a_fact_are_read_by_their_chunks(tx) -> None:
     own = apps.ensure(tx, ANA).own
     note_id, _ = rows.put(tx, own, NewNote("Green tea.", external_id=1), NOON, sized_for=None)
-    note = rows.get(tx, [own], note_id)
-    assert note is not None
     parts = [NewChunk(0, 5, 1, "[key]"), NewChunk(6, 4, 1)]
-    chunk_id, other = rows.replace_chunks(tx, rows.of(note, own), parts)
+    chunk_id, other = rows.replace_chunks(tx, note_id, parts)
     assert rows.masked_texts(tx, [chunk_id, other]) == {chunk_id: "[key]", other: "tea."}
     assert rows.places(tx, [chunk_id, other]) == {chunk_id: 0, other: 1}
-    (row,) = keywords.note_texts(tx, [chunk_id, 99])
-    assert tuple(row)[:3] == (note_id, "Untitled", "Green tea.")
+    (note,) = rows.with_chunks(tx, [chunk_id, 99])
+    assert (note.id, note.title, note.text) == (note_id, None, "Green tea.")

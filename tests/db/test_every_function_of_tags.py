@@ -12,11 +12,11 @@ from memchat.facts import changes, memories
 from memchat.facts.changes import Cause
 from memchat.facts.memories import ValuesInForce
 from memchat.types import TAGS_MOST, Wanted
-from tests.support.rows import ANA, BO, BY_HAND, TODAY, keep
+from tests.support.rows import ANA, BO, BY_HAND, TODAY, count, keep
 from tests.support.store import NOON
 
 STANDING = ValuesInForce(TODAY)
-LATER = Cause(NOON + timedelta(hours=1), "user", "edited by hand")
+EDITED = Cause("user", "edited by hand")
 
 
 @pytest.fixture
@@ -27,12 +27,13 @@ def own(tx) -> int:
 def test_tags_are_put_and_added_read_with_the_row_and_told_by_events(tx, own) -> None:
     city = keep(tx, ANA, "Lisbon")
     changes.put_tags(tx, city, ["Home", "work  trips"], BY_HAND)
-    changes.add_tags(tx, city, ["zoo", "home"], LATER)
-    changes.add_tags(tx, city, ["zoo"], LATER)
+    tx.now = NOON + timedelta(hours=1)
+    changes.add_tags(tx, city, ["zoo", "home"], EDITED)
+    changes.add_tags(tx, city, ["zoo"], EDITED)
     held = ("home", "work-trips", "zoo")
     assert memories.tags_of(tx, city) == held
     memory = memories.get(tx, [own], city)
-    assert memory is not None and (memory.tags, memory.updated_at) == (held, LATER.at)
+    assert memory is not None and (memory.tags, memory.updated_at) == (held, tx.now)
     (listed,) = memories.listed(tx, [own], Wanted(tags=("home", "zoo")), STANDING)
     assert listed.tags == held
     told = [(e.old, e.new) for e in changes.events_of_memory(tx, city) if e.kind == "tag"]
@@ -48,14 +49,14 @@ def test_a_replacement_inherits_tags_as_far_as_it_may_have_them(tx, own) -> None
     changes.put_tags(tx, new, ["z"], BY_HAND)
     before = memories.get(tx, [own], old)
     assert before is not None
-    changes.deactivate(tx, before, "superseded", LATER, replaced_by=new)
+    changes.deactivate(tx, before, "superseded", EDITED, replaced_by=new)
     assert memories.tags_of(tx, new) == (*(f"a{n:02}" for n in range(TAGS_MOST - 1)), "z")
     assert memories.tags_of(tx, old) == before.tags
     third = keep(tx, ANA, "Faro")
-    changes.inherit_tags(tx, third, ["sun"], LATER)
+    changes.inherit_tags(tx, third, ["sun"], EDITED)
     assert memories.tags_of(tx, third) == ("sun",)
     with pytest.raises(InputError, match="at most 20"):
-        changes.add_tags(tx, new, ["one-more"], LATER)
+        changes.add_tags(tx, new, ["one-more"], EDITED)
 
 
 def test_tags_are_counted_and_found_in_their_own_scopes_alone(tx, own) -> None:
@@ -66,7 +67,7 @@ def test_tags_are_counted_and_found_in_their_own_scopes_alone(tx, own) -> None:
     assert list(memories.tag_counts(tx, [own], STANDING).items()) == [("home", 2), ("sun", 1)]
     assert sorted(memories.ids_with_all_tags(tx, [own], ["home"])) == [city, pet]
     assert memories.ids_with_all_tags(tx, [own], ["home", "sun"]) == [city]
-    assert memories.counted(tx, [own], Wanted(tags=("sun", "home")), STANDING) == 1
+    assert count(tx, [own], Wanted(tags=("sun", "home")), STANDING) == 1
     changes.remove(tx, [city])
     rows = tx.connection.exec_driver_sql(
         "SELECT count(*) FROM memory_tags WHERE memory_id = ?", (city,)

@@ -54,9 +54,8 @@ def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:
     assert memories.made_at(tx, [own], sha1, memory.created_at) == lisbon
     assert memories.made_at(tx, [own], sha1, memory.created_at + timedelta(days=1)) is None
     session_id, said = talk(tx, ANA, "I live in Lisbon")
-    assert sessions.starts(tx, own) == [(session_id, sessions.by_id(tx, session_id)[0].started_at)]
     assert messages.ids_of(tx, session_id, learnable=True) == said
-    sessions.set_read_to(tx, session_id, said[-1])
+    sessions.change(tx, session_id, extracted_to=said[-1])
     assert sessions.by_id(tx, session_id)[0].extracted_to == said[-1]
     proposals.add(tx, own, Proposal("unsure", quote="I live in Lisbon", key="city"))
     assert proposals.holds(tx, own, {"key": "city", "memory_type": None, "created_at": NOON})

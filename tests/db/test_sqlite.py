@@ -22,7 +22,7 @@ from memchat.forget import tombstones
 from memchat.search import receipts
 from memchat.types import Hit, Proposal, Usage, Wanted
 from tests.support import private
-from tests.support.rows import ANA, BO, TODAY, keep, talk
+from tests.support.rows import ANA, BO, TODAY, count, keep, talk
 from tests.support.store import NOON
 
 
@@ -66,8 +66,9 @@ def test_the_table_has_the_founding_columns_with_their_defaults(sqlite: Database
 
 def test_the_desktop_paper_s_table_is_a_view_with_unix_times(sqlite: Database) -> None:
     with sqlite.write() as tx:
+        tx.now = NOON
         memory_id = keep(tx, ANA, "Lisbon")
-        own = apps.find(tx, ANA).own
+        own, now = apps.find(tx, ANA).own, int(tx.now.timestamp())
     with raw(sqlite) as connection:
         cursor = connection.execute("SELECT * FROM app_memories")
         assert [c[0] for c in cursor.description] == [
@@ -77,8 +78,7 @@ def test_the_desktop_paper_s_table_is_a_view_with_unix_times(sqlite: Database) -
             "created_at",
             "updated_at",
         ]
-        noon = int(NOON.timestamp())
-        assert cursor.fetchone() == (memory_id, own, "city: Lisbon", noon, noon)
+        assert cursor.fetchone() == (memory_id, own, "city: Lisbon", now, now)
 
 
 def test_every_connection_is_durable_checked_and_scrubbing(sqlite: Database) -> None:
@@ -227,42 +227,45 @@ def test_a_file_that_turns_read_only_refuses_the_write_and_still_reads(sqlite: D
     with sqlite.write() as tx:
         keep(tx, ANA, "Lisbon")
     sqlite.close()
-    sqlite = Database(sqlite.home)
-    event.listen(private.engine(sqlite), "connect", lambda c, _: c.execute("PRAGMA query_only=ON"))
-    with pytest.raises(StoreError) as error, sqlite.write() as tx:
-        keep(tx, ANA, "Porto")
-    assert "cannot be written" in one_line(error)
-    with sqlite.read() as tx:
-        assert (
-            memories.counted(tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY))
-            == 1
+    with closing(Database(sqlite.home)) as sqlite:
+        event.listen(
+            private.engine(sqlite), "connect", lambda c, _: c.execute("PRAGMA query_only=ON")
         )
+        private.engine(sqlite).dispose()
+        with pytest.raises(StoreError) as error, sqlite.write() as tx:
+            keep(tx, ANA, "Porto")
+        assert "cannot be written" in one_line(error)
+        with sqlite.read() as tx:
+            assert (
+                count(tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
+            )
 
 
 def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Database) -> None:
     with sqlite.write() as tx:
         keep(tx, ANA, "Lisbon")
     sqlite.close()
-    sqlite = Database(sqlite.home)
-    event.listen(
-        private.engine(sqlite),
-        "connect",
-        lambda c, _: c.execute("PRAGMA max_page_count=1").fetchall(),
-    )  # SQLite raises the limit to what the file has; then there is no room for one page more
-    with pytest.raises(StoreError) as error, sqlite.write() as tx:
-        keep(tx, ANA, "Porto")
-        talk(tx, ANA, *(f"{i} " + "long words " * 5_000 for i in range(20)))
-    assert "full" in one_line(error)
-    with sqlite.read() as tx:
-        (memory,) = memories.listed(
-            tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)
-        )
-        assert memory.value == "Lisbon"
-        assert tx.execute(select(schema.messages)).first() is None
-        assert tx.connection.exec_driver_sql("SELECT count(*) FROM passages_fts").scalar() == 1, (
-            "the fact"
-        )
-        assert tx.connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+    with closing(Database(sqlite.home)) as sqlite:
+        event.listen(
+            private.engine(sqlite),
+            "connect",
+            lambda c, _: c.execute("PRAGMA max_page_count=1").fetchall(),
+        )  # SQLite raises the limit to what the file has; then there is no room for one page more
+        private.engine(sqlite).dispose()
+        with pytest.raises(StoreError) as error, sqlite.write() as tx:
+            keep(tx, ANA, "Porto")
+            talk(tx, ANA, *(f"{i} " + "long words " * 5_000 for i in range(20)))
+        assert "full" in one_line(error)
+        with sqlite.read() as tx:
+            (memory,) = memories.listed(
+                tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)
+            )
+            assert memory.value == "Lisbon"
+            assert tx.execute(select(schema.messages)).first() is None
+            assert (
+                tx.connection.exec_driver_sql("SELECT count(*) FROM passages_fts").scalar() == 1
+            ), "the fact"
+            assert tx.connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut"])
@@ -316,12 +319,7 @@ def test_every_commit_survives_a_copy_of_the_files_as_they_lie(sqlite: Database)
         if not path.name.endswith("-shm"):
             (crashed / path.name).write_bytes(path.read_bytes())
     with closing(Database(crashed)) as database, database.read() as tx:
-        assert (
-            memories.counted(
-                tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(date.max)
-            )
-            == 1
-        )
+        assert count(tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(date.max)) == 1
 
 
 def test_the_log_is_emptied_once_no_reader_holds_it(sqlite: Database) -> None:

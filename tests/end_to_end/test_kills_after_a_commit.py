@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import NotFound
-from memchat.search import keywords, vector_index
-from memchat.search.vector_index import FOLDER
+from memchat.search import embeddings, keywords, vector_index
+from memchat.search.embeddings import FOLDER
 from tests.support import private
 from tests.support.kills import Victim, child_store, wait_for_the_kill
 from tests.support.leftovers import files_with, rows_with
@@ -31,7 +31,7 @@ def forgets(home: Path, reached: Connection, where: object, name: str) -> None:
 
 
 def is_killed_before_the_files_of_the_index_go(home: Path, reached: Connection) -> None:
-    forgets(home, reached, vector_index, "delete_files")
+    forgets(home, reached, embeddings, "delete_files")
 
 
 def is_killed_before_the_words_leave_the_bytes(home: Path, reached: Connection) -> None:
@@ -54,7 +54,7 @@ def test_what_was_forgotten_is_in_no_byte_after_the_next_opening(
     assert files_with(mc, "Zanzibar") == [] and rows_with(mc, "Zanzibar") == []
     assert [*(home / FOLDER).iterdir()] == []
     with private.database(mc).read() as tx:
-        assert tx.rows("SELECT * FROM scrubs") == []
+        assert tx.driver.execute("SELECT * FROM scrubs").fetchall() == []
     with pytest.raises(NotFound):
         mc.user("ana").memories.get(victim.said)
 

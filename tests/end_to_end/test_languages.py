@@ -11,9 +11,8 @@ import pytest
 
 from memchat import MemChat
 from memchat.facts.keys import normalise_key
-from memchat.language.numbers import numbers
 from memchat.language.sentences import find_span
-from memchat.language.text import normal_value
+from memchat.language.text import normal_value, numbers
 from memchat.testing import same_answer
 from tests.support.answers import answer, fact
 from tests.support.slow import slow_but

@@ -53,7 +53,7 @@ def mc(
     patience = {"MEMCHAT_EMBED_PATIENCE": str(WAIT)}
     env = {
         "MEMCHAT_HOME": str(empty_store.place(tmp_path / "store")),
-        "MEMCHAT_TIMEOUT": "2",
+        "MEMCHAT_TIMEOUT": "5",
         **patience,
     }
     if isinstance(server, OpenAIServer):
@@ -131,7 +131,7 @@ FAULTS: dict[str, list[Step]] = {
     "an overloaded server": [Fail(503)],
     "a wish to wait": [Fail(429, retry_after="7", retry_delay="7s")],
     "a rejected key": [Fail(401)],
-    "silence": [Hang(4)],
+    "silence": [Hang(10)],
     "an empty answer": [Empty()],
     "prose twice": [Say("Here is what I found!"), Say("As I said.")],
     "broken JSON twice": [Say('{"facts": [{"quo'), Say('{"facts"')],

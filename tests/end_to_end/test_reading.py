@@ -14,11 +14,12 @@ from memchat import MemChat, ProviderError
 from memchat.config import load
 from memchat.providers import ChatModel
 from memchat.providers.offline import OfflineChat
-from memchat.testing import FakeClock, ScriptedModel
+from memchat.testing import FakeClock, Request, ScriptedModel
 from memchat.tokens import estimate_tokens
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import sent_data, talk
+from tests.support.second_look import sent
 from tests.support.secrets import SECRET
 from tests.support.store import Opener
 from tests.support.whole_routes import values
@@ -250,7 +251,17 @@ def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
 
 @pytest.mark.slow
 def test_nothing_sensitive_is_ever_saved_whatever_the_model_proposes(open_store: Opener) -> None:
+    letters = [hidden for _, hidden, _ in SECRET if hidden.replace("-", "").isalpha()]
+
+    def looks(request: Request) -> str:
+        """Of letters alone a look must say that they are secret; what is left is code's."""
+        asked = sent(request)["candidates"]
+        held = {one["id"]: any(hidden in one["fact"] for hidden in letters) for one in asked}
+        said = [{"id": n, "answer": "secret" if h else "holds"} for n, h in held.items()]
+        return json.dumps({"verdicts": said})
+
     extract = ScriptedModel()
+    extract.second_look = looks
     mc = open_store(extract_model=extract, embedder=None, embed_model="none")
     for start in range(0, len(SECRET), 5):
         samples = SECRET[start : start + 5]

@@ -48,7 +48,9 @@ def rows(mc: MemChat) -> object:
 
 def tombstones(mc: MemChat) -> list[object]:
     with private.database(mc).read() as tx:
-        return tx.rows("SELECT kind, hash, created_at FROM tombstones ORDER BY 1, 2")
+        return tx.driver.execute(
+            "SELECT kind, hash, created_at FROM tombstones ORDER BY 1, 2"
+        ).fetchall()
 
 
 @pytest.mark.parametrize("relation", ["new", "updates", "ends", "same"])

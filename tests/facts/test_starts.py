@@ -102,14 +102,7 @@ def test_an_update_takes_its_target_s_place_on_the_day_whatever_the_key(mc, cloc
     other = known(tell(mc, "Sundays", key="gym_days", many=True))
     clock.advance(days=1)
     new = known(
-        tell(
-            mc,
-            "Fridays",
-            key="training",
-            relation="updates",
-            target_id=old.id,
-            starts_at=on(7),
-        )
+        tell(mc, "Fridays", key="training", relation="updates", target_id=old.id, starts_at=on(7))
     )
     assert new.key == "gym_days"
     assert sorted(in_force(mc, "gym_days")) == ["Sundays", "Tuesdays"]

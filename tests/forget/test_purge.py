@@ -98,10 +98,7 @@ def test_a_delete_leaves_an_event_without_words(mc) -> None:
     ana.memories.delete(memory.id)
     with private.database(mc).read() as tx:
         kept = tx.connection.exec_driver_sql("SELECT kind, old, new FROM memory_events").all()
-    assert [tuple(row) for row in kept] == [
-        ("add", None, None),
-        ("forget", None, None),
-    ]
+    assert [tuple(row) for row in kept] == [("add", None, None), ("forget", None, None)]
 
 
 def test_what_was_merged_into_a_memory_goes_with_it(open_store, clock) -> None:
@@ -427,5 +424,5 @@ def test_the_vector_that_a_message_was_searched_with_goes_with_its_words(
 
 
 def test_dropping_saved_vectors_loads_no_faiss() -> None:
-    code = "import sys, memchat.search.vector_index; sys.exit('faiss' in sys.modules)"
+    code = "import sys, memchat.search.embeddings; sys.exit('faiss' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -119,13 +119,15 @@ def test_an_older_message_does_not_bring_it_back_either(mc, extract_model, clock
     assert [m.value for m in ana.memories.list()] == ["keep bees"]
 
 
-def said_before_and_unread(mc, extract_model, clock, line: str, *facts):
+def said_before_and_unread(
+    mc, extract_model, clock, line: str, *facts, forgotten: str = "alpha bicycle"
+):
     """What is done with facts that were said before another was forgotten, but read after it."""
     ana = mc.user("ana")
     with ana.chat() as chat:
         assert chat.send(line).read()
         chat.abandon()
-        ana.memories.delete(ana.memories.add("fact", "possession", "alpha bicycle").id)
+        ana.memories.delete(ana.memories.add("fact", "possession", forgotten).id)
         clock.advance(seconds=60)
         extract_model.replies.append(answer(*facts))
     return {change.kind for change in chat.learned.changes}
@@ -139,6 +141,23 @@ def test_another_fact_with_one_ordinary_word_alike_is_asked_about(mc, extract_mo
     assert item.value == "bravo bicycle" and "is it something else?" in item.reason
     ana.inbox.accept(item.id)
     assert [memory.value for memory in ana.memories.list()] == ["bravo bicycle"]
+
+
+@pytest.mark.parametrize("line", ["Ich habe ein Fahrrad Bravo", "Mein neues Fahrrad Bravo ist da"])
+def test_a_german_noun_is_an_ordinary_word_though_it_has_a_capital(
+    mc, extract_model, clock, line
+) -> None:
+    bravo = fact(line, "possession", "Fahrrad Bravo", memory_type="fact", many=True)
+    done = said_before_and_unread(mc, extract_model, clock, line, bravo, forgotten="Fahrrad Alpha")
+    assert done == {"review"}
+    assert "is it something else?" in mc.user("ana").inbox.list()[0].reason
+
+
+def test_a_name_behind_a_german_noun_is_still_a_name(mc, extract_model, clock) -> None:
+    line = "Mein Fahrrad Alpha ist neu"
+    again = fact(line, "purchase", "Rad der Marke Alpha", memory_type="fact", many=True)
+    done = said_before_and_unread(mc, extract_model, clock, line, again, forgotten="Fahrrad Alpha")
+    assert done == {"refused"} and mc.user("ana").inbox.list() == []
 
 
 @pytest.mark.parametrize("value", ["bicycle", "bicycle (alpha)"])

@@ -124,9 +124,7 @@ def test_one_bad_row_neither_stops_it_nor_is_tried_again_in_the_run(open_store: 
     assert (again.total, again.done, len(again.failed)) == (1, 0, 1)
 
 
-def test_many_bad_rows_side_by_side_keep_nothing_from_those_behind_them(
-    open_store: Opener,
-) -> None:
+def test_many_bad_rows_side_by_side_keep_nothing_from_those_behind_them(open_store: Opener) -> None:
     bad = range(0, 150)
     ids = many(words_only(open_store), 250, bad=list(bad))
     service = Service(refusing(400))

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, date, datetime
-from zoneinfo import ZoneInfo
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.language.calendar import from_date, until_date
+from memchat.language.calendar import coded_days
 
-UTC_ZONE = ZoneInfo("UTC")
-FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)
+FRIDAY = date(2026, 11, 20)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +67,7 @@ FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)
     ],
 )
 def test_a_form_names_the_last_day_it_holds(code: str, day: str) -> None:
-    assert until_date(code, FRIDAY, UTC_ZONE).isoformat() == day
+    assert coded_days(code, FRIDAY)[1].isoformat() == day
 
 
 @pytest.mark.parametrize(
@@ -100,17 +98,11 @@ def test_a_form_names_the_last_day_it_holds(code: str, day: str) -> None:
     ],
 )
 def test_a_form_names_the_first_day_it_holds(code: str, day: str) -> None:
-    assert from_date(code, FRIDAY, UTC_ZONE).isoformat() == day
+    assert coded_days(code, FRIDAY)[0].isoformat() == day
 
 
 def test_a_month_is_cut_to_the_days_it_has() -> None:
-    assert until_date("+1m", datetime(2027, 1, 31, tzinfo=UTC), UTC_ZONE) == date(2027, 2, 28)
-
-
-def test_the_day_is_the_user_s_and_not_utc_s() -> None:
-    late = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
-    assert until_date("today", late, ZoneInfo("Asia/Tokyo")) == date(2026, 11, 21)
-    assert until_date("today", late, ZoneInfo("America/Lima")) == date(2026, 11, 20)
+    assert coded_days("+1m", date(2027, 1, 31))[1] == date(2027, 2, 28)
 
 
 @pytest.mark.parametrize(
@@ -140,20 +132,18 @@ def test_the_day_is_the_user_s_and_not_utc_s() -> None:
 )
 def test_nonsense_is_an_input_error_of_one_line(code: str) -> None:
     with pytest.raises(InputError) as error:
-        until_date(code, FRIDAY, UTC_ZONE)
+        coded_days(code, FRIDAY)
     assert "\n" not in str(error.value)
 
 
-@given(st.text(max_size=20), st.datetimes(timezones=st.just(UTC)))
-def test_no_text_breaks_it(code: str, said_at: datetime) -> None:
+@given(st.text(max_size=20), st.dates())
+def test_no_text_breaks_it(code: str, day: date) -> None:
     with contextlib.suppress(InputError):
-        assert isinstance(until_date(code, said_at, UTC_ZONE), date)
+        assert isinstance(coded_days(code, day)[1], date)
 
 
 @given(
-    st.datetimes(
-        min_value=datetime(1990, 1, 1), max_value=datetime(2200, 1, 1), timezones=st.just(UTC)
-    ),
+    st.dates(min_value=date(1990, 1, 1), max_value=date(2200, 1, 1)),
     st.sampled_from(
         [
             "today",
@@ -169,5 +159,5 @@ def test_no_text_breaks_it(code: str, said_at: datetime) -> None:
         ]
     ),
 )
-def test_a_form_without_a_year_never_lies_in_the_past(said_at: datetime, code: str) -> None:
-    assert until_date(code, said_at, UTC_ZONE) >= said_at.date()
+def test_a_form_without_a_year_never_lies_in_the_past(day: date, code: str) -> None:
+    assert coded_days(code, day)[1] >= day

@@ -466,8 +466,7 @@ def test_a_secret_kept_by_hand_is_sent_only_with_a_message_that_finds_it(mc, cha
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("flat", "1204"), ("office", "4123"), ("garage", "2215"), ("locker", "1120")],
+    ("key", "value"), [("flat", "1204"), ("office", "4123"), ("garage", "2215"), ("locker", "1120")]
 )
 def test_the_number_of_a_place_entered_by_hand_is_no_code(mc, key, value) -> None:
     assert mc.user("ana").memories.add("fact", key, value).value == value

@@ -25,3 +25,10 @@ def test_a_short_or_empty_text_is_one_window() -> None:
     assert secrets.find_in_document("") == []
     text = f"My key is {KEY}."
     assert secrets.find_in_document(text) == secrets.find_secrets(text) != []
+
+
+def test_what_is_letters_alone_is_known_as_such_in_a_text_of_any_length() -> None:
+    text = SENTENCE * 600 + "Our password is mountain lake."
+    (found,) = secrets.find_secrets(text)
+    assert text[found.start : found.end] == "mountain lake"
+    assert found.plain and secrets.mask(text, plain=False) == text

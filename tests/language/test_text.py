@@ -4,9 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memchat.language.numbers import numbers
 from memchat.language.sentences import find_span, next_sentence, sentence_around
-from memchat.language.text import content_words, fold, names, normal_value
+from memchat.language.text import content_words, fold, names, normal_value, numbers
 from memchat.learn.own_words import mark_quoted, quoted_spans
 
 SENTENCES = [

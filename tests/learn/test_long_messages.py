@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo
-
 import pytest
 
 from memchat import LongMessage, MemChat, NotFound
 from memchat.learn import model_calls
+from memchat.learn.candidate import Turn
 from memchat.testing import ScriptedModel
-from memchat.types import Message
 from tests.support.answers import answer
 from tests.support.conversation import sent_data
 from tests.support.leftovers import files_with, rows_with
@@ -67,9 +65,9 @@ def test_all_of_it_is_read_where_that_was_asked_for_with_the_message(mc, extract
 
 def test_a_message_of_as_many_windows_as_are_read_is_read_whole() -> None:
     def cut(characters: int) -> list[model_calls.Window]:
-        turn = Message(1, 1, "user", long_text(characters), NOON)
-        whole = not model_calls.is_long(turn.content, WINDOW)
-        return model_calls.cut([turn], 0, WINDOW, ZoneInfo("UTC"), () if whole else {1})
+        turn = Turn("u1", "user", long_text(characters), NOON, 1)
+        whole = not model_calls.is_long(turn.text, WINDOW)
+        return model_calls.cut([turn], 0, WINDOW, () if whole else {1})
 
     assert len(cut(26_000)) == len(cut(28_000)) == len(cut(200_000)) == model_calls.MOST_WINDOWS
     shown = [line.text for window in cut(28_000) for line in window.transcript]

@@ -65,13 +65,13 @@ def closing(open_store: Opener, size: int, facts: int) -> Counter[str]:
 
 
 def test_closing_costs_twice_as_much_for_replies_twice_as_long(open_store: Opener) -> None:
-    once, twice = closing(open_store, 20_000, 1), closing(open_store, 40_000, 1)
+    once, twice = closing(open_store, 10_000, 1), closing(open_store, 20_000, 1)
     for name, what in COUNTED.items():
         assert 0 < twice[name] <= 2.5 * once[name], what
 
 
 def test_closing_costs_no_more_looks_at_the_replies_for_each_fact(open_store: Opener) -> None:
-    one, six = closing(open_store, 20_000, 1), closing(open_store, 20_000, 6)
+    one, six = closing(open_store, 10_000, 1), closing(open_store, 10_000, 6)
     assert six["_one_spelling"] < 1.5 * one["_one_spelling"]
     assert six["find_cues"] < 1.5 * one["find_cues"] + 60, "beside what each fact says itself"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memchat.errors import InputError, NotFound
-from memchat.learn import outcomes
+from memchat.learn import gate, outcomes
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
 from memchat.learn.gate import NOT_KEPT
 from tests.support import private
@@ -137,10 +137,7 @@ def test_the_same_proposal_is_one_row_also_when_the_conversation_is_read_again(
     before = slip(mc, extract_model, NOBODY, NOBODY)
     assert sorted(r.proposes for r in before) == ["city: Hull", "pet: an owl"]
     read_again(mc, extract_model, HULL, LEEDS, NOBODY)
-    assert sorted(r.proposes for r in ana.inbox.refusals()) == [
-        "city: Hull",
-        "pet: an owl",
-    ]
+    assert sorted(r.proposes for r in ana.inbox.refusals()) == ["city: Hull", "pet: an owl"]
     read_again(mc, extract_model, LEEDS)
     assert ana.inbox.refusals() == [], "the new reading's word counts"
 
@@ -158,7 +155,7 @@ def test_what_only_repeats_is_told_from_what_was_lost() -> None:
     city = {"city": KnownFact("k1", 7, "profile", "city", "Lisbon", False)}
     item = Candidate.model_validate(fact("I live in Lisbon", "city", "lisbon"))
     read = Verdict("refuse", ("its words were read by an earlier extraction",), (), item)
-    assert outcomes.refusal_entry(read, city).reason == outcomes.REPEATED
+    assert outcomes.refusal_entry(read, city).reason == gate.KNOWN_ALREADY
     assert outcomes.refusal_entry(read, {}).reason == "its words were read by an earlier extraction"
 
 

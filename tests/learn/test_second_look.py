@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memchat.errors import ProviderError
 from memchat.learn import model_calls
 from memchat.learn.candidate import MAX_FACTS
 from memchat.learn.model_calls import NOBODY_LOOKED, OTHER_RELATION, UNCLEAR_REASON
@@ -15,7 +17,7 @@ from memchat.testing import Request, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
-from tests.support.second_look import OWL, SAID, SKI, TEA, judge, looks, sent, values
+from tests.support.second_look import OWL, SAID, SKI, TEA, Judge, judge, looks, sent, values
 from tests.support.store import Opener
 
 
@@ -168,6 +170,65 @@ def test_a_second_look_is_one_row_of_usage_of_its_own(mc, extract_model) -> None
     chat = talk(mc, SAID)
     totals = {one.purpose: one for one in mc.user("ana").usage(session_id=chat.session_id)}
     assert totals["verify"].calls == 1 and totals["verify"].prompt_tokens > 0
+
+
+def says(verdict: str) -> Judge:
+    """A judge that says the same of a proposal, the title and the summary."""
+    every = [{"id": name, "answer": verdict} for name in ("c1", "title", "summary")]
+    return lambda _request: json.dumps({"verdicts": every})
+
+
+MOTTO = "The password of our wedding is forest dawn."
+
+
+def read_motto(mc, extract_model, look) -> list[str]:
+    """What is refused of a conversation in which a theme is called a password."""
+    theme = fact("The password of our wedding is forest dawn", "wedding_theme", "forest dawn")
+    extract_model.replies.append(answer(theme, title="Forest dawn", summary="On the password."))
+    extract_model.second_look = look
+    talk(mc, MOTTO)
+    return [item.reason for item in mc.user("ana").inbox.refusals()]
+
+
+def test_letters_that_are_called_a_password_are_stored_where_the_look_says_that_they_are_none(
+    mc, extract_model
+) -> None:
+    assert read_motto(mc, extract_model, says("holds")) == []
+    assert values(mc) == {"forest dawn"}
+    assert mc.user("ana").sessions.list()[0].title == "Forest dawn"
+    assert [one for one in mc.user("ana").audit().findings if one.kind == "secret"] == []
+
+
+@pytest.mark.parametrize("answered", ["secret", "unclear"])
+def test_letters_that_are_called_a_password_are_refused_where_it_says_anything_else(
+    mc, extract_model, answered: str
+) -> None:
+    reasons = read_motto(mc, extract_model, says(answered))
+    assert reasons == ["it holds a secret, which is never remembered"]
+    assert values(mc) == set() and "orest" not in str(mc.user("ana").sessions.list()[0])
+    assert "dawn" not in str(mc.user("ana").inbox.refusals())
+
+
+def test_letters_that_are_called_a_password_are_refused_where_nobody_looks(
+    open_store: Opener, extract_model
+) -> None:
+    def fails(request: Request) -> str:
+        raise ProviderError("the provider answered 500", status=500, retryable=True)
+
+    with open_store() as mc:
+        assert len(read_motto(mc, extract_model, fails)) == 1
+        assert values(mc) == set() and mc.user("ana").inbox.list() == []
+        assert "orest" not in str(mc.user("ana").sessions.list()[0])
+    extract_model.stand_in = True
+    with open_store() as mc:
+        assert len(read_motto(mc, extract_model, fails)) == 2
+
+
+def test_a_password_with_a_digit_is_refused_whatever_the_look_says(mc, extract_model) -> None:
+    extract_model.replies.append(answer(fact("The password is dawn7", "theme", "dawn7")))
+    extract_model.second_look = judge(theme="holds")
+    talk(mc, "The password is dawn7.")
+    assert values(mc) == set() and looks(extract_model) == []
 
 
 def test_masking_hides_secrets_and_cuts_the_words_where_they_stand(

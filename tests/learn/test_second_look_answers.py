@@ -9,7 +9,9 @@ import pytest
 
 from memchat.errors import ExtractionError
 from memchat.learn import model_calls
-from memchat.learn.model_calls import LookAnswer, LookRequest, ShownTurn, parse_answers
+from memchat.learn.candidate import Turn
+from memchat.learn.model_calls import LookAnswer, LookRequest, parse_answers
+from tests.support.store import NOON
 
 REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"}]}'
 
@@ -55,12 +57,12 @@ def test_the_schema_lists_every_reason() -> None:
     assert set(one["required"]) == set(one["properties"])
 
 
-U1 = ShownTurn("u1", "user", "I keep an owl. I ski.")
-A2 = ShownTurn("a2", "assistant", "Fine.")
+U1 = Turn("u1", "user", "I keep an owl. I ski.", NOON, 1)
+A2 = Turn("a2", "assistant", "Fine.", NOON, 2)
 
 
 def asked(
-    doubts: Sequence[LookRequest], said: Sequence[ShownTurn], masks: bool = False
+    doubts: Sequence[LookRequest], said: Sequence[Turn], masks: bool = False
 ) -> dict[str, Any]:
     """What the model is sent."""
     return model_calls._data(doubts, said, masks)
@@ -101,7 +103,7 @@ def test_of_a_very_long_message_the_part_around_the_words_is_sent() -> None:
     text = "a " * 2_000 + "I keep an owl. " + "b " * 2_000
     at = text.index("I keep")
     doubt = LookRequest((("u1", at, at + 14),), "pet", "an owl", "new")
-    (shown,) = asked([doubt], [ShownTurn("u1", "user", text)])["messages"]
+    (shown,) = asked([doubt], [Turn("u1", "user", text, NOON, 1)])["messages"]
     assert "I keep an owl." in shown["text"] and len(shown["text"]) < 1_100
     assert shown["text"].startswith("…") and shown["text"].endswith("…")
 
@@ -117,7 +119,7 @@ def test_secrets_are_masked_wherever_they_would_be_sent(cut: int) -> None:
         ),
         LookRequest((), "title", "Mail of ana@example.org", ""),
     ]
-    sent = asked(doubts, [ShownTurn("u1", "user", text)], masks=True)
+    sent = asked(doubts, [Turn("u1", "user", text, NOON, 1)], masks=True)
     (said,) = sent["messages"]
     assert said["text"] == "[e-mail] wrote. I keep an owl. Tell [e-mail] so."
     owl, other = sent["candidates"]
@@ -134,7 +136,7 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
         LookRequest((("u1", own, len(text)),), "employer", "Globex", "new"),
         LookRequest((("u1", pasted, pasted + 16),), "home_city", "Leeds", "new"),
     ]
-    data = asked(doubts, [ShownTurn("u1", "user", text)])
+    data = asked(doubts, [Turn("u1", "user", text, NOON, 1)])
     (shown,) = data["messages"]
     assert len(fence) > model_calls.WHOLE_CONVERSATION_LIMIT and shown["text"].startswith("…⟦")
     assert shown["text"].endswith("```⟧\nI work at Globex these days.")

@@ -22,7 +22,6 @@ from memchat import MemChat
 from memchat.config import keys
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.mcp.client import MCPClient, McpServer
-from memchat.mcp.server import SESSIONS_AT_MOST
 from tests.support import empty_store
 from tests.support.mcp import command, run
 
@@ -151,17 +150,6 @@ def test_a_session_is_its_tokens_alone(server) -> None:
     assert post(server, **session) == 200
     assert send(server, LIST, method="DELETE", **session).status == 200
     assert post(server, **session) == 404
-
-
-def test_of_many_sessions_of_a_token_the_one_used_least_recently_ends(server) -> None:
-    used, idle = begin(server), begin(server)
-    for _ in range(SESSIONS_AT_MOST):
-        passing = begin(server)
-        assert send(server, LIST, method="DELETE", Mcp_Session_Id=passing).status == 200
-    assert post(server, Mcp_Session_Id=idle) == post(server, Mcp_Session_Id=used) == 200
-    for _ in range(SESSIONS_AT_MOST - 1):
-        begin(server)
-    assert post(server, Mcp_Session_Id=used) == 200 and post(server, Mcp_Session_Id=idle) == 404
 
 
 def test_a_page_of_another_name_or_origin_is_refused(server) -> None:

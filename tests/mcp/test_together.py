@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from memchat import MemChat
 from memchat.db.database import FILE
 from tests.support import empty_store
@@ -70,6 +72,7 @@ def calls(server: Raw, name: str) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 def test_three_servers_a_worker_that_is_killed_and_writers_share_a_store(tmp_path) -> None:
     home = empty_store.place(tmp_path / "store")
     servers = {

@@ -13,6 +13,7 @@ from memchat.testing import Calls, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.secrets import SECRET
+from tests.support.slow import slow_but
 from tests.support.store import Opener
 
 TOPIC = "The tiler comes on Friday for the kitchen floor. "
@@ -175,20 +176,22 @@ class Recorder:
         return self._real.embed_query(text)
 
 
-def test_no_secret_of_a_note_reaches_any_model(open_store: Opener) -> None:
+@pytest.mark.parametrize("step", slow_but([4], [4, 1]))
+def test_no_secret_of_a_note_reaches_any_model(open_store: Opener, step: int) -> None:
+    secrets = SECRET[::step]
     model, embedder = ScriptedModel(["Fine."] * 200), Recorder()
     mc = open_store(chat_model=model, embedder=embedder)
     ana = mc.user("ana")
-    for n, (line, _, _) in enumerate(SECRET):
+    for n, (line, _, _) in enumerate(secrets):
         ana.notes.add(
             f"The plumber {n} came. {line}. Pay plumber {n}.", title=f"Plumber {n}: {line}"
         )
-    for n in range(len(SECRET)):
+    for n in range(len(secrets)):
         ana.chat().send(f"What about plumber {n}?").read()
         ana.notes.ask(f"What about plumber {n}?").read()
         ana.notes.ask(f"What about plumber {n}?", mode="summary").read()
     asked = [m.content for request in model.requests for m in request.messages]
-    assert sum("Plumber" in text for text in asked) >= len(SECRET)
+    assert sum("Plumber" in text for text in asked) >= len(secrets)
     # A mark of random letters and digits may hold any four of them.
     sent = re.sub(r'mark="\w+"', "", "\n".join([*embedder.sent, *asked]))
-    assert [line for line, secret, _ in SECRET if secret in sent] == []
+    assert [line for line, secret, _ in secrets if secret in sent] == []

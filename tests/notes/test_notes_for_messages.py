@@ -20,6 +20,7 @@ def lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="MiniLM is not on this machine")
 def test_the_note_needed_is_mostly_given_and_others_rarely(open_store: Opener) -> None:
     mc = open_store(embedder=MiniLMEmbedder(None))

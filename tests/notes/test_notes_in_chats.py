@@ -156,9 +156,7 @@ def test_the_question_is_embedded_once_for_facts_and_notes(mc: MemChat, open_sto
     assert len(asked) == 1
 
 
-def test_a_message_that_leaves_no_room_for_notes_is_sent_without_them(
-    open_store: Opener,
-) -> None:
+def test_a_message_that_leaves_no_room_for_notes_is_sent_without_them(open_store: Opener) -> None:
     model = ScriptedModel(["Fine."], window=1000)
     mc = open_store(chat_model=model)
     mc.user("ana").notes.add(f"{BUDGET} " * 12, title="Marketing")

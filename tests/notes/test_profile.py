@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from memchat.errors import InputError, ServiceError
+from memchat.errors import ServiceError
 from memchat.notes.chunking import DOCUMENT, MEMO, Profile, effective_profile
 from memchat.types import Service
 
@@ -34,8 +34,3 @@ def test_the_defaults_shrink_to_what_the_service_takes(default, service, expecte
 def test_a_size_above_what_the_model_reads_is_refused_and_both_are_named():
     with pytest.raises(ServiceError, match=r"9000, but openai/text-embedding-3-small reads 8191"):
         replace(LARGE, chunking_max_tokens=9_000)
-
-
-def test_an_overlap_as_long_as_a_chunk_is_refused_and_both_are_named():
-    with pytest.raises(InputError, match=r"overlap of 300 .* 256"):
-        Profile(256, 300)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memchat.config import Settings, load
+from memchat.config.keys import Keys
 from memchat.providers.factory import chat_model, explain, extract_model
 from memchat.providers.litellm_chat import LiteLLMChat
 from tests.support.chat_providers import KEY, failure
@@ -71,9 +72,7 @@ def test_openai_s_own_base_variable_is_honoured(
     assert openai.requests[0].path == "/v1/chat/completions"
 
 
-def test_the_reasons_for_each_model_are_told_without_a_key(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_reasons_for_each_model_are_told_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load({"GEMINI_API_KEY": KEY})
     chat, extract, embed = explain(settings)
     assert (chat.model, extract.model) == (
@@ -85,7 +84,7 @@ def test_the_reasons_for_each_model_are_told_without_a_key(
     assert (chat.key, chat.key_set, chat.problem) == ("GEMINI_API_KEY", True, None)
     assert KEY not in repr((chat, extract, embed))
     monkeypatch.delenv("GEMINI_API_KEY")
-    chat, _, embed = explain(settings)
+    chat, _, embed = explain(settings.with_(keys=Keys()))
     assert chat.problem == "GEMINI_API_KEY or GOOGLE_API_KEY is not set"
     assert chat.remedy is not None
     assert "MEMCHAT_CHAT_MODEL=ollama/llama3.2" in chat.remedy
@@ -113,6 +112,7 @@ def test_explaining_and_building_load_no_provider_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_an_error_while_litellm_is_being_imported_waits_until_it_is_whole() -> None:
     code = (
         "from memchat.providers import litellm_calls as setup\n"

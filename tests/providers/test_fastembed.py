@@ -30,8 +30,7 @@ REPOSITORY = "Qdrant/bge-small-en-v1.5-onnx-Q"
 WEIGHTS = "model_optimized.onnx"
 
 here = pytest.mark.skipif(
-    not fastembed.is_installed(),
-    reason="fastembed is not installed; it is the extra fastembed",
+    not fastembed.is_installed(), reason="fastembed is not installed; it is the extra fastembed"
 )
 
 
@@ -211,8 +210,7 @@ def test_a_download_that_was_broken_off_goes_on_where_it_was(hub: Hub, tmp_path:
 
 @here
 def test_a_download_that_finds_no_room_says_so_and_goes_on_when_there_is_some(
-    hub: Hub,
-    tiny: Tiny,
+    hub: Hub, tiny: Tiny
 ) -> None:
     tiny.fill(left=16_384)
     with pytest.raises(StoreFull, match="free some space, then run it again"):

@@ -38,9 +38,7 @@ def bucket(per_minute: int, time: Time) -> RateLimiter:
 
 
 @given(
-    st.integers(1, 5000),
-    st.lists(st.floats(0, 40), min_size=1, max_size=40),
-    st.integers(1, 200),
+    st.integers(1, 5000), st.lists(st.floats(0, 40), min_size=1, max_size=40), st.integers(1, 200)
 )
 @settings(deadline=None, max_examples=60)
 def test_no_minute_holds_more_than_the_limit(limit: int, rests: list[float], burst: int) -> None:

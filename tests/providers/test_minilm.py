@@ -29,8 +29,7 @@ LONG = " ".join(
     for day in range(1, 60)
 )
 needs_weights = pytest.mark.skipif(
-    not local.available(),
-    reason="the MiniLM weights are missing (memchat services fetch minilm)",
+    not local.available(), reason="the MiniLM weights are missing (memchat services fetch minilm)"
 )
 
 

@@ -105,9 +105,7 @@ def test_what_a_dead_process_was_to_embed_is_found_by_meaning_at_once(
     assert {job.status for job in mc.jobs.list(user="ana")} == {"completed"}
 
 
-def test_what_a_living_process_is_slow_with_is_found_by_meaning_and_is_done(
-    mc: MemChat,
-) -> None:
+def test_what_a_living_process_is_slow_with_is_found_by_meaning_and_is_done(mc: MemChat) -> None:
     (new,) = add(mc, "the boat lies in Braga")
     held_by(mc, "another-machine:1:0a1b2c3d")
     found = ask(mc, "boat lies Braga")
@@ -268,6 +266,7 @@ def test_an_answer_outside_of_any_conversation_writes_nothing(mc: MemChat) -> No
     assert shown.hits[0].cosine is not None and stored(mc) == 0
 
 
+@pytest.mark.slow
 def test_the_figures_beside_a_writer_can_be_taken(tmp_path: Path) -> None:
     found = beside_writers.measure(tmp_path / "store", "hash", facts=20, a_second=20, searches=5)
     assert [len(searched.seconds) for searched in found.values()] == [5, 5, 5]
@@ -296,7 +295,7 @@ def test_a_fact_without_its_vector_is_looked_at_however_many_hold_the_same_words
     assert mc.jobs.embed(remote=True).count == 40
     with private.database(mc).write() as tx:
         of_fact = f"SELECT hash FROM passages WHERE kind = 'fact' AND owner_id = {waits}"
-        tx.rows(f"DELETE FROM embeddings WHERE hash = ({of_fact})")
+        tx.driver.execute(f"DELETE FROM embeddings WHERE hash = ({of_fact})")
     assert waits in {hit.id for hit in ask(mc, "red kayak").hits}
 
 

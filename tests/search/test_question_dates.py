@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.language.calendar import names_day, unaccented
+from memchat.language.text import unaccented
 from memchat.search import question_dates
-from memchat.search.question_dates import DateRange, date_range
+from memchat.search.question_dates import DateRange, date_range, names_day
 from memchat.testing import FakeClock
 from memchat.types import Hit
 from tests.support.answers import answer, fact

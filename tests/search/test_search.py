@@ -35,7 +35,7 @@ def insert(mc, app: str, *facts) -> None:
         for kind, key, value in facts:
             words = f"{kind} | {key} | {value}"
             new = NewMemory(kind, key, value, True, words, mc.now, "auto")
-            changes.add(tx, own if app else shared, new, Cause(mc.now, "model"))
+            changes.add(tx, own if app else shared, new, Cause("model"))
 
 
 def values(recalled) -> list[str]:
@@ -80,11 +80,7 @@ def test_the_weight_is_the_service_s_and_equal_words_have_none(mc) -> None:
 
 def test_reciprocal_ranks_are_the_other_way_to_rank(open_store) -> None:
     mc = open_store(embedder=Weighed(), ranking="rrf")
-    fill(
-        mc,
-        ("fact", "bike", "a red bike"),
-        ("fact", "boat", "a boat and a bike rack"),
-    )
+    fill(mc, ("fact", "bike", "a red bike"), ("fact", "boat", "a boat and a bike rack"))
     hits = mc.user("ana").search("red bike").hits
     by_cosine = sorted(hits, key=lambda hit: -hit.cosine)
     by_words = sorted(hits, key=lambda hit: -hit.bm25)
@@ -321,9 +317,7 @@ def shown(mc, message: str, **where) -> list[str]:
     return [hit.memory.value for hit in given(reply.shown)]
 
 
-def test_a_preference_that_no_longer_fits_is_shown_when_the_message_is_about_it(
-    open_store,
-) -> None:
+def test_a_preference_that_no_longer_fits_is_shown_when_the_message_is_about_it(open_store) -> None:
     mc = open_store(budget_tokens=500, pinned_tokens=100)
     cake = "marzipan cake with rhubarb, whipped cream and a little lemon"
     many = [("preference", "like", f"pictures of otters, album number {n}") for n in range(40)]

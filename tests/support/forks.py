@@ -28,9 +28,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
+import typer
+
 import memchat
 import ui
+from memchat.cli import app
 from memchat.providers import litellm_calls
+from tests.support import command_tree
 from tests.support.paths import ROOT
 from tests.support.ui import scan
 
@@ -245,6 +249,8 @@ def _import_everything() -> None:
         importlib.import_module(f"uvicorn.{name}")
     litellm_calls.litellm()
     scan.scan_once()
+    command_tree.build_once()
+    typer.main.get_command(app)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from memchat.learn.candidate import Candidate, KnownFact, Quote, Turn, Verdict
 from memchat.learn.gate import judge
@@ -35,11 +34,8 @@ def gate(
     known: Sequence[KnownFact] = (),
     prompt: str = "",
     injected: Sequence[str] = (),
-    zone: str = "UTC",
 ) -> Verdict:
-    return judge(
-        candidate, turns, known, prompt_text=prompt, injected=injected, zone=ZoneInfo(zone)
-    )
+    return judge(candidate, turns, known, prompt_text=prompt, injected=injected)
 
 
 def corpus(honest: bool) -> list[dict[str, Any]]:

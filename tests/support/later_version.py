@@ -59,6 +59,5 @@ def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Become:
         scripts = write_scripts(tmp_path / "migrations", *(steps or (SECOND,)))
         monkeypatch.setattr(migrate, "SCRIPTS", scripts)
         monkeypatch.setattr(schema, "HEAD", head)
-        monkeypatch.setattr(migrate, "_made_now", migrate._made_now.__wrapped__)
 
     return become

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
+from mcp.server.mcpserver.tools import Tool
 
 from memchat import MemChat
 from memchat.api.user import User
@@ -18,6 +19,20 @@ from memchat.mcp.server import Server
 
 CLIENT = "Claude Desktop"
 Ask = Callable[[Client], Awaitable[Any]]
+_READ: dict[Callable[..., Any], Tool] = {}
+_READ_ANEW = Tool.from_function
+
+
+def _from_function(method: Any, **given: Any) -> Tool:
+    """The tool that a method is. The SDK reads its schemas off the signature for each server, which
+    takes longer than most tests with one."""
+    tool = _READ.get(method.__func__)
+    if tool is None:
+        tool = _READ[method.__func__] = _READ_ANEW(method, **given)
+    return tool.model_copy(update={"fn": method})
+
+
+Tool.from_function = _from_function  # type: ignore[method-assign]
 
 
 def run(what: Callable[[], Awaitable[Any]]) -> Any:

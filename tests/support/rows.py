@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from memchat.db import apps, messages, sessions
 from memchat.db.database import Database
-from memchat.facts import changes
+from memchat.facts import changes, memories
 from memchat.facts.changes import Cause
-from memchat.facts.memories import NewMemory
+from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.search import keywords
 from memchat.search.keywords import Kind, passage_id
-from memchat.types import Scope
+from memchat.types import Scope, Wanted
 from tests.support.store import NOON
 
 TODAY = NOON.date()
 ANA, BO = Scope("ana", "home"), Scope("bo", "home")
-BY_HAND = Cause(NOON, "user", "added by hand")
+BY_HAND = Cause("user", "added by hand")
 
 BACKENDS: dict[str, Callable[[Path], Database]] = {"sqlite": partial(Database, clock=lambda: NOON)}
 
@@ -35,6 +35,11 @@ def new(value: str, key: str = "city", **more) -> NewMemory:
         "created_by": "manual",
     }
     return NewMemory(**{**fields, **more})
+
+
+def count(tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, **by) -> int:
+    """How many memories match."""
+    return len(memories.ids(tx, app_ids, wanted, now, **by))
 
 
 def keep(tx, scope: Scope, value: str, **more) -> int:

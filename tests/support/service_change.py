@@ -60,8 +60,7 @@ class Between(HashEmbedder):
 def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> switch.MigrationResult:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
-    database, clock = private.database(mc), lambda: mc.now
-    switch = EmbeddingServices(database, mc.settings, clock, embedder)
+    switch = EmbeddingServices(private.database(mc), mc.settings, embedder)
     return switch.migrate(None, dimensions=None, max_tokens=None, **how)
 
 

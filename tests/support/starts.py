@@ -9,7 +9,8 @@ from typing import Any
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.facts.consolidation import Source, ingest
+from memchat.facts.changes import Cause
+from memchat.facts.consolidation import ingest
 from memchat.facts.memories import Fact, search_text
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
@@ -35,8 +36,8 @@ def tell(
         made: dict[str, Any] = {"memory_type": "profile", "created_by": "auto", "said_at": now}
         made |= {"many": False, "search_text": search_text(key, value, now, zone)}
         fact = Fact(key=key, value=value, **{**made, **more})
-        source = Source("model", "extracted", *where)
-        return ingest(tx, source, [fact], merge_threshold=0.95).changes[0]
+        source = Cause("model", "extracted", *where)
+        return ingest(tx, source, [fact])[0]
 
 
 def known(change: Change) -> Memory:

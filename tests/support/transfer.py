@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from memchat import MemChat, User
 from memchat.config import Settings
+from memchat.db.database import FILE
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.transfer import kinds
+from tests.support import empty_store
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, WAIT
 
@@ -66,6 +71,22 @@ def fill(mc: MemChat, clock: FakeClock, extract_model: ScriptedModel) -> User:
     work.notes.add("# Rules\n\nDoors close at six.", type="file", external_id="rules.md")
     ana.add("I have not been read yet", wait=False)
     return ana
+
+
+def place_filled(home: Path, clock: FakeClock) -> None:
+    """Put the file of a store that ``fill`` has filled into a folder without one, and its time into
+    the clock."""
+    content, clock.now = _filled()
+    (empty_store.place(home) / FILE).write_bytes(content)
+
+
+@cache
+def _filled() -> tuple[bytes, datetime]:
+    """The bytes of a filled store, made once in each process, and its time."""
+    with tempfile.TemporaryDirectory() as folder:
+        with store(Path(folder)) as (mc, clock, extract_model):
+            fill(mc, clock, extract_model)
+        return (mc.settings.home / FILE).read_bytes(), clock()
 
 
 def values(person: User) -> set[tuple[str, str, str]]:

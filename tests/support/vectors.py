@@ -17,7 +17,7 @@ from tests.support.store import NOON
 DIMENSIONS = 16
 SERVICE = Service("test", "exact", DIMENSIONS, 1000)
 ANA, BO = Scope("ana"), Scope("bo")
-BY_HAND = Cause(NOON, "user")
+BY_HAND = Cause("user")
 
 
 def by_hand(ids, vectors, query, limit: int, exclude=()) -> list[tuple[int, float]]:

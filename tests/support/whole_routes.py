@@ -15,6 +15,5 @@ def values(mc: MemChat, app: str = "default", **how: Any) -> set[str]:
 
 
 needs_weights = pytest.mark.skipif(
-    not local.available(),
-    reason="the MiniLM weights are missing (memchat services fetch minilm)",
+    not local.available(), reason="the MiniLM weights are missing (memchat services fetch minilm)"
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit
 
 from memchat import MemChat
 from memchat.providers import litellm_calls
@@ -15,7 +16,7 @@ from tests.support import empty_store
 from tests.support.ui import scan
 from tests.support.ui.browser import chromium
 from tests.support.ui.tab import forget_desk
-from ui import components
+from ui import components, theme
 from ui.desk import Desk
 
 
@@ -25,6 +26,8 @@ def _warm() -> None:
     silenced in a way that a test which ends meanwhile undoes."""
     litellm_calls.litellm()
     scan.scan_once()
+    # As the app is started; Streamlit would otherwise rewrite each script at each run.
+    streamlit.config.set_option("runner.magicEnabled", theme.SERVER["runner.magicEnabled"])
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +63,21 @@ def mc(desk: Desk) -> MemChat:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def module_browser() -> Iterator[Any]:
     """One browser for the tests of a module."""
     with chromium() as found:
         yield found
+
+
+@pytest.fixture
+def browser(module_browser: Any) -> Iterator[Any]:
+    """The same; the windows of a test are closed after it. Each would go on drawing that it has
+    lost its server, for the rest of the module."""
+    before = module_browser.contexts
+    yield module_browser
+    for context in module_browser.contexts:
+        if context not in before:
+            context.close()
 
 
 @pytest.fixture

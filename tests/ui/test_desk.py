@@ -333,9 +333,7 @@ def _brightness(colour: str) -> float:
 
 
 @pytest.mark.parametrize("colours", [theme.LIGHT, theme.DARK])
-def test_text_stands_out_from_every_ground_by_the_letter_of_wcag(
-    colours: dict[str, str],
-) -> None:
+def test_text_stands_out_from_every_ground_by_the_letter_of_wcag(colours: dict[str, str]) -> None:
     grounds = ("backgroundColor", "secondaryBackgroundColor", "sidebar.secondaryBackgroundColor")
     pairs = [("textColor", ground) for ground in grounds]
     pairs += [("linkColor", ground) for ground in grounds]

@@ -18,11 +18,7 @@ FULL = "is full. Nothing that was kept is lost. Free some space and try again"
 
 
 @pytest.fixture
-def desk(
-    desk: Desk,
-    tiny: Tiny,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Desk]:
+def desk(desk: Desk, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk whose store is on the small disk."""
     forget_desk()
     monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
@@ -30,8 +26,7 @@ def desk(
 
 
 def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
-    mc: MemChat,
-    tiny: Tiny,
+    mc: MemChat, tiny: Tiny
 ) -> None:
     ana = mc.user(**ANA)
     at = app()
@@ -48,9 +43,7 @@ def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
 
 @pytest.mark.parametrize("page", ["chat", "memories", "notes", "inbox", "insights", "settings"])
 def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
-    mc: MemChat,
-    tiny: Tiny,
-    page: str,
+    mc: MemChat, tiny: Tiny, page: str
 ) -> None:
     tiny.fill()
     at = app(None if page == "chat" else page)
@@ -60,8 +53,7 @@ def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
 
 @pytest.mark.slow
 def test_a_note_that_cannot_be_kept_says_so_and_its_words_stay_in_the_form(
-    mc: MemChat,
-    tiny: Tiny,
+    mc: MemChat, tiny: Tiny
 ) -> None:
     at = app("notes")
     press(at, "notes-add")
@@ -76,9 +68,7 @@ def test_a_note_that_cannot_be_kept_says_so_and_its_words_stay_in_the_form(
 
 
 def test_a_store_that_cannot_be_opened_for_want_of_room_says_so(
-    desk: Desk,
-    tiny: Tiny,
-    tmp_path: Path,
+    desk: Desk, tiny: Tiny, tmp_path: Path
 ) -> None:
     forget_desk()
     shutil.rmtree(tiny.home)

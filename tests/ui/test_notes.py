@@ -48,9 +48,7 @@ def test_no_notes_yet_says_what_they_are_and_offers_both_ways_in(desk: Desk) -> 
     assert buttons(at, "notes-") == ["notes-add", "notes-upload"]
 
 
-def test_notes_are_listed_by_the_page_the_newest_first_by_title_or_first_words(
-    mc: MemChat,
-) -> None:
+def test_notes_are_listed_by_the_page_the_newest_first_by_title_or_first_words(mc: MemChat) -> None:
     begun = datetime(2024, 5, 1, 12, tzinfo=UTC)
     for n in range(13):
         keep(mc, f"Memo {n} *says* so", created_at=begun + timedelta(days=n))
@@ -140,7 +138,7 @@ def test_a_note_that_is_not_there_is_told_and_the_list_is_shown(mc: MemChat) -> 
 def test_a_note_whose_file_is_gone_is_marked(mc: MemChat) -> None:
     note = keep(mc, "From a file")
     with private.database(mc).write() as tx:
-        rows.mark_missing(tx, [note.id], True)
+        rows.change(tx, [note.id], missing=1)
     at = app("notes")
     assert "the file is gone" in text(at)
     press(at, f"note-{note.id}")
@@ -275,9 +273,7 @@ def test_a_note_that_was_kept_anew_since_is_not_brought_back_over_it(mc: MemChat
     assert [one.id for one in mc.user(**ANA).notes.list()] != [note.id]
 
 
-def test_uploaded_files_are_kept_and_those_that_fail_are_named_with_the_reason(
-    mc: MemChat,
-) -> None:
+def test_uploaded_files_are_kept_and_those_that_fail_are_named_with_the_reason(mc: MemChat) -> None:
     files = [File("kiln.md", b"# Kiln\n\nIt is hot."), File("broken.bin", bytes(range(256)) * 9)]
     files.append(File("empty.txt", b" "))
     told = []

@@ -10,14 +10,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from tests.support.ui.browser import (
-    Server,
-    becomes,
-    findings,
-    needs_browser,
-    opened,
-    settled,
-)
+from tests.support.ui.browser import Server, becomes, findings, needs_browser, opened, settled
 from tests.support.wire import OpenAIServer, Pieces, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]

@@ -211,7 +211,7 @@ class TestWithAModel:
         self, mc: MemChat, service: OpenAIServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("memchat.notes.ask.MOST_TOKENS", 300)
-        monkeypatch.setattr("memchat.notes.summary.AT_ONCE", 1)
+        monkeypatch.setattr("memchat.notes.ask.AT_ONCE", 1)
         monkeypatch.setattr(answer, "MANY_CALLS", 1_000)
         for n in range(12):
             keep(mc, f"Gravel, part {n}. " * 40)

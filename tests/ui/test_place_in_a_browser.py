@@ -12,15 +12,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from tests.support.ui.browser import (
-    WAIT,
-    Server,
-    becomes,
-    needs_browser,
-    opened,
-    say,
-    settled,
-)
+from tests.support.ui.browser import WAIT, Server, becomes, needs_browser, opened, say, settled
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 MORE = """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
@@ -219,6 +211,7 @@ def test_each_page_keeps_its_space_over_a_reload_and_back_leads_to_it(
         assert space.input_value() == "Work"
 
 
+@pytest.mark.slow
 def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, server: Server) -> None:
     opened(page, server.url + "?c=2")
     page.get_by_role("button", name="New chat").click()

@@ -168,6 +168,7 @@ def test_the_browser_refuses_what_a_script_in_the_page_would_fetch_from_elsewher
     assert {"fetch", "img", "script"} <= set(tried["done"])
 
 
+@pytest.mark.slow
 def test_another_page_of_this_machine_can_neither_open_the_socket_nor_ask(
     browser: Any, server: Server, another_page: Trap
 ) -> None:

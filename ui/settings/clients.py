@@ -13,10 +13,7 @@ from ui import components as ui
 from ui import decisions
 from ui.settings import client_tokens
 
-MODES = {
-    "trust": "what it remembers is stored",
-    "ask": "what it remembers waits in your Inbox",
-}
+MODES = {"trust": "what it remembers is stored", "ask": "what it remembers waits in your Inbox"}
 SHOWN = 50
 """Entries of the list of what a program wrote."""
 

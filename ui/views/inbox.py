@@ -203,12 +203,7 @@ def _actions(item: InboxItem, *, ready: bool) -> None:
             args=([item.id],),
         )
         if not pair and not ends:
-            st.button(
-                "Edit",
-                key=f"decide-{item.id}",
-                on_click=_decide,
-                args=(item.id,),
-            )
+            st.button("Edit", key=f"decide-{item.id}", on_click=_decide, args=(item.id,))
         if item.message_id is not None and st.button(
             "Open that message", key=f"source-{item.id}", type="tertiary"
         ):

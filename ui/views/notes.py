@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from memchat.api import Page
+from memchat import Page
 from memchat.types import Note
 from ui import components as ui
 from ui.notes import answer, editor, place, reading, row, search, upload, waiting

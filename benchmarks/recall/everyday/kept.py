@@ -12,7 +12,8 @@ from benchmarks.recall.everyday.lives import Life, Stated
 from benchmarks.recall.stores import store
 from memchat import MemChat
 from memchat.facts import keys
-from memchat.facts.consolidation import Source, ingest
+from memchat.facts.changes import Cause
+from memchat.facts.consolidation import ingest
 from memchat.facts.memories import Fact, search_text
 from memchat.providers import Embedder
 from memchat.search import render
@@ -100,7 +101,6 @@ def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
     )
     with mc._assembly.database.write(Scope(user), ensure=True) as tx:
         tx.now = NOON
-        done = ingest(tx, Source("model", "extracted"), [fact], mc.settings.merge_threshold)
-        memory = done.changes[0].memory
+        memory = ingest(tx, Cause("model", "extracted"), [fact])[0].memory
     assert memory is not None
     return memory

@@ -90,10 +90,7 @@ def _mark(rows: Rows, store: Kept, life: Life, request: Request, given: str) -> 
 
 
 def crowded(
-    embedder: Embedder,
-    lives: Sequence[Life],
-    crowd: Sequence[Sequence[str]],
-    cues: Cues = "file",
+    embedder: Embedder, lives: Sequence[Life], crowd: Sequence[Sequence[str]], cues: Cues = "file"
 ) -> None:
     """Print the same among many further facts, where not all fit."""
     rows, tokens, fit = Rows(), list[int](), list[int]()

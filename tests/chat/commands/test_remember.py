@@ -172,10 +172,7 @@ def test_words_without_a_fact_wait_for_the_end_of_the_conversation(open_store: O
 
 
 def test_two_facts_in_one_message_are_both_saved(open_store: Opener) -> None:
-    calls = Calls(
-        kept("I live in Porto", "city", "Porto"),
-        kept("I am vegan", "diet", "vegan"),
-    )
+    calls = Calls(kept("I live in Porto", "city", "Porto"), kept("I am vegan", "diet", "vegan"))
     mc = open_store(chat_model=caller(calls))
     reply = mc.user("ana").chat().send("Remember that I live in Porto. And I am vegan.")
     assert reply.read() == "Saved: city: Porto.\nSaved: diet: vegan."

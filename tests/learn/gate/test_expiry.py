@@ -355,7 +355,7 @@ def test_of_a_phrase_said_very_often_the_places_nearest_to_the_quote_are_read() 
     turn = Turn("u1", "user", text, FRIDAY.said_at, 1)
     quotes = (Quote(msg="u1", text="I am in Rome"),)
     item = Candidate(type="fact", key="stay", value="Rome", quotes=quotes)
-    case = Case(item, [turn], [], "", (), ZoneInfo(BERLIN), ())
+    case = Case(item, [turn], [], "", (), ())
     quote = find_spans("I am in Rome", text)[0]
     case.proofs.append((turn, quote))
     starts = [span.start for _, span in phrase_places("Friday", case)]

@@ -6,6 +6,7 @@ import json
 import time
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -40,7 +41,7 @@ SESSIONS = [
 
 
 def _setting(session: dict[str, Any]) -> dict[str, Any]:
-    at = datetime.fromisoformat(session["at"])
+    at = datetime.fromisoformat(session["at"]).astimezone(ZoneInfo(session["zone"]))
     turns = [
         Turn(t["id"], t["role"], t["text"], at, number)
         for number, t in enumerate(session["turns"], 1)
@@ -50,7 +51,7 @@ def _setting(session: dict[str, Any]) -> dict[str, Any]:
         for n, k in enumerate(session["known"], 1)
     ]
     injected = [fact.value for fact in known]
-    return {"turns": turns, "known": known, "injected": injected, "zone": session["zone"]}
+    return {"turns": turns, "known": known, "injected": injected}
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda s: s["id"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import InputError
-from memchat.notes.folder import Changes, FolderWatch
+from memchat.notes.files import Changes, FolderWatch
 
 
 def names(changes: Changes) -> tuple[list[str], list[str], list[tuple[str, str]]]:

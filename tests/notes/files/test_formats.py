@@ -180,6 +180,11 @@ def test_subtitles_say_a_line_that_rolls_on_once() -> None:
     assert text("talk.srt", SRT) == "Hi there.\n\nHello!\n\nJOHN: We start if 3 < 4."
 
 
+def test_subtitles_in_which_nothing_is_said_are_refused_with_the_reason() -> None:
+    with pytest.raises(InputError, match="it holds no subtitles"):
+        files.read("talk.vtt", b"WEBVTT")
+
+
 def test_a_format_whose_package_is_missing_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,6 +12,8 @@ from memchat import MemChat
 from memchat.errors import InputError
 from memchat.notes import files
 from memchat.notes.chunking import DOCUMENT, MEMO, Profile, chunks, most_tokens
+from tests.support.mcp import call
+from tests.support.slow import slow_but
 
 SIZE = 12_000
 MEGABYTE = 1_000_000
@@ -44,7 +46,12 @@ REPEATED = [
 
 
 def grows_in_proportion(work: Callable[[str], object], unit: str) -> bool:
-    """Whether four times the text takes far less than sixteen times as long."""
+    """Whether four times the text takes far less than sixteen times as long, measured again where
+    a busy machine may have been in the way."""
+    return any(_less_than_nine_times(work, unit) for _ in range(3))
+
+
+def _less_than_nine_times(work: Callable[[str], object], unit: str) -> bool:
     spent = []
     for size in (SIZE, 4 * SIZE):
         began = process_time()
@@ -64,7 +71,7 @@ def test_a_file_of_one_thing_again_and_again_is_read_in_time_in_proportion(forma
     assert [unit for unit in REPEATED if not grows_in_proportion(read, unit)] == []
 
 
-@pytest.mark.parametrize("profile", [MEMO, DOCUMENT])
+@pytest.mark.parametrize("profile", slow_but([MEMO], [MEMO, DOCUMENT]))
 def test_a_note_of_one_thing_again_and_again_is_cut_in_time_in_proportion(profile: Profile) -> None:
     def cut(text: str) -> object:
         return chunks(text, profile, most_tokens)
@@ -72,9 +79,19 @@ def test_a_note_of_one_thing_again_and_again_is_cut_in_time_in_proportion(profil
     assert [unit for unit in REPEATED if not grows_in_proportion(cut, unit)] == []
 
 
+def added(mc: MemChat, content: str) -> None:
+    mc.user("ana").notes.add(content, wait=False)
+
+
+def indexed(mc: MemChat, content: str) -> None:
+    memo = {"memoId": "m", "transcript": content, "createdAt": "2026-05-01"}
+    assert not call(mc, mc.user("ana"), "index_memo", **memo).is_error
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize(("keep", "part"), [(added, 0), (indexed, 1), (added, 2), (indexed, 3)])
 def test_a_note_of_a_megabyte_of_anything_is_kept_with_the_work_of_a_few_of_prose(
-    mc: MemChat,
+    mc: MemChat, keep: Callable[[MemChat, str], None], part: int
 ) -> None:
     # As processor time beside that of prose: seconds would tell of the machine.
     def spent(unit: str) -> float:
@@ -84,14 +101,14 @@ def test_a_note_of_a_megabyte_of_anything_is_kept_with_the_work_of_a_few_of_pros
             .decode("utf-8", "ignore")
         )
         began = process_time()
-        mc.user("ana").notes.add(text, wait=False)
+        keep(mc, text)
         return process_time() - began
 
     spent("To begin with, what is loaded at the first note. ")
     prose = spent(PROSE)
-    slow = {unit: spent(unit) / prose for unit in (*REPEATED, *TABLES)}
+    slow = {unit: spent(unit) / prose for unit in (*REPEATED, *TABLES)[part::4]}
     # What holds 80,000 secrets takes longer than what holds none, and was 11 times the work.
-    assert {unit: n for unit, n in slow.items() if n > (8 if "pin" in unit else 3)} == {}
+    assert {unit: n for unit, n in slow.items() if n > (5 if "pin" in unit else 3)} == {}
 
 
 def test_a_cue_whose_hours_or_references_are_no_numbers_is_read() -> None:

@@ -294,7 +294,7 @@ def test_conversations_with_their_summaries_and_notes_are_taken_along(
     with private.database(mc).read() as tx:
         new = embeddings.in_use(tx) or 0
         assert new != old and passages.count_lacking(tx, new) == 0
-        kinds = {gap.kind for _, gap in passages.next_lacking(tx, 10_000, 0, 100)}
+        kinds = {gap.kind for gap in passages.next_lacking(tx, 10_000, 0, 100)}
     assert kinds == set(passages.KINDS)  # there was one of each to take along
     moments = [h for h in ana.search("boiler hums night").hits if h.kind == "message"]
     assert moments and moments[0].cosine is not None

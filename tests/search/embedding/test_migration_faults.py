@@ -271,8 +271,8 @@ def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
     mc.services.migrate(NEW)
     found(mc, "Tejo")
     mc.close()
-    assert len(list((home / vector_index.FOLDER).iterdir())) == 2
+    assert len(list((home / embeddings.FOLDER).iterdir())) == 2
     mc = open_store(embedder=HashEmbedder("other-96"))
     mc.user("ana").memories.delete(1)
-    assert list((home / vector_index.FOLDER).iterdir()) == []
+    assert list((home / embeddings.FOLDER).iterdir()) == []
     assert {info.vectors for info in mc.services.list()} == {len(RIVERS) - 1}

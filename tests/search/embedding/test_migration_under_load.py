@@ -17,6 +17,7 @@ from memchat.testing import FakeClock, ScriptedModel
 from tests.support import empty_store
 from tests.support.answers import answer
 from tests.support.service_change import NEW, OLD, Between, migrate, spaces
+from tests.support.slow import slow_but
 from tests.support.store import NOON
 
 # Properties
@@ -30,16 +31,20 @@ STEPS = st.lists(
 )
 
 
-@settings(
-    max_examples=8,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(st.lists(STEPS, min_size=1, max_size=3))
+@pytest.mark.parametrize("examples", slow_but([2], [2, 8]))
 def test_no_search_is_empty_and_no_cosine_foreign_whatever_happens_during_changes(
-    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[str, int]]]
+    tmp_path_factory: pytest.TempPathFactory, examples: int
 ) -> None:
-    home = tmp_path_factory.mktemp("switch")
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.lists(STEPS, min_size=1, max_size=3))
+    def holds(rounds: list[list[tuple[str, int]]]) -> None:
+        change_back_and_forth(tmp_path_factory.mktemp("switch"), rounds)
+
+    holds()
+
+
+def change_back_and_forth(home: Path, rounds: list[list[tuple[str, int]]]) -> None:
+    """Change the service once for each round, while its steps are done."""
     life = Life(home)
     target = [NEW, OLD]
     try:

@@ -20,12 +20,11 @@ from memchat.db.database import FILE
 from memchat.providers.embedders import HashEmbedder
 from memchat.search import embeddings
 from memchat.search import vector_index as index_module
+from memchat.search.embeddings import FOLDER
 from memchat.search.keywords import KINDS
-from memchat.search.shard import Shard
-from memchat.search.vector_index import FOLDER
-from memchat.testing import ScriptedModel
+from memchat.search.vector_index import Shard
 from memchat.types import Usage
-from tests.support import private
+from tests.support import private, transfer
 from tests.support.answers import answer, fact
 from tests.support.store import Opener
 
@@ -42,24 +41,33 @@ class Silent(HashEmbedder):
         return HashEmbedder().embed_query(text)
 
 
-@pytest.fixture
-def home(open_store: Opener, extract_model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with facts, a conversation and its summary, closed, its index saved."""
-    monkeypatch.setattr(index_module, "SAVE_FROM", 1)
-    mc = open_store()
-    ana = mc.user("ana")
-    for river in RIVERS:
-        ana.memories.add("fact", "river", f"{river} in flood")
-    mc.jobs.embed()
-    lisbon = fact("I live in Lisbon", "city", "Lisbon")
-    extract_model.replies.append(answer(lisbon, title="Home", summary="Lisbon and its boiler."))
-    with ana.chat() as chat:
-        assert chat.send("I live in Lisbon. The boiler hums at night.").read()
-    mc.jobs.run(user="ana")
-    everything(mc)
-    mc.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_module, "SAVE_FROM", 1)
+        with transfer.store(tmp_path_factory.mktemp("made")) as (mc, _, extract_model):
+            ana = mc.user("ana")
+            for river in RIVERS:
+                ana.memories.add("fact", "river", f"{river} in flood")
+            mc.jobs.embed()
+            lisbon = fact("I live in Lisbon", "city", "Lisbon")
+            extract_model.replies.append(
+                answer(lisbon, title="Home", summary="Lisbon and its boiler.")
+            )
+            with ana.chat() as chat:
+                assert chat.send("I live in Lisbon. The boiler hums at night.").read()
+            mc.jobs.run(user="ana")
+            everything(mc)
     assert len(list((mc.settings.home / FOLDER).iterdir())) == 3
     return mc.settings.home
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    monkeypatch.setattr(index_module, "SAVE_FROM", 1)
+    return shutil.copytree(made, tmp_path / "store")
 
 
 def everything(mc: MemChat) -> list[tuple[str, int, float, float | None, float | None]]:
@@ -282,17 +290,11 @@ def test_vectors_of_words_that_are_gone_are_deleted_and_no_others(
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "DELETE FROM embeddings",
-        "UPDATE embeddings SET embedding = substr(embedding, 1, 40)",
-    ],
+    ["DELETE FROM embeddings", "UPDATE embeddings SET embedding = substr(embedding, 1, 40)"],
     ids=["lost", "cut"],
 )
 def test_facts_turns_and_summaries_without_a_vector_are_queued_and_made(
-    home: Path,
-    right: list[object],
-    open_store: Opener,
-    statement: str,
+    home: Path, right: list[object], open_store: Opener, statement: str
 ) -> None:
     change(home, statement)
     with open_store() as mc:

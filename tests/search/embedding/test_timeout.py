@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any
@@ -337,6 +338,8 @@ def test_a_model_that_does_not_load_in_time_is_waited_for_once(monkeypatch) -> N
 
 class Synonyms(HashEmbedder):
     """Knows that a puppy is a dog, which no search by words sees."""
+
+    _service = replace(HashEmbedder._service, cosine_weight=0.7)
 
     def __init__(self) -> None:
         self.go = Event()

@@ -9,7 +9,7 @@ import pytest
 
 from memchat.db.database import Database
 from memchat.search import vector_index as index_module
-from memchat.search.vector_index import FOLDER
+from memchat.search.embeddings import FOLDER
 from tests.support import empty_store
 from tests.support.vectors import ANA, keep, opened, search
 

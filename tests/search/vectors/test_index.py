@@ -21,8 +21,8 @@ from memchat.facts.memories import NewMemory, ValuesInForce
 from memchat.providers.embedders import HashEmbedder
 from memchat.search import embeddings
 from memchat.search import vector_index as index_module
-from memchat.search.shard import Shard
-from memchat.search.vector_index import FOLDER
+from memchat.search.embeddings import FOLDER
+from memchat.search.vector_index import Shard
 from memchat.types import Scope, Wanted
 from tests.support import private
 from tests.support.vectors import (

@@ -16,7 +16,8 @@ from memchat.db import apps
 from memchat.db.database import Database
 from memchat.facts import changes, memories
 from memchat.search import vector_index as index_module
-from memchat.search.shard import Selection, Shard
+from memchat.search.embeddings import Selection
+from memchat.search.vector_index import Shard
 from tests.support import private
 from tests.support.vectors import ANA, BY_HAND, DIMENSIONS, app_id, by_hand, keep, opened, vector
 

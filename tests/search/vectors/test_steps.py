@@ -92,7 +92,7 @@ class InStep(RuleBasedStateMachine):
             active = memories.listed(tx, [own], Wanted(), ValuesInForce(date.min))
             if len(active) > 1:
                 loser, winner = active[n % len(active)], active[(n + 1) % len(active)]
-                cause = Cause(self.clock(), "model")
+                cause = Cause("model")
                 changes.deactivate(tx, loser, "merged", cause, replaced_by=winner.id)
 
     @rule(

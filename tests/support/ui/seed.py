@@ -74,7 +74,7 @@ TALKS = (
                 "A calm menu that can wait in the oven:\n\n- roasted squash with sage\n"
                 "- lemon and fennel salad, from your own trees\n- almond cake\n\n"
                 "Nothing in it has peanuts.",
-            ),
+            )
         ],
         answer(title="Dinner for six"),
     ),

@@ -7,10 +7,7 @@ from memchat.types import ChatMessage
 from tests.support.wire.gemini import GeminiServer
 from tests.support.wire.server import WireServer
 
-HELLO = (
-    ChatMessage("system", "You are brief."),
-    ChatMessage("user", "Hi, I am Ana."),
-)
+HELLO = (ChatMessage("system", "You are brief."), ChatMessage("user", "Hi, I am Ana."))
 
 
 def chat_of(server: WireServer, *, timeout: float = 10, model: str | None = None) -> LiteLLMChat:

@@ -1,4 +1,5 @@
-"""Reading texts into documents: plain text in any encoding, Markdown, subtitles and web pages.
+"""Reading files into documents: plain text in any encoding, Markdown, subtitles and web pages, PDF
+by PDFium, and Word documents by python-docx.
 
 A document has the text of a file as a note keeps it, with the file's own title and date."""
 
@@ -6,14 +7,21 @@ from __future__ import annotations
 
 import codecs
 import html
+import io
 import re
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
 
 from memchat.errors import InputError
 from memchat.types import clean_text
+
+if TYPE_CHECKING:
+    from docx.oxml.xmlchemy import BaseOxmlElement
+    from docx.text.paragraph import Paragraph
 
 TITLE_LIMIT = 200
 
@@ -160,76 +168,53 @@ _PAUSE = 2.0
 """Seconds of silence, after the end of a sentence, that begin a paragraph."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cue:
-    start: float
-    end: float
-    lines: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    words: str
-    speaker: str
-    """Empty where the file does not name them."""
-    pause: float
-    """Seconds of silence before it."""
-
-
 def subtitles(data: bytes) -> Document:
     """What is said in subtitles, without numbers, times and tags. Cues are joined, so that
     sentences are whole; a paragraph begins where the speaker changes, who is named where the
     file does, and after a pause. Raises InputError for a file without cues."""
-    text = "\n\n".join(_paragraphs(_lines(_cues(decode(data)))))
+    text = "\n\n".join(_paragraphs(_lines(decode(data))))
     if not text:
         raise InputError("it holds no subtitles")
     return Document(text, profile="memo")
 
 
-def _cues(text: str) -> Iterator[_Cue]:
-    lines = text.split("\n")
-    starts = [number for number, line in enumerate(lines) if _TIMES.match(line)]
-    for start, following in zip(starts, [*starts[1:], len(lines)], strict=True):
-        match = _TIMES.match(lines[start])
-        assert match is not None
-        body = lines[start + 1 : following]
-        # A blank line ends a cue; what may follow it is the next one's number, or a comment.
-        ending = next((at for at, line in enumerate(body) if not line.strip()), len(body))
-        times = match.groups()
-        yield _Cue(_seconds(*times[:4]), _seconds(*times[4:]), body[:ending])
+def _lines(text: str) -> Iterator[tuple[str, str, float]]:
+    """The lines of cues in plain words, each with its speaker, empty where the file names none, and
+    the seconds of silence before it. Captions that roll repeat the line above: once is kept."""
+    before, pause, ended_at = "", 0.0, 0.0
+    in_cue = False
+    for line in text.split("\n"):
+        if match := _TIMES.match(line):
+            times = match.groups()
+            pause, ended_at = _seconds(*times[:4]) - ended_at, _seconds(*times[4:])
+            in_cue = True
+        elif not line.strip():
+            in_cue = False  # what follows is the next one's number, or a comment
+        elif in_cue:
+            voice = _VOICE.search(line)
+            words = " ".join(html.unescape(unescapable(_TAG.sub("", line))).split())
+            bare = _DASH.sub("", words)
+            if bare and bare != before:
+                yield words, voice[1].strip() if voice else "", pause
+                before, pause = bare, 0.0
 
 
 def _seconds(hours: str | None, minutes: str, seconds: str, fraction: str) -> float:
     return int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + float(f"0.{fraction}")
 
 
-def _lines(cues: Iterable[_Cue]) -> Iterator[_Line]:
-    """The lines of cues in plain words. Captions that roll repeat the line above: once is kept."""
-    before, ended_at = "", 0.0
-    for cue in cues:
-        pause = cue.start - ended_at
-        for marked in cue.lines:
-            voice = _VOICE.search(marked)
-            words = " ".join(html.unescape(unescapable(_TAG.sub("", marked))).split())
-            bare = _DASH.sub("", words)
-            if bare and bare != before:
-                yield _Line(words, voice[1].strip() if voice else "", pause)
-                before, pause = bare, 0.0
-        ended_at = cue.end
-
-
-def _paragraphs(lines: Iterable[_Line]) -> Iterator[str]:
+def _paragraphs(lines: Iterable[tuple[str, str, float]]) -> Iterator[str]:
     said: list[str] = []
     speaker = ""
-    for line in lines:
+    for words, named, pause in lines:
         ended = bool(said) and _END.search(said[-1]) is not None
-        other = line.speaker not in ("", speaker) or (ended and _CHANGE.match(line.words))
-        if said and (other or (ended and line.pause >= _PAUSE)):
+        other = named not in ("", speaker) or (ended and _CHANGE.match(words))
+        if said and (other or (ended and pause >= _PAUSE)):
             yield " ".join(said)
             said = []
-        name = f"{line.speaker}: " if line.speaker and not said else ""
-        said.append(f"{name}{_DASH.sub('', line.words)}")
-        speaker = line.speaker or speaker
+        name = f"{named}: " if named and not said else ""
+        said.append(f"{name}{_DASH.sub('', words)}")
+        speaker = named or speaker
     if said:
         yield " ".join(said)
 
@@ -269,7 +254,8 @@ def web_page(data: bytes) -> Document:
     while page.unended in _MAY_LACK_END:
         # Better the text of such elements as well than nothing of what follows.
         page = _Page(text, shown=page.shown | {page.unended})
-    return Document(page.text(), page.title() or page.first_heading())
+    text = page.text()
+    return Document(text, page.title() or _first_heading(text))
 
 
 class _Page(HTMLParser):
@@ -373,11 +359,6 @@ class _Page(HTMLParser):
         marked = _BARE_MARK.sub("", _PARTED_MARK.sub(r"\1 ", joined))
         return re.sub(r"\n\s*\n", "\n\n", marked).strip()
 
-    def first_heading(self) -> str | None:
-        """The first heading of the text."""
-        lines = self.text().splitlines()
-        return next((line.lstrip("# ") for line in lines if line.startswith("#")), None)
-
     def _break(self, tag: str) -> None:
         if tag in _PARAGRAPHS:
             self._parts.append("\n\n")
@@ -385,6 +366,11 @@ class _Page(HTMLParser):
             self._parts.append("\n")
         elif tag in _CELLS:
             self._parts.append(" ")
+
+
+def _first_heading(text: str) -> str | None:
+    first = next((line for line in text.splitlines() if line.startswith("#")), "")
+    return first.lstrip("# ") or None
 
 
 def _is_hidden(attributes: dict[str, str | None]) -> bool:
@@ -397,6 +383,155 @@ def _kept(data: str) -> str:
     return data.expandtabs(4).replace(" ", _KEPT_SPACE)
 
 
+PDF_ENCRYPTED = "it is encrypted; save it without its password"
+SCANNED = "it holds pictures of pages and no text; run it through text recognition (OCR) first"
+_HYPHEN = re.compile(r"(?<=[^\W\d_])[\x02\ufffe\u00ad]\n?|(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
+"""A word that was divided at the end of a line; PDFium marks most with a control character."""
+_SENTENCE_END = re.compile(r"[.!?…:。！？।]\W*\Z")
+_LAST = 20
+"""Characters in which that is looked for: all of the pages before would be searched for each."""
+
+
+def pdf(data: bytes) -> Document:
+    """The text of a PDF's pages. Raises InputError for one that is encrypted or has no text;
+    PdfiumError for one that is damaged."""
+    import pypdfium2  # type: ignore[import-untyped]
+
+    try:
+        opened = pypdfium2.PdfDocument(data)
+        pages = [page.get_textpage().get_text_bounded() for page in opened]
+        title = opened.get_metadata_value("Title")
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) == pypdfium2.raw.FPDF_ERR_PASSWORD:
+            raise InputError(PDF_ENCRYPTED) from error
+        raise
+    text = _joined_pages(pages)
+    if not text:
+        raise InputError(SCANNED)
+    return Document(text, title)
+
+
+def _joined_pages(pages: list[str]) -> str:
+    """The pages as one text. A sentence that goes on over a page is not torn apart."""
+    text = ""
+    for page in pages:
+        lines = (line.rstrip() for line in page.replace("\r\n", "\n").splitlines())
+        words = _HYPHEN.sub("", "\n".join(lines)).strip()
+        if words:
+            between = "\n\n" if _SENTENCE_END.search(text, max(0, len(text) - _LAST)) else "\n"
+            text += f"{between if text else ''}{words}"
+    return text
+
+
+WORD_ENCRYPTED = "it is encrypted, or of Word before 2007; save it as DOCX without a password"
+BOMB = "it unpacks to far more than a document holds"
+MOST_UNPACKED = 300_000_000
+"""Bytes, pictures included."""
+_OLD_WORD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""Begins documents of Word before 2007, and encrypted ones."""
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_WRITTEN_AS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
+_TEXT, _PARAGRAPH, _TABLE = f"{_W}t", f"{_W}p", f"{_W}tbl"
+_AROUND = {f"{_W}sdt", f"{_W}sdtContent", f"{_W}customXml"}
+"""Content controls may stand around paragraphs, tables, rows and cells."""
+_COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_LEFT_OUT = {f"{_W}pPr", f"{_W}del", f"{_W}moveFrom", f"{_COMPATIBILITY}Fallback"}
+"""Properties, what was deleted or is moved elsewhere, and the second form of a text box."""
+
+
+def word(data: bytes) -> Document:
+    """The paragraphs and tables of a Word document, its headings and lists as in Markdown. Raises
+    InputError for one that is encrypted or unpacks to too much; what the libraries raise for one
+    that is damaged passes."""
+    import docx
+    from docx.opc.constants import RELATIONSHIP_TYPE
+    from docx.text.paragraph import Paragraph
+
+    if data.startswith(_OLD_WORD):
+        raise InputError(WORD_ENCRYPTED)
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        if sum(part.file_size for part in package.infolist()) > MOST_UNPACKED:
+            raise InputError(BOMB)
+    document = docx.Document(io.BytesIO(data))
+    blocks = (
+        _table(block) if block.tag == _TABLE else _paragraph(Paragraph(block, document))
+        for block in _inner(document.element.body, _PARAGRAPH, _TABLE)
+    )
+    text = "\n\n".join(_lists_joined(blocks))
+    # For a document without properties python-docx makes some, with a title of its own.
+    has_properties = any(
+        rel.reltype == RELATIONSHIP_TYPE.CORE_PROPERTIES
+        for rel in document.part.package.rels.values()
+    )
+    title = document.core_properties.title if has_properties else None
+    return Document(text, title or _first_heading(text))
+
+
+def _lists_joined(blocks: Iterable[str]) -> Iterator[str]:
+    """The blocks that have words, the items of a list as one."""
+    items: list[str] = []
+    for text in blocks:
+        if text.startswith("- "):
+            items.append(text)
+            continue
+        if items:
+            yield "\n".join(items)
+            items = []
+        if text:
+            yield text
+    if items:
+        yield "\n".join(items)
+
+
+def _inner(element: BaseOxmlElement, *tags: str) -> Iterator[Any]:
+    """The elements of these names that are directly in another, or in a content control there."""
+    for inner in element:
+        if inner.tag in tags:
+            yield inner
+        elif inner.tag in _AROUND:
+            yield from _inner(inner, *tags)
+
+
+def _table(table: BaseOxmlElement) -> str:
+    rows = (
+        [" ".join(_text(cell).split()) for cell in _inner(row, f"{_W}tc")]
+        for row in _inner(table, f"{_W}tr")
+    )
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows if any(cells))
+
+
+def _paragraph(paragraph: Paragraph) -> str:
+    text = _text(paragraph._p).strip()
+    style = (paragraph.style.name if paragraph.style is not None else None) or ""
+    name, _, level = style.rpartition(" ")
+    if not text:
+        return ""
+    if style == "Title":
+        return f"# {text}"
+    if name == "Heading" and level.isdigit():
+        return f"{'#' * min(int(level), 6)} {text}"
+    return f"- {text}" if style.startswith("List") else text
+
+
+def _text(element: BaseOxmlElement) -> str:
+    """The text as it stands: with what was inserted and links, without what was deleted. Each
+    paragraph of a cell or a text box is a line."""
+    return "".join(_pieces(element))
+
+
+def _pieces(element: BaseOxmlElement) -> Iterator[str]:
+    for node in element:
+        if node.tag == _TEXT:
+            # Not its text alone, which ends at the first entity. An entity stays as its name.
+            yield "".join(node.itertext())
+        elif node.tag in _WRITTEN_AS:
+            yield _WRITTEN_AS[node.tag]
+        elif node.tag not in _LEFT_OUT:
+            yield from _pieces(node)
+            if node.tag == _PARAGRAPH:
+                yield "\n"
+
+
 READERS = {
     ".txt": plain_text,
     ".text": plain_text,
@@ -406,4 +541,6 @@ READERS = {
     ".vtt": subtitles,
     ".html": web_page,
     ".htm": web_page,
+    ".pdf": pdf,
+    ".docx": word,
 }
