@@ -29,7 +29,6 @@ from memchat.forget.undo import ConversationUndo, delete_turns
 from memchat.notes import rows
 from memchat.providers import ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
-from memchat.search.prompt_block import echoed
 from memchat.search.receipts import SentPrompt
 from memchat.types import ChatMessage, Hit, Message, Recalled, Scope, Usage, clean_text
 
@@ -447,8 +446,7 @@ class Turn:
             sent = self._prompt.sent if complete else replace(self._prompt.sent, system=None)
             sent = _store_fact_list(tx, session_id, sent, listed)
             receipts.add_prompt(tx, reply.message_id, sent)
-        read = {hit.id for hit in given.hits if hit.kind == "memory"}
-        read |= echoed(given.listed, reply.received)
+        read = {hit.id for hit in (*given.hits, *given.listed) if hit.kind == "memory"}
         memories.add_uses(tx, matched=given.matched, read=read)
         passages = [hit.chunk_id for hit in given.notes if hit.chunk_id is not None]
         if passages:

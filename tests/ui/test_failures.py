@@ -7,7 +7,20 @@ import pytest
 from memchat import MemChat
 from tests.support.answers import answer, fact
 from tests.support.second_look import HOLDS
-from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import (
+    ANA,
+    app,
+    buttons,
+    editing,
+    errors,
+    number,
+    press,
+    say,
+    say_anew,
+    send,
+    text,
+    until,
+)
 from tests.support.wire import Cut, Fail, OpenAIServer, Say
 
 REFUSED = Fail(401, "no such key", code="invalid_api_key")
@@ -35,14 +48,14 @@ def test_a_message_without_a_reply_says_why_and_is_tried_again(
 ) -> None:
     service.script(REFUSED, Say("Here I am."))
     at = app()
-    at.chat_input[0].set_value("Hello").run()
-    until(at, lambda: at.error)
-    assert "key" in at.error[0].value
+    send(at, "Hello")
+    until(at, lambda: errors(at))
+    assert "key" in errors(at)[0]
     assert said(mc) == ["Hello"]
     press(at, "retry")
     until(at, lambda: buttons(at, "why-"))
     assert said(mc) == ["Hello", "Here I am."]
-    assert not at.error
+    assert not errors(at)
 
 
 def test_an_error_that_begins_with_the_model_s_name_writes_it_as_it_is(
@@ -50,8 +63,8 @@ def test_an_error_that_begins_with_the_model_s_name_writes_it_as_it_is(
 ) -> None:
     service.script(Cut("Half an"))
     at = app()
-    at.chat_input[0].set_value("Hello").run()
-    until(at, lambda: at.error)
+    send(at, "Hello")
+    until(at, lambda: errors(at))
     assert "openai/gpt-test broke off" in text(at)
 
 
@@ -60,12 +73,12 @@ def test_a_reply_is_still_there_when_the_next_try_fails(mc: MemChat, service: Op
     at = app()
     say(at, "Hello")
     press(at, "redo-1")
-    until(at, lambda: at.error)
+    until(at, lambda: errors(at))
     assert "Good." in text(at)
     assert buttons(at, "retry") == []
     press(at, "redo-1")
     until(at, lambda: buttons(at, "redo-") and said(mc) == ["Hello", "Better."])
-    assert not at.error
+    assert not errors(at)
 
 
 def test_words_said_anew_wait_in_their_box_when_no_reply_comes(
@@ -74,13 +87,11 @@ def test_words_said_anew_wait_in_their_box_when_no_reply_comes(
     service.script(Say("Good."), REFUSED, Say("Good evening to you."))
     at = app()
     say(at, "Hello")
-    press(at, "edit-0")
-    at.text_area(key="edited-0").set_value("Good evening").run()
-    press(at, "resend")
-    until(at, lambda: at.error)
+    say_anew(at, 0, "Good evening")
+    until(at, lambda: errors(at))
     assert said(mc) == ["Hello", "Good."]
-    assert at.text_area(key="edited-0").value == "Good evening"
-    press(at, "resend")
+    assert editing(at) == ["Good evening"]
+    say_anew(at, 0, *editing(at))
     until(at, lambda: buttons(at, "redo-") and "Good evening to you." in text(at))
     assert said(mc) == ["Good evening", "Good evening to you."]
 

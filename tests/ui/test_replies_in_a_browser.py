@@ -213,6 +213,6 @@ def test_a_reply_is_drawn_as_it_was_written_and_copied_whole(browser: Any, serve
     assert page.evaluate(clipboard) == 'print("git@github.com:org/repo")\n'
     reply.locator(".memchat-copy").evaluate("button => { button.click(); button.click(); }")
     reply.get_by_role("button", name="Copied").wait_for(state="detached")
-    page.locator("[class*=st-key-under-]").get_by_role("button", name="Copy").click()
+    page.locator(".memchat-row").get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").last.wait_for()
     assert page.evaluate(clipboard) == ALL_KINDS.strip()
