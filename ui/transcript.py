@@ -85,7 +85,13 @@ def _said(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str, 
     key = f"resend-{n}"
     parts.acts(key, partial(message.say_anew, n, turn, last))
     parts.acts(f"edit-{n}", partial(message.edit, n, turn.content))
-    said = {"key": f"said-{n}", "who": "you", "text": text, "hint": hint, "resend": key}
+    said: dict[str, Any] = {
+        "key": f"said-{n}",
+        "who": "you",
+        "text": text,
+        "hint": hint,
+        "resend": key,
+    }
     said["more"] = more
     said["edit"] = f"edit-{n}" if text != turn.content else None
     said["under"] = [*long_message.ask(turn), *long_message.keep(turn)]
