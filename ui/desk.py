@@ -217,22 +217,23 @@ class Desk:
 
     def say(self, talk: Talk, text: str) -> Turn:
         """Send a message. One whose reply is still coming in is stopped by it."""
-        with self._lock:
-            self._settle(talk)
-            self._renew(talk)
-            return self._begin(talk, Turn(talk.chat.send(text)))
+        return self._begin(talk, lambda: Turn(talk.chat.send(text)))
 
     def redo(self, talk: Talk, text: str | None = None) -> Turn:
         """Have the last message answered anew, or said in other words."""
+        return self._begin(talk, lambda: Turn(talk.chat.redo(text), instead=text))
+
+    def go_on(self, talk: Talk) -> Turn:
+        """Have the last reply, which was stopped or cut, go on where it ended."""
+        return self._begin(talk, lambda: Turn(talk.chat.go_on()))
+
+    def _begin(self, talk: Talk, turn: Callable[[], Turn]) -> Turn:
         with self._lock:
             self._settle(talk)
             self._renew(talk)
-            return self._begin(talk, Turn(talk.chat.redo(text), instead=text))
-
-    def _begin(self, talk: Talk, turn: Turn) -> Turn:
-        talk.turn = turn
-        talk.said += 1
-        return turn
+            talk.turn = turn()
+            talk.said += 1
+            return talk.turn
 
     def end(self, talk: Talk) -> None:
         """End a conversation, once, and have it read."""

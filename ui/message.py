@@ -99,12 +99,22 @@ def redo(turn: Message) -> None:
     ui.attempt(lambda: _redo(turn))
 
 
-def _redo(turn: Message, text: str | None = None) -> None:
-    state, desk = st.session_state, ui.desk()
+def go_on(turn: Message) -> None:
+    """Have the reply ``turn`` go on where it ended."""
+    ui.attempt(lambda: ui.desk().go_on(_ready(turn)).wait(WAIT_SECONDS))
+
+
+def _ready(turn: Message) -> Talk:
+    """The chat, open in this tab, where ``turn`` is still the last in it."""
     _refuse_if_gone_on(turn)
+    state, desk = st.session_state, ui.desk()
     talk = sidebar.here() or desk.open(ui.app_name(), session_id=state["here"])
     desk.seen(state["tab"], talk)
-    desk.redo(talk, text).wait(WAIT_SECONDS)
+    return talk
+
+
+def _redo(turn: Message, text: str | None = None) -> None:
+    ui.desk().redo(_ready(turn), text).wait(WAIT_SECONDS)
 
 
 def _copy(n: int, turn: Message, text: str) -> None:

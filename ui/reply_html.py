@@ -27,7 +27,16 @@ from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.texmath import texmath_plugin
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
+COLOURED = 20_000
+"""Characters of a block of code that is coloured."""
+_COLOURS = HtmlFormatter(nowrap=True, classprefix="c-")
+_OPEN = "open"
+"""Set for a block that still grows: it is drawn again and again, and coloured when it is whole."""
 SOURCES = "sources"
 """The numbers that may be cited, in what the reader of Markdown is given besides a text."""
 _ALIGNED = re.compile(r"\\(begin|end)\{(aligned|gathered)\}(?:\[[bct]\])?")
@@ -42,35 +51,11 @@ LONGEST = 200_000
 FORMULA_LIMIT = 2_000
 """Characters of a formula that are set; a longer one is shown as it is written."""
 MATH_ATTRIBUTES = {
-    "display",
-    "displaystyle",
-    "scriptlevel",
-    "mathvariant",
-    "stretchy",
-    "symmetric",
-    "fence",
-    "separator",
-    "form",
-    "lspace",
-    "rspace",
-    "minsize",
-    "maxsize",
-    "movablelimits",
-    "largeop",
-    "accent",
-    "accentunder",
-    "linethickness",
-    "columnalign",
-    "columnspacing",
-    "columnlines",
-    "rowspacing",
-    "rowlines",
-    "width",
-    "height",
-    "depth",
-    "voffset",
-    "notation",
-    "xmlns",
+    *("display", "displaystyle", "scriptlevel", "mathvariant", "stretchy", "symmetric"),
+    *("fence", "separator", "form", "lspace", "rspace", "minsize", "maxsize"),
+    *("movablelimits", "largeop", "accent", "accentunder", "linethickness", "columnalign"),
+    *("columnspacing", "columnlines", "rowspacing", "rowlines", "width", "height", "depth"),
+    *("voffset", "notation", "xmlns"),
 }
 """What of a formula's elements stays: how they are drawn, and no link, style or class."""
 _FAULTS = (
@@ -103,8 +88,8 @@ def reply_blocks(text: str, sources: tuple[int, ...] = ()) -> tuple[str, ...]:
     return tuple(_blocks(text, sources))
 
 
-def _blocks(text: str, sources: tuple[int, ...] = ()) -> Iterator[str]:
-    reader, env, begin, depth = _reader(), {SOURCES: sources}, 0, 0
+def _blocks(text: str, sources: tuple[int, ...] = (), *, still: bool = True) -> Iterator[str]:
+    reader, env, begin, depth = _reader(), {SOURCES: sources, _OPEN: not still}, 0, 0
     tokens = reader.parse(text, env)
     for n, token in enumerate(tokens, 1):
         depth += token.nesting
@@ -136,7 +121,7 @@ class ComingReply:
         whole = sum(map(len, lines[: blocks[-1][0]])) if blocks else 0
         self.blocks += _blocks(rest[:whole])
         self._length += whole
-        return "".join(_blocks(f"{rest[whole:]} ▍"))
+        return "".join(_blocks(f"{rest[whole:]} ▍", still=False))
 
 
 def _framed(body: str) -> str:
@@ -168,12 +153,6 @@ def _reader() -> MarkdownIt:
         "code_block": _code,
         "table_open": _table,
         "table_close": _table,
-        "math_inline": _formula,
-        "math_inline_double": _formula,
-        "math_block": _formula,
-        "math_block_label": _formula,
-        "math_single": _formula,
-        "math_block_eqno": _formula,
         "footnote_ref": _footnote_sign,
         "footnote_block_open": lambda *_: '<hr><ol class="memchat-footnotes">',
         "footnote_block_close": lambda *_: "</ol>",
@@ -181,7 +160,8 @@ def _reader() -> MarkdownIt:
         "footnote_close": lambda *_: "</li>",
         "footnote_anchor": lambda *_: "",
     }
-    for name, rule in rules.items():
+    formulas = ("inline", "inline_double", "block", "block_label", "single", "block_eqno")
+    for name, rule in (rules | {f"math_{kind}": _formula for kind in formulas}).items():
         reader.add_render_rule(name, rule)
     return reader
 
@@ -263,10 +243,16 @@ def _link(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, en
 
 def _code(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
     button = '<button type="button" class="memchat-copy">Copy</button>'
-    language = escape(tokens[at].info.split()[0] if tokens[at].info.strip() else "")
+    language = tokens[at].info.split()[0] if tokens[at].info.strip() else ""
+    source = tokens[at].content
+    drawn = escape(source)
+    if language and not env.get(_OPEN) and len(source) <= COLOURED:
+        with suppress(ClassNotFound):
+            lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+            drawn = highlight(source, lexer, _COLOURS)
     return (
-        f'<div class="memchat-code"><div><span>{language}</span>{button}</div>'
-        f'<pre dir="ltr" tabindex="0"><code>{escape(tokens[at].content)}</code></pre></div>\n'
+        f'<div class="memchat-code"><div><span>{escape(language)}</span>{button}</div>'
+        f'<pre dir="ltr" tabindex="0"><code>{drawn}</code></pre></div>\n'
     )
 
 

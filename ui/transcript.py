@@ -9,7 +9,7 @@ import streamlit as st
 
 from memchat.types import Message
 from ui import components as ui
-from ui import live, long_message, memory_reply, message, parts, sidebar, why
+from ui import learned, live, long_message, memory_reply, message, parts, sidebar, why
 from ui.desk import Talk
 from ui.parts import Part
 
@@ -28,6 +28,10 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
     parts.acts("unedit", lambda: state.update(editing=None))
     mark = state.get("mark")
     first, end = _window(turns, mark)
+    used = learnt = dict[int, Any]()
+    if number is not None and turns:
+        sessions = ui.person().sessions
+        used, learnt = dict(sessions.used(number)), dict(sessions.learned(number))
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
     drawn = [
         _said(talk, turn, n, last=n == asked)
@@ -35,8 +39,14 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
         else _answer(talk, turn, n, last=n == len(turns) - 1 and not answering)
         for n, turn in enumerate(turns[first:end], first)
     ]
-    for one, turn in zip(drawn, turns[first:end], strict=True):
+    for n, one in enumerate(drawn, first):
+        turn, before = turns[n], turns[n - 1] if n else None
         one["marked"] = mark is not None and turn.id == mark
+        if turn.role == "assistant" and before is not None:
+            taught = learnt.get(before.id, ())
+            one["under"] += learned.under(used.get(turn.id, ()), before.id, taught)
+        elif turn.role == "user" and (n + 1 == len(turns) or turns[n + 1].role == "user"):
+            one["under"] += learned.under((), turn.id, learnt.get(turn.id, ()))
     top, below = list[Part](), list[Part]()
     if first:
         words, more = f"Show earlier messages ({first:,} more)", end - first + SHOWN
@@ -115,6 +125,8 @@ def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str
     under: list[Part] = [{"copy": turn.content}]
     if turn.id:
         under.append(parts.button("Why this answer", f"why-{n}", why.ask, turn.id, plain=True))
+    if last and turn.status == "partial":
+        under.append(parts.button("Continue", f"go-on-{n}", message.go_on, turn, plain=True))
     if last:
         under.append(parts.button("Try again", f"redo-{n}", message.redo, turn, plain=True))
     return {"key": f"answer-{n}", "who": "model", "body": body, "under": [parts.row(*under)]}
@@ -129,7 +141,13 @@ def _trouble(talk: Talk | None, turns: list[Message], asked: int) -> list[Part]:
         st.session_state["editing"], turn.instead = (asked, turn.instead, None), None
         st.rerun()
     told: list[Part] = [{"error": ui.as_sentence(error)}] if error is not None else []
+    if error is not None:
+        told.append(parts.button("Open Settings", "mend", _lead, plain=True))
     if turns[-1].role == "user":
         told += [] if told else [parts.note("This message has no reply.")]
         told.append(parts.button("Try again", "retry", message.redo, turns[-1]))
     return told
+
+
+def _lead() -> None:
+    st.session_state["to page"] = "views/settings.py"

@@ -234,3 +234,11 @@ def test_a_footnote_stands_below_with_its_number() -> None:
     blocks = reply_blocks("So it is.[^a]\n\n[^a]: Said *Nora*.\n\nThe end.")
     assert len(blocks) == 3 and "<sup>1</sup>" in blocks[0] and "<em>Nora</em>" in blocks[2]
     assert all(block.count("<li>") == block.count("</li>") for block in blocks)
+
+
+def test_code_of_a_known_language_is_coloured_once_it_is_whole() -> None:
+    text = "```python\ndef f(): return '<a>'\n```"
+    assert '<span class="c-k">def</span>' in reply_html(text)
+    assert "def f(): return '<a>'\n" in page(text).words
+    assert "c-k" not in ComingReply().html(text)
+    assert "<span class=" not in reply_html("```no-such-language\ndef f()\n```")
