@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memchat import types
-from memchat.api.base import Page, Resource, check_count, page_of, place_of
+from memchat.api.base import Page, Resource, check_choice, check_count, page_of, place_of
 from memchat.api.note_files import NoteWriting
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from memchat.api.user import User
     from memchat.chat import Chat
 
+SHELVES = ("pinned", "archived", "")
 TITLE_LIMIT = 80
 FIRST_WORDS = 80
 NOTE_TITLE = 60
@@ -47,18 +48,25 @@ class Sessions(Resource):
     """The conversations of one person in one app."""
 
     def list(
-        self, query: str = "", *, limit: int = 50, cursor: str | None = None
+        self,
+        query: str = "",
+        *,
+        shelf: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[types.Session]:
         """The conversations, the latest first.
 
         With ``query`` those that have all its words, whatever their case and accents, in their
-        title or in one message.
-        ``cursor`` is that of the page before.
+        title or in one message. With ``shelf`` those that are ``pinned``, ``archived``, or, with an
+        empty text, neither. ``cursor`` is that of the page before.
         """
         check_count(limit)
+        check_choice(shelf or "", SHELVES, "shelf")
         after = None if cursor is None else sessions.Position(*place_of(cursor)[:2])
         with self._database.read(self._scope) as tx:
-            found = sessions.listed(tx, [tx.own], limit + 1, after, search=query.strip())
+            search = query.strip()
+            found = sessions.listed(tx, [tx.own], limit + 1, after, search=search, shelf=shelf)
         return page_of(found, limit, lambda one: (one.last_activity_at, one.id))
 
     def get(self, session_id: int) -> types.Session:
@@ -102,6 +110,13 @@ class Sessions(Resource):
         title = mask(types.one_line(title, "title", TITLE_LIMIT))[:TITLE_LIMIT]
         with self._database.write(self._scope) as tx:
             sessions.change(tx, self._found_session(tx, session_id).id, title=title)
+            return self._found_session(tx, session_id)
+
+    def put(self, session_id: int, shelf: str) -> types.Session:
+        """Pin a conversation, archive it, or with an empty text put it back into the list."""
+        check_choice(shelf, SHELVES, "shelf")
+        with self._database.write(self._scope) as tx:
+            sessions.change(tx, self._found_session(tx, session_id).id, shelf=shelf or None)
             return self._found_session(tx, session_id)
 
     def copy(self, session_id: int, *, before: int) -> types.Session:

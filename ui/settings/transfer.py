@@ -20,17 +20,9 @@ TASK = "import"
 
 def show() -> None:
     """Draw it."""
-    desk, person = ui.desk(), ui.person()
+    person = ui.person()
     st.markdown("**Export and import**")
-    st.download_button(
-        "Export everything",
-        partial(exported, person),
-        file_name=f"memchat-{desk.mc.now.astimezone(desk.mc.settings.zone):%Y-%m-%d}.jsonl",
-        mime="application/jsonl",
-        key="export",
-        on_click="ignore",
-        disabled=not person.apps.list(),
-    )
+    button("Export everything", person, "export", disabled=not person.apps.list())
     st.caption(
         "Memories with their history, notes, conversations, and what waits in the inbox, of every "
         "space; no keys and no settings. A backup has the rest. Nothing in the file is encrypted."
@@ -53,10 +45,27 @@ def show() -> None:
     )
 
 
-def exported(person: User) -> bytes:
+def button(
+    label: str, person: User, key: str, *, all_apps: bool = True, disabled: bool = False
+) -> None:
+    """What downloads all of the person, or what is kept in this space alone."""
+    desk, name = ui.desk(), "memchat" if all_apps else f"memchat-{ui.app_name()}"
+    st.download_button(
+        label,
+        partial(exported, person, all_apps=all_apps),
+        file_name=f"{name}-{desk.mc.now.astimezone(desk.mc.settings.zone):%Y-%m-%d}.jsonl",
+        mime="application/jsonl",
+        key=key,
+        on_click="ignore",
+        disabled=disabled,
+    )
+
+
+def exported(person: User, *, all_apps: bool = True) -> bytes:
     """The export in JSON lines."""
     with tempfile.TemporaryDirectory(prefix="memchat-") as folder:
-        return person.export_file(Path(folder) / "export.jsonl").file.read_bytes()
+        file = Path(folder) / "export.jsonl"
+        return person.export_file(file, all_apps=all_apps).file.read_bytes()
 
 
 def _begin(person: User) -> None:
