@@ -47,10 +47,12 @@ def _draw(desk: Desk) -> None:
         sidebar.lead_to(notes)
     if page is notes:
         place.settle()
-    elif page is not chat:
+    elif page not in (chat, pages[-1]):
         sidebar.address()
     if state.get("page path") != page.url_path:
         state.update({"page path": page.url_path, "rows of": None})
+    if page is not chat:
+        ui.tab_title(page.title)
     state["tab"] = _tab()
     sidebar.show(pages, page)
     desk.seen(state["tab"], sidebar.here())

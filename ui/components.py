@@ -62,7 +62,8 @@ def reopen(desk: Desk) -> None:
     Raises ConfigError where they cannot be used; all stays as it was then.
     """
     desk.change(MemChat(settings=launch.settings()))
-    desk.tasks.pop("check", None)  # what it found is no longer so
+    for found in ("check", "model list"):
+        desk.tasks.pop(found, None)  # it is no longer so
 
 
 # Text
@@ -111,6 +112,11 @@ def announce(text: str) -> None:
     """Say something to a screen reader, once: the app's one polite live region."""
     with st.container(key="announcer"):
         st.html(f'<span class="memchat-hidden">{escape(text)}</span>')
+
+
+def tab_title(name: str) -> None:
+    """Name the browser's tab."""
+    st.set_page_config(page_title=f"{name} · memchat")
 
 
 def heading(title: str, lead: str = "") -> None:

@@ -77,9 +77,11 @@ def _place(
     return {name: str(value) for name, value in said.items() if value}
 
 
-def link(path: str = "", session_id: int | None = None, message_id: int | None = None) -> str:
+def link(
+    path: str = "", session_id: int | None = None, message_id: int | None = None, **more: str
+) -> str:
     """The address of a page, a chat, or a message in it."""
-    query = urlencode(_place(ui.app_name(), session_id, message_id))
+    query = urlencode(_place(ui.app_name(), session_id, message_id) | more)
     return f"/{path}" + (f"?{query}" if query else "")
 
 
@@ -199,7 +201,7 @@ def _pages(pages: Iterable[Page], shown: Page) -> Iterable[str]:
     for page in pages:
         chat = not page.url_path
         lost = chat and _would_be_lost()
-        yield _link(
+        yield anchor(
             link(page.url_path, number if chat else None),
             escape("Incognito chat" if lost else page.title),
             "memchat-incognito" if lost else "",
@@ -207,7 +209,9 @@ def _pages(pages: Iterable[Page], shown: Page) -> Iterable[str]:
         )
 
 
-def _link(href: str, html: str, kind: str = "", *, here: bool = False) -> str:
+def anchor(href: str, html: str, kind: str = "", *, here: bool = False) -> str:
+    """A link that leads on within the page (``scripts/shell.js``); ``here``: it leads to what is
+    shown."""
     current = ' aria-current="page"' if here else ""
     return f'<a class="memchat-link {kind}" href="{escape(href)}"{current}>{html}</a>'
 
@@ -252,7 +256,7 @@ def _talks() -> None:
         if words:
             _by_meaning(words, {session.id for session in found})
         else:
-            st.toggle("Archived chats", key="archive")
+            st.toggle("Archived chats", key="archive", persist_state="session")
         reading.watch(every)
 
 
@@ -288,28 +292,23 @@ def _talk(session: Session, title: str, words: str, *, read: bool) -> None:
     shown = session.id == (talk.session_id if talk else st.session_state["here"])
     with st.container(key=f"talk-{'here-' if shown else ''}{session.id}", horizontal=True):
         html = lit(ui.shorten(title, 60), words) + ("<i> · being read</i>" if read else "")
-        st.html(_link(link(session_id=session.id), html, here=shown), width="stretch")
-        chosen = st.menu_button(
+        st.html(anchor(link(session_id=session.id), html, here=shown), width="stretch")
+        st.menu_button(
             f"More: {ui.literal(ui.shorten(title, 30))}",
-            [RENAME, *OFFERED[session.shelf], READ_AGAIN, DELETE],
+            [RENAME, *OFFERED[session.shelf], *([READ_AGAIN] if session.ended_at else []), DELETE],
             key=f"more-{session.id}",
             type="tertiary",
+            on_click=_choose,
+            args=(session.id,),
         )
-    if chosen in SHELVES:
-        ui.attempt(lambda: ui.person().sessions.put(session.id, SHELVES[chosen]))
-        st.rerun(scope="fragment")
-    if chosen == READ_AGAIN:
-        _read_again(session.id)
-    if chosen:
-        _choose((session.id, chosen))
     asked, what = st.session_state.get("chosen talk") or (None, "")
     if asked == session.id:
-        (_rename if what == RENAME else _delete)(session.id, title)
+        {RENAME: _rename, READ_AGAIN: _read_again, DELETE: _delete}[what](session.id, title)
 
 
 def _hit(session_id: int, message_id: int, text: str, words: str) -> None:
     """The message of a chat that was found, which leads to it."""
-    st.html(_link(link("", session_id, message_id), lit(text, words), "memchat-hit"))
+    st.html(anchor(link("", session_id, message_id), lit(text, words), "memchat-hit"))
 
 
 def _by_meaning(words: str, shown: set[int]) -> None:
@@ -322,30 +321,42 @@ def _by_meaning(words: str, shown: set[int]) -> None:
         "Search by meaning", key="chats-by-meaning", help=f"Sends these words to {service}."
     ):
         return
-    found: list[Hit] = []
-    recalled = lambda: ui.person().search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)  # noqa: E731
-    ui.attempt(lambda: found.extend(recalled().confident))
     best: dict[int, Hit] = {}
-    for hit in found:
-        if hit.session_id is not None and hit.session_id not in shown and hit.cosine is not None:
-            best.setdefault(hit.session_id, hit)
+
+    def search() -> None:
+        found = ui.person().search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)
+        for hit in found.confident:
+            number = hit.session_id
+            if number is not None and number not in shown and hit.cosine is not None:
+                best.setdefault(number, hit)
+
+    ui.attempt(search)
     if best:
         st.html('<h2 class="memchat-day">By meaning</h2>')
     openings = ui.person().sessions.first_words([*best])
     for number, hit in [*best.items()][:MEANT]:
         title = hit.session_title or openings.get(number, "")
-        st.html(_link(link(session_id=number), lit(ui.shorten(title, 60), words)))
+        st.html(anchor(link(session_id=number), lit(ui.shorten(title, 60), words)))
         _hit(number, hit.id, ui.shorten(hit.text, EXCERPT), words)
 
 
 # What can be done with one
 
 
-def _choose(chosen: tuple[int, str] | None = None) -> None:
-    st.session_state["chosen talk"] = chosen
+def _choose(session_id: int) -> None:
+    """What was chosen in the menu of a chat."""
+    what = st.session_state[f"more-{session_id}"]
+    if what in SHELVES:
+        ui.attempt(lambda: ui.person().sessions.put(session_id, SHELVES[what]))
+    else:
+        st.session_state["chosen talk"] = (session_id, what)
 
 
-@st.dialog("Rename this chat", on_dismiss=_choose)
+def _done() -> None:
+    st.session_state["chosen talk"] = None
+
+
+@st.dialog("Rename this chat", on_dismiss=_done)
 def _rename(session_id: int, title: str) -> None:
     with st.form("rename-talk", border=False):
         words = st.text_input("Title", value=title, key=f"title-{session_id}", max_chars=80)
@@ -353,12 +364,13 @@ def _rename(session_id: int, title: str) -> None:
         renamed = st.form_submit_button("Rename", key=f"rename-{session_id}", type="primary")
     if renamed:
         if ui.attempt(lambda: ui.person().sessions.rename(session_id, words), at="title"):
-            _choose()
+            _done()
         st.rerun()
 
 
-def _read_again(session_id: int) -> None:
+def _read_again(session_id: int, _: str) -> None:
     """Have a chat read anew; how that goes and what it taught stands under the chat."""
+    _done()
     sessions = ui.person().sessions
     if ui.attempt(lambda: sessions.read_again(session_id, wait=False)):
         ui.desk().wake()
@@ -367,7 +379,7 @@ def _read_again(session_id: int) -> None:
     st.rerun()
 
 
-@st.dialog("Delete this chat?", on_dismiss=_choose)
+@st.dialog("Delete this chat?", on_dismiss=_done)
 def _delete(session_id: int, title: str) -> None:
     state = st.session_state
     st.write(f"“{ui.literal(title)}” is deleted for good, with all its messages.")
@@ -389,8 +401,8 @@ def _delete(session_id: int, title: str) -> None:
             talk: Talk | None = state.get("talk")
             if talk is not None and talk.session_id == session_id:
                 state["talk"] = None
-            _choose()
+            _done()
             st.rerun()
         if st.button("Cancel", key="delete-talk-no"):
-            _choose()
+            _done()
             st.rerun()

@@ -52,12 +52,16 @@ def why_off() -> str:
 def memory_switch(key: str) -> None:
     """Whether things are remembered in this space; what a chat of its own does is said there."""
     person = ui.person()
+
+    def keep() -> None:
+        ui.attempt(lambda: person.set_memory(bool(st.session_state[key])))
+
     apps = {app.name: app.memory for app in person.apps.list()}
     st.session_state[key] = apps.get(ui.app_name(), True)
     st.toggle(
         f"Remember things in the space “{ui.literal(ui.app_name())}”",
         key=key,
-        on_change=lambda: ui.attempt(lambda: person.set_memory(bool(st.session_state[key]))),
+        on_change=keep,
         disabled=not person.memory_switch(all_apps=True).on,
     )
 

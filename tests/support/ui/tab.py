@@ -22,6 +22,8 @@ def app(page: str | None = None, **address: str) -> AppTest:
         at.query_params[name] = value
     at.run()
     if page is not None:
+        for name, value in address.items():
+            at.query_params[name] = value
         at.switch_page(f"views/{page}.py").run()
     assert not at.exception
     return at
@@ -75,6 +77,19 @@ def lines(at: AppTest) -> list[str]:
 def buttons(at: AppTest, start: str) -> list[str]:
     """The keys of the buttons that begin like this."""
     return [b.key for b in at.button if b.key and b.key.startswith(start)]
+
+
+def chats(at: AppTest, kind: str = "") -> dict[str, str]:
+    """The links to chats in the sidebar, or with ``kind`` to messages found: address and words."""
+    start = f'<a class="memchat-link {kind}" href="'
+    bodies = [e.proto.body for e in at.get("html") if e.proto.body.startswith(start)]
+    return {unescape(body.split('"')[3]): body.partition(">")[2] for body in bodies}
+
+
+def choose(at: AppTest, session_id: int | None, what: str) -> None:
+    """Choose something in the menu of a chat in the sidebar."""
+    at.menu_button(key=f"more-{session_id}").click(what).run()
+    assert not at.exception
 
 
 def answers(at: AppTest) -> list[str]:
