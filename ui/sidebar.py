@@ -120,24 +120,16 @@ def go(session_id: int | None, *, message_id: int | None = None) -> None:
 
 
 def leave_for(
-    *,
-    app: str | None = None,
-    session_id: int | None = None,
-    message_id: int | None = None,
-    incognito: bool = False,
-    sure: bool = False,
+    app: str | None = None, *, incognito: bool = False, sure: bool = False, **to: Any
 ) -> None:
-    """Go to another chat, or begin one. An incognito chat in which something was said is asked
+    """Go ``to`` another chat, or begin one. An incognito chat in which something was said is asked
     about first, as nothing brings it back."""
     state = st.session_state
-    state["leaving"] = None
     if _would_be_lost() and not sure:
-        state["leaving"] = {
-            "app": app, "session_id": session_id, "message_id": message_id, "incognito": incognito,
-        }  # fmt: skip
+        state["leaving"] = {"app": app, "incognito": incognito, **to}
         return
-    go(session_id, message_id=message_id)
-    state.update(incognito=incognito, app=app or ui.app_name())
+    go(to.get("session_id"), message_id=to.get("message_id"))
+    state.update(leaving=None, incognito=incognito, app=app or ui.app_name())
 
 
 def begin(*, incognito: bool = False) -> None:
@@ -151,22 +143,23 @@ def _would_be_lost() -> bool:
     return talk is not None and talk.chat.incognito and bool(talk.chat.turns)
 
 
-@st.dialog("Leave the incognito chat?", on_dismiss=lambda: leaving(None))
-def _ask_to_leave(target: dict[str, Any]) -> None:
+def _stay() -> None:
+    st.session_state["leaving"] = None
+
+
+@st.dialog("Leave the incognito chat?", on_dismiss=_stay)
+def _ask_to_leave(to: dict[str, Any]) -> None:
     st.write("Nothing of it was kept, and nothing brings it back.")
     with st.container(horizontal=True):
-        if st.button("Leave it", key="leave-incognito", type="primary"):
-            leave_for(**target, sure=True)
-            st.session_state["to chat"] = True
-            st.rerun()
-        if st.button("Stay", key="stay-incognito"):
-            leaving(None)
-            st.rerun()
-
-
-def leaving(target: dict[str, Any] | None) -> None:
-    """Keep where the person wants to go while they are asked, or that they stay."""
-    st.session_state["leaving"] = target
+        left = st.button("Leave it", key="leave-incognito", type="primary")
+        stays = st.button("Stay", key="stay-incognito")
+    if left:
+        leave_for(**to, sure=True)
+        st.session_state["to chat"] = True
+    if stays:
+        _stay()
+    if left or stays:
+        st.rerun()
 
 
 # What it shows

@@ -33,7 +33,7 @@
   header.append(
     button("☰", "Menu", () => find('[data-testid="stExpandSidebarButton"]')?.click()),
     title,
-    button("＋", "New chat", () => find(".st-key-new button")?.click()),
+    button("+", "New chat", () => find(".st-key-new button")?.click()),
   );
   document.body.append(header);
 

@@ -24,10 +24,7 @@ def show() -> None:
     """Draw them."""
     home, state = ui.desk().mc.settings.home, st.session_state
     st.markdown("**Tokens for HTTP**")
-    st.caption(
-        "A program that does not start memchat by itself calls it over HTTP, on this machine "
-        "alone, while memchat mcp --http runs. Each has a token of its own."
-    )
+    st.caption("For a program that calls memchat mcp --http on this machine.")
     try:
         found = keys.read_tokens(home)
     except MemChatError as error:

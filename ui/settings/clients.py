@@ -20,11 +20,7 @@ SHOWN = 50
 
 def show() -> None:
     """Draw them."""
-    st.subheader("Other assistants", anchor=False)
-    st.write(
-        "Other programs can use your memory over MCP, the Model Context Protocol. Each starts "
-        "memchat by itself, on this machine; what it may do, you decide."
-    )
+    st.write("Other programs can use your memory over MCP; what each may do, you decide.")
     if util.find_spec("mcp") is None:
         st.caption("This needs a package that is not installed: pip install 'memchat\\[mcp\\]'")
     _setup()

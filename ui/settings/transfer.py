@@ -23,10 +23,7 @@ def show() -> None:
     person = ui.person()
     st.markdown("**Export and import**")
     button("Export everything", person, "export", disabled=not person.apps.list())
-    st.caption(
-        "Memories with their history, notes, conversations, and what waits in the inbox, of every "
-        "space; no keys and no settings. A backup has the rest. Nothing in the file is encrypted."
-    )
+    st.caption("All that is kept of you in every space, unencrypted; no keys and no settings.")
     upload = st.file_uploader("A file that was exported", type=["jsonl"], key="upload")
     st.button(
         "Import",
@@ -38,11 +35,7 @@ def show() -> None:
     task = tasks.ended(TASK)
     if task is not None and task.error is None:
         _tell(task.result)
-    st.caption(
-        "What is here already stays as it is, but a note that was changed elsewhere later is taken "
-        "from there. What was forgotten or deleted here stays away. All of a "
-        "file is imported or, where it is broken, nothing."
-    )
+    st.caption("What is here stays, but for notes changed elsewhere later; forgotten stays away.")
 
 
 def button(
@@ -104,7 +97,7 @@ def _tell(done: Imported) -> None:
     }
     notes = [f"{what}: {count}." for what, count in counts.items() if count != "nothing"]
     if done.unread:
-        notes.append(f"{ui.plural(done.unread, 'conversation')} will be read for memories.")
+        notes.append(f"{ui.plural(done.unread, 'chat')} will be read for memories.")
     notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]
     if len(done.refused) > REFUSED_MOST:
         notes.append(f"{len(done.refused):,} lines were refused in all.")
@@ -113,4 +106,4 @@ def _tell(done: Imported) -> None:
 
 
 def _told(records: Mapping[str, int]) -> str:
-    return counted_records(records, session="conversation")
+    return counted_records(records, session="chat")
