@@ -17,7 +17,7 @@ import streamlit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import FileResponse, HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from streamlit.web.server.starlette import App
@@ -46,7 +46,6 @@ def _page() -> str:
     text = STREAMLIT.read_text("utf-8")
     for theirs, ours in {
         r"<title>Streamlit</title>": HEAD,
-        r"\./favicon\.png": "/memchat/icon.svg",
         r"<noscript>.*</noscript>": "<noscript>memchat needs JavaScript.</noscript>",
         r"</body>": f"<style>{STYLE.read_text('utf-8')}</style>{own}</body>",
     }.items():
@@ -137,6 +136,9 @@ def app(script: Path) -> App:
     async def answer(_: Request) -> HTMLResponse:
         return HTMLResponse(page, headers={"cache-control": "no-cache"})
 
-    own = [Route(f"/{name}", answer) for name in PAGES]
+    async def icon(_: Request) -> FileResponse:
+        return FileResponse(SCRIPTS / "icon.png")  # the page's code asks for it under this name
+
+    own = [Route(f"/{name}", answer) for name in PAGES] + [Route("/favicon.png", icon)]
     own_files = Mount("/memchat", StaticFiles(directory=SCRIPTS))
     return App(script, routes=[*own, own_files], middleware=[Middleware(OwnPagesOnly)])
