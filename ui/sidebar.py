@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from itertools import groupby
 from typing import Any, NoReturn
@@ -29,7 +30,7 @@ MEANT = 5
 PATIENCE_SECONDS = 0.5
 TAUGHT = 8
 """Memories that are named before a chat is deleted with them."""
-RENAME, READ_AGAIN, DELETE = "Rename …", "Read again", "Delete …"
+RENAME, MOVE, READ_AGAIN, DELETE = "Rename …", "Move …", "Read again", "Delete …"
 SHELVES = {"Pin": "pinned", "Unpin": "", "Archive": "archived", "Put back": ""}
 OFFERED = {None: ("Pin", "Archive"), "pinned": ("Unpin", "Archive"), "archived": ("Put back",)}
 """What can be done with a chat, by where it is."""
@@ -283,12 +284,13 @@ def _talk(session: Session, title: str, words: str, *, read: bool) -> None:
     """One chat of the list; ``read``: it is being read for memories."""
     talk = here()
     shown = session.id == (talk.session_id if talk else st.session_state["here"])
+    ended = session.ended_at is not None
     with st.container(key=f"talk-{'here-' if shown else ''}{session.id}", horizontal=True):
         html = lit(ui.shorten(title, 60), words) + ("<i> · being read</i>" if read else "")
         st.html(anchor(link(session_id=session.id), html, here=shown), width="stretch")
         st.menu_button(
             f"More: {ui.literal(ui.shorten(title, 30))}",
-            [RENAME, *OFFERED[session.shelf], *([READ_AGAIN] if session.ended_at else []), DELETE],
+            [RENAME, *OFFERED[session.shelf], MOVE, *([READ_AGAIN] * ended), DELETE],
             key=f"more-{session.id}",
             type="tertiary",
             on_click=_choose,
@@ -296,7 +298,8 @@ def _talk(session: Session, title: str, words: str, *, read: bool) -> None:
         )
     asked, what = st.session_state.get("chosen talk") or (None, "")
     if asked == session.id:
-        {RENAME: _rename, READ_AGAIN: _read_again, DELETE: _delete}[what](session.id, title)
+        dialogs = {RENAME: _rename, MOVE: _move, READ_AGAIN: _read_again, DELETE: _delete}
+        dialogs[what](session.id, title)
 
 
 def _hit(session_id: int, message_id: int, text: str, words: str) -> None:
@@ -358,6 +361,24 @@ def _rename(session_id: int, title: str) -> None:
     if renamed:
         if ui.attempt(lambda: ui.person().sessions.rename(session_id, words), at="title"):
             _done()
+        st.rerun()
+
+
+@st.dialog("Move this chat", on_dismiss=_done)
+def _move(session_id: int, _: str) -> None:
+    others = [name for name in space.names() if name != ui.app_name()]
+    to = st.selectbox("To the space", others, key="move-to")
+    st.caption("What only this chat taught leaves this space, and is learnt there.")
+    ui.show_problem("move")
+    if st.button("Move", key="move-talk", type="primary", disabled=not to):
+        ui.desk().drop(ui.app_name(), session_id)
+        moved: list[Session] = []
+        work = partial(ui.person().sessions.move, session_id, to)
+        if ui.attempt(lambda: moved.append(work()), at="move"):
+            ui.desk().wake()
+            _done()
+            leave_for(to, session_id=moved[0].id)
+            st.session_state["to chat"] = True
         st.rerun()
 
 

@@ -30,9 +30,9 @@ def named(name: str) -> str:
 def show() -> str | None:
     """The list of spaces, and what can be done with them. Gives the one that was just chosen, made
     or renamed."""
-    names, state = _names(), st.session_state
+    there, state = names(), st.session_state
     with st.container(key="space", horizontal=True, vertical_alignment="bottom", gap="small"):
-        chosen = st.selectbox("Space", names, index=names.index(ui.app_name()))
+        chosen = st.selectbox("Space", there, index=there.index(ui.app_name()))
         st.button("New", key="new-space", on_click=_ask, args=("new",), help=NEW)
         st.button("More: this space", key="more-space", on_click=_ask, args=("this",))
     if state.get("space dialog"):
@@ -84,7 +84,8 @@ def instructions(label: str, key: str, *, all_apps: bool = False) -> None:
     )
 
 
-def _names() -> list[str]:
+def names() -> list[str]:
+    """The spaces there are."""
     return sorted({FIRST, ui.app_name(), *(app.name for app in ui.person().apps.list())})
 
 
@@ -169,6 +170,6 @@ def _new(name: str) -> str:
     if not name.strip():
         raise InputError("give the space a name")
     name = _usable(name)
-    if name in _names():
+    if name in names():
         raise InputError(f"there is a space “{name}” already; choose it in the list")
     return name

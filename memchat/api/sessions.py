@@ -136,6 +136,33 @@ class Sessions(Resource):
                 )
             return self._found_session(tx, sessions.add(tx, found.id, before, tx.now))
 
+    def move(self, session_id: int, app: str) -> types.Session:
+        """Move a conversation to another app; the conversation as it is there, under a new id.
+
+        What only it taught leaves this app and is learnt in that one, where it is read anew. Raises
+        NotFound outside the scope, ScopeError for a bad name.
+        """
+        from memchat.jobs.worker import close_session
+
+        there = types.Scope(self._scope.user, app)
+        with self._database.write(self._scope) as tx:
+            found = self._found_session(tx, session_id)
+            turns = messages.of_session(tx, found.id)
+            learnable = {turn.id for turn in messages.of_session(tx, found.id, learnable=True)}
+            home = apps.ensure(tx, there)
+            moved_id = sessions.start(tx, home.own, "", tx.now, found.started_at)
+            kept = {"title": found.title, "last_activity_at": found.last_activity_at}
+            sessions.change(tx, moved_id, shelf=found.shelf, **kept)
+            for turn in turns:
+                said = (turn.role, turn.content, turn.created_at, turn.status)
+                messages.add(tx, moved_id, *said, memory=turn.id in learnable)
+            take_back(tx, turns)
+            purge.forget_session(tx, found.id)
+            moved = sessions.get(tx, home.ids, moved_id)
+            assert moved is not None
+            close_session(tx, moved)
+            return moved
+
     def end(self, session_id: int) -> types.Session:
         """End an open conversation and queue its reading.
 

@@ -149,6 +149,7 @@ Sessions
         None) -> Page[Session]
     long_messages(session_id: int) -> Sequence[LongMessage]
     messages(session_id: int) -> Sequence[Message]
+    move(session_id: int, app: str) -> Session
     mute(memory_id: int, session_id: int) -> Memory
     of_message(message_id: int) -> Session
     parts(reply: Message) -> ReplyParts

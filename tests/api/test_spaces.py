@@ -9,6 +9,7 @@ import pytest
 from memchat import InputError, MemChat, NotFound
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
+from tests.support.answers import answer, fact
 
 
 def test_a_renamed_app_keeps_all_that_it_holds(mc) -> None:
@@ -76,3 +77,23 @@ def test_shelves_and_instructions_come_with_an_export(mc, tmp_path: Path) -> Non
     bob.import_file(ana.export_file(tmp_path / "ana.jsonl").file)
     assert [one.shelf for one in bob.sessions.list()] == ["pinned"]
     assert bob.instructions() == "Answer in Dutch."
+
+
+def test_a_moved_conversation_teaches_the_app_that_receives_it_and_no_longer_the_other(
+    mc, extract_model
+) -> None:
+    home, work = mc.user("ana"), mc.user("ana", app="Work")
+    extract_model.replies.extend([answer(fact("I live in Lisbon", "city", "Lisbon"))] * 2)
+    with home.chat() as chat:
+        chat.send("I live in Lisbon.").read()
+    home.sessions.rename(chat.session_id, "Where I live")
+    assert [memory.value for memory in home.memories.list()] == ["Lisbon"]
+    moved = home.sessions.move(chat.session_id, "Work")
+    assert list(home.sessions.list()) == [] and list(home.memories.list()) == []
+    (there,) = work.sessions.list()
+    assert (there.id, there.title, there.message_count) == (moved.id, "Where I live", 2)
+    mc.jobs.run()
+    assert [memory.value for memory in work.memories.list()] == ["Lisbon"]
+    assert [one.session_id for one in work.memories.evidence(work.memories.list()[0].id)] == [
+        moved.id
+    ]

@@ -126,6 +126,18 @@ def test_an_app_that_cannot_be_is_refused_and_the_page_goes_on(desk: Desk) -> No
     assert at.chat_input
 
 
+def test_a_chat_is_moved_into_another_space_and_is_shown_there(mc: MemChat) -> None:
+    mc.user("ana", app="Work").set_memory(True)
+    at = app()
+    say(at, "I live in Lisbon.")
+    choose(at, number(at), "Move …")
+    assert at.selectbox(key="move-to").options == ["Work"]
+    press(at, "move-talk")
+    assert at.session_state["app"] == "Work" and "I live in Lisbon." in text(at)
+    assert mc.user(**ANA).sessions.list() == []
+    assert len(mc.user("ana", app="Work").sessions.list()) == 1
+
+
 class TestByMeaning:
     """With an embedding model that stays on this machine."""
 
