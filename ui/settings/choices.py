@@ -31,7 +31,7 @@ def fixed_by(settings: Settings, setting: str) -> str | None:
     """Why this page cannot change a setting: it is set where settings.toml does not count."""
     origin = settings.origins.get(VARIABLES[setting], FILE)
     where = "the environment" if origin == "environment" else origin
-    return None if origin == FILE else f"set by {VARIABLES[setting]} in {where}; change it there"
+    return None if origin == FILE else f"set in {where}; change it there"
 
 
 def field(setting: str, kind: Any, label: str, **how: Any) -> None:

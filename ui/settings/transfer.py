@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -85,25 +85,12 @@ def imported(
 
 
 def _tell(done: Imported) -> None:
-    st.success(f"Imported: {_told(done.added)}.")
-    changed = _told({"note": done.changed_notes})
-    left_out = sum(done.left_out.values())
-    counts = {
-        "Here already, and left as they are": _told(done.known),
-        "Forgotten here, and left out": _told({"memory": done.forgotten}),
-        "Deleted here, and left out": _told({"note": done.deleted_notes}),
-        "Changed elsewhere later than here, and taken from there": changed,
-        "No part of an export any more, and left out": _told({"record": left_out}),
-    }
-    notes = [f"{what}: {count}." for what, count in counts.items() if count != "nothing"]
+    st.success(f"Imported: {counted_records(done.added, session='chat')}.")
+    notes = done.told(session="chat")
     if done.unread:
-        notes.append(f"{ui.plural(done.unread, 'chat')} will be read for memories.")
-    notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]
+        notes.append(f"{ui.plural(done.unread, 'chat')} will be read for memories")
+    notes += [f"line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]
     if len(done.refused) > REFUSED_MOST:
-        notes.append(f"{len(done.refused):,} lines were refused in all.")
+        notes.append(f"{len(done.refused):,} lines were refused in all")
     for note in notes:
-        st.caption(ui.literal(note))
-
-
-def _told(records: Mapping[str, int]) -> str:
-    return counted_records(records, session="chat")
+        st.caption(ui.sentence(note))
