@@ -177,8 +177,9 @@ def quoted(text: str) -> str:
 
 def write(path: Path, values: Mapping[str, str], heading: str) -> None:
     """Replace the file by these names and values, as ``write_text`` does."""
-    lines = [f"# {heading}", *(f"{name} = {quoted(values[name])}" for name in sorted(values))]
-    write_text(path, "\n".join(lines) + "\n")
+    names = {name: name if re.fullmatch(r"\w+", name, re.A) else quoted(name) for name in values}
+    lines = (f"{names[name]} = {quoted(values[name])}" for name in sorted(values))
+    write_text(path, "\n".join([f"# {heading}", *lines]) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

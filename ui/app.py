@@ -35,16 +35,15 @@ def _draw(desk: Desk) -> None:
     waiting = len(ui.person().inbox.list())
     chat = st.Page("views/chat.py", title="Chat", default=True)
     notes = st.Page(place.PAGE, title="Notes")
-    page = st.navigation(
-        [
-            chat,
-            st.Page("views/memories.py", title="Memories"),
-            notes,
-            st.Page("views/inbox.py", title=f"Inbox ({waiting})" if waiting else "Inbox"),
-            st.Page("views/insights.py", title="Insights"),
-            st.Page("views/settings.py", title="Settings"),
-        ]
-    )
+    pages = [
+        chat,
+        st.Page("views/memories.py", title="Memories"),
+        notes,
+        st.Page("views/inbox.py", title=f"Inbox ({waiting})" if waiting else "Inbox"),
+        st.Page("views/insights.py", title="Insights"),
+        st.Page("views/settings.py", title="Settings"),
+    ]
+    page = st.navigation(pages, position="hidden")
     state = st.session_state
     sidebar.follow_history(chats=page is chat)
     if state.pop("to chat", False) and page is not chat:
@@ -53,12 +52,14 @@ def _draw(desk: Desk) -> None:
         sidebar.lead_to(notes)
     if page is notes:
         place.settle()
-    elif page is not chat:
+    elif page not in (chat, pages[-1]):
         sidebar.address()
     if state.get("page path") != page.url_path:
         state.update({"page path": page.url_path, "rows of": None})
+    if page is not chat:
+        ui.tab_title(page.title)
     state["tab"] = _tab()
-    sidebar.show()
+    sidebar.show(pages, page)
     desk.seen(state["tab"], sidebar.here())
     elsewhere.bar()
     old_backups.bar()
@@ -68,7 +69,6 @@ def _draw(desk: Desk) -> None:
 def main() -> None:
     """One run."""
     st.set_page_config(page_title="memchat", layout="centered", initial_sidebar_state="auto")
-    ui.style()
     try:
         desk = ui.desk()
     except MemChatError as error:

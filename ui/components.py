@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -16,11 +15,10 @@ import streamlit as st
 from memchat.api import MemChat, User
 from memchat.errors import MemChatError, SecretError
 from memchat.types import CreatedBy, Memory
-from ui import launch, server
+from ui import launch
 from ui.desk import Desk
 from ui.launch import USER
 
-STYLE = Path(__file__).with_name("style.css")
 CREATED: dict[CreatedBy, str] = {
     "manual": "entered by you",
     "auto": "learnt in chat",
@@ -64,7 +62,8 @@ def reopen(desk: Desk) -> None:
     Raises ConfigError where they cannot be used; all stays as it was then.
     """
     desk.change(MemChat(settings=launch.settings()))
-    desk.tasks.pop("check", None)  # what it found is no longer so
+    for found in ("check", "model list"):
+        desk.tasks.pop(found, None)  # it is no longer so
 
 
 # Text
@@ -109,18 +108,15 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 # Pieces
 
 
-def style() -> None:
-    """The app's own rules, beside the theme, and its scripts."""
-    st.html(f"<style>{STYLE.read_text('utf-8')}</style>")
-    with st.container(key="heard"):
-        own = "".join(f'<script src="/memchat/{name}"></script>' for name in server.SCRIPT_NAMES)
-        st.html(own, unsafe_allow_javascript=True)
-
-
 def announce(text: str) -> None:
     """Say something to a screen reader, once: the app's one polite live region."""
     with st.container(key="announcer"):
         st.html(f'<span class="memchat-hidden">{escape(text)}</span>')
+
+
+def tab_title(name: str) -> None:
+    """Name the browser's tab."""
+    st.set_page_config(page_title=f"{name} · memchat")
 
 
 def heading(title: str, lead: str = "") -> None:

@@ -254,13 +254,19 @@ class Desk:
                 talk.chat.abandon()
                 self._talks.remove(talk)
 
-    def drop_all(self) -> None:
-        """Let go of every conversation, as all of them are about to be deleted."""
+    def drop_all(self, app: str | None = None) -> None:
+        """Let go of every conversation, or of those of an app, which are about to be deleted."""
         with self._lock:
-            for talk in self._talks:
+            for talk in [talk for talk in self._talks if app in (None, talk.app)]:
                 self._settle(talk)
                 talk.chat.abandon()
-            self._talks.clear()
+                self._talks.remove(talk)
+
+    def end_all(self, app: str) -> None:
+        """End every conversation of an app."""
+        with self._lock:
+            for talk in [talk for talk in self._talks if talk.app == app]:
+                self.end(talk)
 
     def wake(self) -> None:
         """Have the worker look at the queue now."""

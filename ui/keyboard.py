@@ -1,4 +1,4 @@
-"""The keys that the app listens to (``scripts/shortcuts.js``), and the list of them."""
+"""The shortcuts of the app (``scripts/shortcuts.js`` hears them), and the list of them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from html import escape
 import streamlit as st
 
 KEYS = (
-    ("N", "Begin a new chat"),
-    ("S", "Search: the memories and the notes on their pages, the chats on all others"),
-    ("M", "Write a message"),
-    ("K, X, E", "In the inbox: say yes or no to the first proposal, or edit it"),
+    ("Alt + N", "Begin a new chat"),
+    ("Ctrl + K", "Search: the memories and the notes on their pages, the chats on all others"),
+    ("Alt + M", "Write a message"),
+    ("Alt + Y, Alt + X, Alt + E", "In the inbox: yes or no to the first question, or edit it"),
     ("Esc", "Stop a reply, close an editor or a dialog, write a message"),
-    ("?", "Show this list"),
+    ("Ctrl + /", "Show this list"),
 )
-"""Each key, or keys, and what it does."""
+"""Each shortcut, or several, and what it does. A letter alone is always a letter."""
 
 
 def button() -> None:
     """What opens the list, at the foot of the sidebar."""
-    if st.button("Keyboard", key="keyboard", type="tertiary"):
+    if st.button("Shortcuts", key="shortcuts", type="tertiary"):
         _list()
 
 
-@st.dialog("Keyboard")
+@st.dialog("Shortcuts")
 def _list() -> None:
     rows = "".join(
         f"<tr><td>{' '.join(f'<kbd>{key}</kbd>' for key in keys.split(', '))}</td>"
@@ -31,4 +31,4 @@ def _list() -> None:
         for keys, what in KEYS
     )
     st.html(f'<table class="memchat-keys"><tbody>{rows}</tbody></table>')
-    st.caption("Letters work while the keyboard is in no box.")
+    st.caption("On a Mac it is ⌘ in the place of Ctrl, and ⌥ in that of Alt.")

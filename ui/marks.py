@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from html import escape
 
 from memchat.language.text import places
 from ui import components as ui
@@ -21,6 +22,15 @@ def marked(text: str, query: str) -> str:
         line = f"{line[:start]}{_BEGIN}{line[start:end]}{_END}{line[end:]}"
     shown = ui.literal(line)
     return shown.replace(_BEGIN, ":orange-background[").replace(_END, "]")
+
+
+def lit(text: str, query: str) -> str:
+    """The same as HTML."""
+    line, html, done = _line(text), "", 0
+    for start, end in places(query, line):
+        html += f"{escape(line[done:start])}<mark>{escape(line[start:end])}</mark>"
+        done = end
+    return html + escape(line[done:])
 
 
 def excerpt(text: str, query: str, length: int) -> str:

@@ -16,21 +16,49 @@ from typing import Any
 import streamlit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
-from starlette.routing import Mount
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from streamlit.web.server.starlette import App
 
 from ui import live
-from ui.theme import HOSTS
+from ui.theme import DARK, HOSTS, LIGHT
 
 SCRIPTS = Path(__file__).with_name("scripts")
-SCRIPT_NAMES = sorted(path.name for path in SCRIPTS.glob("*.js"))
+STYLE = Path(__file__).with_name("style.css")
+STREAMLIT = Path(streamlit.__file__).parent / "static" / "index.html"
+PAGES = ("", "memories", "notes", "inbox", "insights", "settings")
+"""Where the page is served; within it the browser goes on without loading it again."""
+HEAD = f"""<title>memchat</title>
+    <link rel="manifest" href="/memchat/manifest.json" />
+    <link rel="apple-touch-icon" href="/memchat/icon.png" />
+    <meta name="theme-color" content="{LIGHT["backgroundColor"]}" />
+    <meta name="theme-color" content="{DARK["backgroundColor"]}"
+          media="(prefers-color-scheme: dark)" />
+"""
+
+
+def _page() -> str:
+    """Streamlit's page under memchat's name, with its icon, style and scripts from the first
+    moment on."""
+    names = sorted(path.name for path in SCRIPTS.glob("*.js"))
+    own = "".join(f'<script defer src="/memchat/{name}"></script>' for name in names)
+    text = STREAMLIT.read_text("utf-8")
+    for theirs, ours in {
+        r"<title>Streamlit</title>": HEAD,
+        r"<noscript>.*</noscript>": "<noscript>memchat needs JavaScript.</noscript>",
+        r"</body>": f"<style>{STYLE.read_text('utf-8')}</style>{own}</body>",
+    }.items():
+        text, found = re.subn(theirs, lambda _, ours=ours: ours, text, flags=re.DOTALL)  # type: ignore[misc]
+        assert found == 1, theirs
+    return text
 
 
 def _inline_scripts() -> str:
     """The scripts that stand in the text of Streamlit's page, each by its hash: one sets
     ``prerenderReady``."""
-    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    page = STREAMLIT.read_text("utf-8")
     found = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     hashes = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in found)
     return " ".join(f"'sha256-{one}'" for one in hashes)
@@ -104,5 +132,14 @@ def _own(headers: Headers) -> bool:
 
 def app(script: Path) -> App:
     """The server's application, which runs this script for each visitor."""
-    own = Mount("/memchat", StaticFiles(directory=SCRIPTS))
-    return App(script, routes=[*live.ROUTES, own], middleware=[Middleware(OwnPagesOnly)])
+    page = _page()
+
+    async def answer(_: Request) -> HTMLResponse:
+        return HTMLResponse(page, headers={"cache-control": "no-cache"})
+
+    async def icon(_: Request) -> FileResponse:
+        return FileResponse(SCRIPTS / "icon.png")  # the page's code asks for it under this name
+
+    own = [Route(f"/{name}", answer) for name in PAGES] + [Route("/favicon.png", icon)]
+    own_files = Mount("/memchat", StaticFiles(directory=SCRIPTS))
+    return App(script, routes=[*live.ROUTES, *own, own_files], middleware=[Middleware(OwnPagesOnly)])

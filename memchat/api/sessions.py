@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memchat import types
-from memchat.api.base import Page, Resource, check_count, page_of, place_of
+from memchat.api.base import Page, Resource, check_choice, check_count, page_of, place_of
 from memchat.api.note_files import NoteWriting
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from memchat.api.user import User
     from memchat.chat import Chat
 
+SHELVES = ("pinned", "archived", "")
 TITLE_LIMIT = 80
 FIRST_WORDS = 80
 NOTE_TITLE = 60
@@ -47,18 +48,25 @@ class Sessions(Resource):
     """The conversations of one person in one app."""
 
     def list(
-        self, query: str = "", *, limit: int = 50, cursor: str | None = None
+        self,
+        query: str = "",
+        *,
+        shelf: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[types.Session]:
         """The conversations, the latest first.
 
         With ``query`` those that have all its words, whatever their case and accents, in their
-        title or in one message.
-        ``cursor`` is that of the page before.
+        title or in one message. With ``shelf`` those that are ``pinned``, ``archived``, or, with an
+        empty text, neither. ``cursor`` is that of the page before.
         """
         check_count(limit)
+        check_choice(shelf or "", SHELVES, "shelf")
         after = None if cursor is None else sessions.Position(*place_of(cursor)[:2])
         with self._database.read(self._scope) as tx:
-            found = sessions.listed(tx, [tx.own], limit + 1, after, search=query.strip())
+            search = query.strip()
+            found = sessions.listed(tx, [tx.own], limit + 1, after, search=search, shelf=shelf)
         return page_of(found, limit, lambda one: (one.last_activity_at, one.id))
 
     def get(self, session_id: int) -> types.Session:
@@ -104,6 +112,13 @@ class Sessions(Resource):
             sessions.change(tx, self._found_session(tx, session_id).id, title=title)
             return self._found_session(tx, session_id)
 
+    def put(self, session_id: int, shelf: str) -> types.Session:
+        """Pin a conversation, archive it, or with an empty text put it back into the list."""
+        check_choice(shelf, SHELVES, "shelf")
+        with self._database.write(self._scope) as tx:
+            sessions.change(tx, self._found_session(tx, session_id).id, shelf=shelf or None)
+            return self._found_session(tx, session_id)
+
     def copy(self, session_id: int, *, before: int) -> types.Session:
         """A new conversation with the messages of this one before the message ``before``, to go on
         from there in another way: ``chat(resume=...)``. This one stays as it is.
@@ -120,6 +135,33 @@ class Sessions(Resource):
                     f"session {session_id} has no message {before}; see memchat sessions show"
                 )
             return self._found_session(tx, sessions.add(tx, found.id, before, tx.now))
+
+    def move(self, session_id: int, app: str) -> types.Session:
+        """Move a conversation to another app; the conversation as it is there, under a new id.
+
+        What only it taught leaves this app and is learnt in that one, where it is read anew. Raises
+        NotFound outside the scope, ScopeError for a bad name.
+        """
+        from memchat.jobs.worker import close_session
+
+        there = types.Scope(self._scope.user, app)
+        with self._database.write(self._scope) as tx:
+            found = self._found_session(tx, session_id)
+            turns = messages.of_session(tx, found.id)
+            learnable = {turn.id for turn in messages.of_session(tx, found.id, learnable=True)}
+            home = apps.ensure(tx, there)
+            moved_id = sessions.start(tx, home.own, "", tx.now, found.started_at)
+            kept = {"title": found.title, "last_activity_at": found.last_activity_at}
+            sessions.change(tx, moved_id, shelf=found.shelf, **kept)
+            for turn in turns:
+                said = (turn.role, turn.content, turn.created_at, turn.status)
+                messages.add(tx, moved_id, *said, memory=turn.id in learnable)
+            take_back(tx, turns)
+            purge.forget_session(tx, found.id)
+            moved = sessions.get(tx, home.ids, moved_id)
+            assert moved is not None
+            close_session(tx, moved)
+            return moved
 
     def end(self, session_id: int) -> types.Session:
         """End an open conversation and queue its reading.

@@ -552,6 +552,21 @@ class MemChat:
         missing = used.embed_model == MINILM and not available()
         return used.models_line() + (" (its weights are missing)" if missing else "")
 
+    def models(self, provider: str) -> Sequence[str]:
+        """The models that a provider lists just now, as a setting names them; empty where it lists
+        none. Raises ConfigError where its key is missing or refused, ProviderError where it does
+        not answer."""
+        return factory.offered(self.settings, provider)
+
+    def connect(self, provider: str, key: str = "", address: str = "") -> Sequence[str]:
+        """Try a provider's key at an address, or at the provider's own, and keep both in the data
+        folder; the models that are listed there. They are used by what is opened afterwards.
+
+        Raises InputError or ConfigError for what cannot be, and where the key is refused: nothing
+        is kept then. A provider that does not answer just now is kept, and lists none.
+        """
+        return factory.connect(self.settings, provider, key, address)
+
     def warm(self) -> None:
         """Load the models of this machine before the first question; it takes some seconds."""
         if not self._assembly.chat_model_known:

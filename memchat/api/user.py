@@ -46,6 +46,16 @@ class Apps(Resource):
         with self._database.read() as tx:
             return apps.of_user(tx, self._scope.user)
 
+    def rename(self, app: str, name: str) -> None:
+        """Give an app another name. Raises NotFound where there is no such app, InputError where
+        the name is another's, ScopeError for a name that cannot be used."""
+        scope, new = types.Scope(self._scope.user, app), types.Scope(self._scope.user, name)
+        with self._database.write(scope) as tx:
+            self._found(tx, app)
+            if new.app != scope.app and apps.find(tx, new).own:
+                raise InputError(f"there is an app {new.app!r} already; give another name")
+            apps.change(tx, tx.own, name=new.app)
+
     def delete(self, app: str) -> Deleted:
         """Delete an app with its memories, notes and conversations for good.
 
@@ -53,11 +63,14 @@ class Apps(Resource):
         """
         scope = types.Scope(self._scope.user, app)
         with self._database.write(scope) as tx:
-            if not tx.own:
-                raise NotFound(f"there is no app {app!r}; see memchat apps list")
+            self._found(tx, app)
             held = next(one for one in apps.of_user(tx, scope.user) if one.name == scope.app)
             count = purge.forget_app(tx, tx.own)
         return Deleted(count, held.sessions, apps=1, notes=held.notes)
+
+    def _found(self, tx: Tx, app: str) -> None:
+        if not tx.own:
+            raise NotFound(f"there is no app {app!r}; see memchat apps list")
 
 
 class User(Resource):
@@ -287,6 +300,21 @@ class User(Resource):
                 self._queue_unread(tx, all_apps)
         return self.memory_switch(all_apps=all_apps)
 
+    def instructions(self, *, all_apps: bool = False) -> str:
+        """What the person wants of every reply in this app, or with ``all_apps`` in each."""
+        with self._database.read(self._scope) as tx:
+            return apps.instructions(tx, tx.shared if all_apps else tx.own)
+
+    def set_instructions(self, text: str, *, all_apps: bool = False) -> None:
+        """Set what ``instructions`` gives. Chats have it from the next reply on, but incognito
+        ones. Raises InputError for a text that is too long."""
+        text = types.clean_text(text).strip()
+        if len(text) > INSTRUCTIONS_LIMIT:
+            raise InputError(f"instructions have at most {INSTRUCTIONS_LIMIT:,} characters")
+        with self._database.write() as tx:
+            found = apps.ensure(tx, self._scope)
+            apps.change(tx, found.shared if all_apps else found.own, instructions=text or None)
+
     def audit(self) -> types.Audit:
         """Look for memories that should not be there, or not as they are; changes nothing."""
         meaning, _ = self._assembly.embedding_space()
@@ -499,6 +527,7 @@ def _matches(before: Sequence[str], sent: Sequence[str]) -> list[Match]:
 
 
 NAME_LIMIT = 200
+INSTRUCTIONS_LIMIT = 4_000
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -111,9 +111,10 @@ def build(
         query = parts.query_timeout.start(searched)  # its vector is made while this goes on
         conversation.pending_queries.append(query)
     model = parts.model()
+    wanted = "" if conversation.incognito else instructions(parts, scope)
     rest = f"\n{parts.prompts.render('go_on', begun=begun)}" if begun else ""
-    system = _system(parts, switch, rest, tools=tools)
-    window = MessageWindow.fit(model, system, conversation.turns)
+    bare = _system(parts, switch, wanted, rest, tools=tools)
+    window = MessageWindow.fit(model, bare, conversation.turns)
     if query is not None:
         question = parts.query_timeout.wait(query)
         session_id, fitting = conversation.session_id, list[int]()
@@ -129,7 +130,7 @@ def build(
         for given in (shown, replace(shown, notes=())):
             block = recalled(parts, conversation.fence_mark, given)
             with suppress(InputError):
-                system = _system(parts, switch, block + rest, tools=tools)
+                system = _system(parts, switch, wanted, block + rest, tools=tools)
                 window = MessageWindow.fit(model, system, conversation.turns)
                 without = given
                 break
@@ -162,13 +163,24 @@ def for_message(
     return recalled(parts, mark, shown), shown
 
 
-def _system(parts: Parts, switch: types.MemorySwitch, block: str, *, tools: bool) -> str:
+def instructions(parts: Parts, scope: types.Scope) -> str:
+    """What the person wants of every reply, in every app and then in this one, as a prompt has
+    it."""
+    with parts.database.read(scope) as tx:
+        wanted = [apps.instructions(tx, app_id) for app_id in (tx.shared, tx.own)]
+    lines = "\n".join(filter(None, wanted))
+    return parts.prompts.render("instructions", instructions=lines) if lines else ""
+
+
+def _system(
+    parts: Parts, switch: types.MemorySwitch, wanted: str, block: str = "", *, tools: bool
+) -> str:
     rule = ""
     if tools:
         rule = parts.prompts.text("tools")
     elif not switch.on:
         rule = parts.prompts.render("off", reason=switch.reason)
-    return parts.prompts.render("chat", memories=rule + block)
+    return parts.prompts.render("chat", memories=wanted + rule + block)
 
 
 HIDDEN = "is being forgotten"

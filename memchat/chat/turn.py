@@ -478,7 +478,8 @@ def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:
     if memory.on:
         question = parts.query_timeout.wait(parts.query_timeout.start(content))
         block, shown = prompts.for_message(parts, scope, question)
-    system = parts.prompts.render("chat", memories=block)
+    wanted = prompts.instructions(parts, scope)
+    system = parts.prompts.render("chat", memories=wanted + block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
     return "".join(ReplyText(stream)), shown
 

@@ -600,15 +600,9 @@ def import_(call: cli.Call, file: Path, dry_run: bool = False) -> None:
     if call.as_json:
         output.print_json(done)
         return
-    changed, vectors = counted(done.changed_notes, "note"), counted(done.unembedded, "vector")
-    left_out = f"{counted(sum(done.left_out.values()), 'record')} ({', '.join(done.left_out)})"
-    unread = counted(done.unread, "session")
+    unread, vectors = counted(done.unread, "session"), counted(done.unembedded, "vector")
     told = {
-        f"here already, and left as they are: {counted_records(done.known)}": done.known,
-        f"forgotten here, and left out: {counted(done.forgotten, 'memory')}": done.forgotten,
-        f"deleted here, and left out: {counted(done.deleted_notes, 'note')}": done.deleted_notes,
-        f"changed elsewhere later than here, and taken from there: {changed}": done.changed_notes,
-        f"no part of an export any more, and left out: {left_out}": done.left_out,
+        **dict.fromkeys(done.told(), True),
         f"not read yet: {unread}; memchat jobs run reads what waits": done.unread,
         f"found by their words so far: {vectors} to be made; memchat backfill makes them now": (
             done.unembedded

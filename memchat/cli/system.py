@@ -266,7 +266,7 @@ def put_key(call: Call, context: typer.Context, name: Name) -> None:
     set_to = settings()
     # Typed without being shown, or all of standard input.
     key = getpass(f"{variable}: ") if sys.stdin.isatty() else sys.stdin.read()
-    keys.set_key(set_to.home, variable, key)
+    keys.set_key(set_to.home, variable, key, keys.address_of(variable, set_to.addresses))
     file = set_to.home / keys.FILE
     record = {"key": variable, "file": str(file), "kept": True}
     call.result(record, f"{variable} is kept in {file}")
@@ -280,7 +280,7 @@ def list_keys(call: Call) -> None:
     """List which keys are set and where, never the keys themselves."""
     set_to = settings()
     call.table(
-        keys.listed(set_to.home, set_to.keys),
+        keys.listed(set_to.home, set_to.keys, set_to.addresses),
         "key=name provider from=origin state",
         none="no key is set; memchat keys set openai keeps one",
         state=lambda key: "set" if key.used else "set, but not used",

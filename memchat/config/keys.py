@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memchat import disk
-from memchat.config.providers import KEY_NAMES, KEYS, closest, spelling_hint
+from memchat.config.providers import KEY_NAMES, KEYS, closest, elsewhere, spelling_hint
 from memchat.errors import ConfigError, InputError, NotFound
 from memchat.types import CLIENT_MODES, ClientMode
 
@@ -36,7 +36,9 @@ class KeyInfo:
     origin: str
     """``environment``, the name of the file given with --env-file, or ``keys.toml``."""
     used: bool
-    """False where another source takes precedence."""
+    """False where another source takes precedence, or it belongs to another address."""
+    address: str = ""
+    """The address that it belongs to; empty for the provider's own."""
 
 
 class Keys:
@@ -84,57 +86,88 @@ def variable_of(name: str) -> str:
     raise ConfigError(f"{name!r} is no key that memchat knows; {hint}")
 
 
+_AT = " at "
+_PROVIDERS = {name: provider for provider, names in KEYS.items() for name in names}
+
+
 def read(home: Path) -> dict[str, str]:
-    """The keys in ``keys.toml``. Raises ConfigError for a file that is invalid or not private."""
+    """The keys in ``keys.toml``, by variable, or by variable and address as ``NAME at ADDRESS``.
+
+    Raises ConfigError for a file that is invalid or not private.
+    """
     path = home / FILE
     found: dict[str, str] = {}
     for name, value in disk.read(path).items():
-        if name not in KEY_NAMES:
+        if name.partition(_AT)[0] not in KEY_NAMES:
             hint = spelling_hint(name, KEY_NAMES, "remove it")
             raise ConfigError(f"{path} holds {name!r}, which is no key that memchat knows; {hint}")
         if not isinstance(value, str):
             raise ConfigError(f"{name} in {path} is no text; write it in quotation marks")
         if value:
-            found[name] = _checked(name, value)
+            found[name] = checked(name, value)
     return found
 
 
-def set_key(home: Path, name: str, value: str) -> str:
-    """Write a key to ``keys.toml``, replacing an earlier one; gives its variable."""
+def in_force(found: Mapping[str, str], addresses: Mapping[str, str]) -> dict[str, str]:
+    """Of the keys in ``keys.toml`` those that belong to the addresses that are set, by variable:
+    no key is sent to another address than the one it was given for."""
+    at = {name: (*name.partition(_AT)[::2], value) for name, value in found.items()}
+    return {name: key for name, url, key in at.values() if url == address_of(name, addresses)}
+
+
+def address_of(variable: str, addresses: Mapping[str, str]) -> str:
+    """The address that a key would be sent to; empty for the provider's own."""
+    return elsewhere(addresses, _PROVIDERS[variable])
+
+
+def set_key(home: Path, name: str, value: str, at: str = "") -> str:
+    """Write a key to ``keys.toml``, replacing an earlier one; gives its variable. ``at`` is the
+    address that it belongs to, where that is not the provider's own."""
     variable = variable_of(name)
-    key = _checked(variable, value)
+    key = checked(variable, value)
     with disk.changing(home):
-        disk.write(home / FILE, read(home) | {variable: key}, _HEADING)
+        disk.write(home / FILE, read(home) | {_entry(variable, at): key}, _HEADING)
     return variable
 
 
-def remove_key(home: Path, name: str) -> str:
-    """Remove a key from ``keys.toml``; gives its variable. Raises NotFound."""
+def remove_key(home: Path, name: str, at: str | None = None) -> str:
+    """Remove a key from ``keys.toml``, for one address or for all; gives its variable. Raises
+    NotFound."""
     variable = variable_of(name)
-    if variable not in read(home):
+    found = read(home)
+    mine = [one for one in found if one.partition(_AT)[0] == variable]
+    gone = mine if at is None else [one for one in mine if one == _entry(variable, at)]
+    if not gone:
         raise NotFound(f"{variable} is not in {home / FILE}; see memchat keys list")
     with disk.changing(home):
-        left = {key: value for key, value in read(home).items() if key != variable}
+        left = {key: value for key, value in read(home).items() if key not in gone}
         disk.write(home / FILE, left, _HEADING)
     return variable
 
 
-def listed(home: Path, keys: Keys) -> list[KeyInfo]:
+def _entry(variable: str, at: str) -> str:
+    return f"{variable}{_AT}{at.rstrip('/')}" if at else variable
+
+
+def listed(home: Path, keys: Keys, addresses: Mapping[str, str]) -> list[KeyInfo]:
     """Every key that is set, with its source, including those that are not used."""
-    stored = read(home)
+    stored = [one.partition(_AT)[::2] for one in read(home)]
     rows = []
     for provider, names in KEYS.items():
         in_use = keys.first(names)
         for name in names:
-            origin = keys.origin(name)
-            if origin is not None:
-                rows.append(KeyInfo(name, provider, origin, name == in_use))
-            if name in stored and origin != FILE:
-                rows.append(KeyInfo(name, provider, FILE, False))
+            origin, here = keys.origin(name), address_of(name, addresses)
+            if origin not in (None, FILE):
+                rows.append(KeyInfo(name, provider, str(origin), name == in_use))
+            for variable, url in stored:
+                if variable == name:
+                    used = (origin, name, url) == (FILE, in_use, here)
+                    rows.append(KeyInfo(name, provider, FILE, used, url))
     return rows
 
 
-def _checked(name: str, value: str) -> str:
+def checked(name: str, value: str) -> str:
+    """A key as it is kept. Raises InputError for what can be none."""
     key = value.strip()
     if not key:
         raise InputError(f"no key was given for {name}; nothing was changed")

@@ -25,6 +25,7 @@ perplexity   | Perplexity | api.perplexity.ai                 | PERPLEXITYAI_API
 together_ai  | Together   | api.together.ai                   | TOGETHERAI_API_KEY TOGETHER_AI_TOKEN     | TOGETHER_AI_API_BASE
 voyage       |            |                                   | VOYAGE_API_KEY                           |
 xai          | xAI        | api.x.ai                          | XAI_API_KEY                              | XAI_API_BASE
+hosted_vllm  |            |                                   | HOSTED_VLLM_API_KEY                      | HOSTED_VLLM_API_BASE
 ollama       |            |                                   |                                          | OLLAMA_API_BASE
 ollama_chat  |            |                                   |                                          | OLLAMA_API_BASE
 """
@@ -37,12 +38,29 @@ ADDRESSES = {row[0]: tuple(row[4].split()) for row in _ROWS if row[4]}
 """The variables that set another address for a provider."""
 _HOSTS = {row[0]: (row[1], row[2]) for row in _ROWS if row[2]}
 """The name of a provider, and its own host."""
+ANY_SERVER = "hosted_vllm"
+"""The provider of models on a server of the person's own choice, of the form of OpenAI's; it may
+need a key."""
+_LISTS = {
+    **dict.fromkeys(("openai", "anthropic", "mistral", "deepseek", "cerebras", "xai", "together_ai"), "/v1"),
+    "gemini": "/v1beta/openai", "groq": "/openai/v1", "openrouter": "/api/v1",
+    "fireworks_ai": "/inference/v1", "ollama": "/v1", "ollama_chat": "/v1", ANY_SERVER: "",
+}  # fmt: skip
+"""The path below which a provider lists its models."""
+_WITHOUT_PATH = ("anthropic", "gemini", "ollama", "ollama_chat")
+"""The providers whose address is set without that path."""
 KEY_NAMES = frozenset(name for names in KEYS.values() for name in names)
 ADDRESS_NAMES = frozenset(name for names in ADDRESSES.values() for name in names)
 _BARE = {r"(gpt-|chatgpt-|o\d|text-embedding-)": "openai", r"claude-": "anthropic"}
 _PRIVATE = re.compile(
     r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS|API_BASE|BASE_URL)$", re.IGNORECASE
 )
+
+
+def shown(provider: str) -> str:
+    """A provider's name as people know it."""
+    names = {ANY_SERVER: "Another server", "ollama": "Ollama", "ollama_chat": "Ollama"}
+    return names.get(provider) or _HOSTS.get(provider, (provider.capitalize(), ""))[0]
 
 
 def provider_of(model: str) -> str:
@@ -137,6 +155,23 @@ def address(addresses: Mapping[str, str], provider: str) -> tuple[str, str] | No
     names = ADDRESSES.get(provider) or (f"{start}_API_BASE", f"{start}_BASE_URL")
     name = next((name for name in names if addresses.get(name)), None)
     return (addresses[name], name) if name is not None else None
+
+
+def elsewhere(addresses: Mapping[str, str], provider: str) -> str:
+    """The address that is set for a provider where it is not the provider's own, or empty."""
+    found = address(addresses, provider)
+    return "" if found is None or _is_own(provider, found[0]) else found[0].rstrip("/")
+
+
+def list_url(addresses: Mapping[str, str], provider: str) -> str | None:
+    """Where a provider lists its models, or None where it does not."""
+    path, found = _LISTS.get(provider), address(addresses, provider)
+    if path is None or (found is None and provider == ANY_SERVER):
+        return None
+    if found is not None:
+        return found[0].rstrip("/") + (path if provider in _WITHOUT_PATH else "") + "/models"
+    start = "http://localhost:11434" if provider in _OLLAMA else f"https://{_HOSTS[provider][1]}"
+    return f"{start}{path}/models"
 
 
 def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:

@@ -256,7 +256,8 @@ def collect(environment: Mapping[str, str], env_file: EnvFile | None) -> Sourced
         _add(values, env_file.values, env_file.name)
     home = _home(values)
     _add(values, read_settings(home), FILE)
-    _add(values, keys.read(home), keys.FILE)
+    addresses = {name: value for name, (value, _) in values.items()}
+    _add(values, keys.in_force(keys.read(home), addresses), keys.FILE)
     return values
 
 

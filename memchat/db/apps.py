@@ -16,6 +16,7 @@ _NAMED = sa.select(_a.name, _a.id).where(_a.user == sa.bindparam("user"), _this)
 _ORDERED = _OF_USER.order_by(_a.name == EVERY_APP, _a.id)
 _SHARED = _OF_USER.where(_a.name == EVERY_APP)
 _OFF = _NAMED.where(_a.memory == 0).order_by(_a.name)
+_WANTED = sa.select(_a.instructions).where(_a.id == sa.bindparam("app"))
 _here = t.apps.alias().c
 _OF_SAME_USER = sa.select(_a.id).where(_a.user == _here.user, _here.id == sa.bindparam("app"))
 _OTHERS = _OF_SAME_USER.where(_a.id != _here.id)
@@ -64,7 +65,17 @@ def memory_switch(tx: Tx, scope: Scope, *, all_apps: bool = False) -> MemorySwit
 
 def set_memory(tx: Tx, app_id: int, on: bool) -> None:
     """Switch memory on or off for one row: an app's, or the shared one for the whole user."""
-    tx.execute(sa.update(t.apps).where(_a.id == app_id).values(memory=int(on)))
+    change(tx, app_id, memory=int(on))
+
+
+def instructions(tx: Tx, app_id: int) -> str:
+    """What the person wants of every reply in one row; empty where that is nothing."""
+    return tx.value(_WANTED, app=app_id) or ""
+
+
+def change(tx: Tx, app_id: int, **values: object) -> None:
+    """Set columns of one row."""
+    tx.execute(sa.update(t.apps).where(_a.id == app_id).values(**values))
 
 
 def of_user(tx: Tx, user: str) -> list[AppInfo]:

@@ -73,6 +73,7 @@ apps = Table(
     Column("name", String, nullable=False),
     count_column("memory", 1),
     time_column("created_at"),
+    Column("instructions", Text),
     UniqueConstraint("user", "name"),
     sqlite_autoincrement=True,
 )
@@ -90,6 +91,7 @@ sessions = Table(
     time_column("lease_until", nullable=True),
     count_column("extracted_to"),
     Column("copied_from", Integer),
+    Column("shelf", String),
     Index("ix_sessions_app_id_id", "app_id", "id"),
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
     Index("ix_sessions_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),

@@ -186,11 +186,18 @@ def titles(tx: Tx, session_ids: Sequence[int]) -> dict[int, str | None]:
 
 
 def listed(
-    tx: Tx, app_ids: Sequence[int], limit: int, after: Position | None = None, *, search: str = ""
+    tx: Tx,
+    app_ids: Sequence[int],
+    limit: int,
+    after: Position | None = None,
+    *,
+    search: str = "",
+    shelf: str | None = None,
 ) -> list[Session]:
     """The chats of these scope rows, the latest active first; with ``after`` those behind that
-    place. With ``search`` only those with all its words in the title or in one message. What
-    programs said over MCP is not among them."""
+    place. With ``search`` only those with all its words in the title or in one message, with
+    ``shelf`` those that were put there, or nowhere. What programs said over MCP is not among
+    them."""
     query = _SELECT.where(_s.app_id.in_(app_ids), ~_of_client)
     query = query.order_by(_s.last_activity_at.desc(), _s.id.desc())
     if words := folded(search).strip():
@@ -198,6 +205,8 @@ def listed(
             _m.session_id == _s.id, sa.func.memchat_holds_all(words, _m.content)
         )
         query = query.where(sa.or_(sa.func.memchat_holds_all(words, _s.title), said.exists()))
+    if shelf is not None:
+        query = query.where(sa.func.coalesce(_s.shelf, "") == shelf)
     if after is not None:
         same = sa.and_(_s.last_activity_at == after.last_activity_at, _s.id < after.id)
         query = query.where(sa.or_(_s.last_activity_at < after.last_activity_at, same))

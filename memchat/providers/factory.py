@@ -3,15 +3,18 @@ wrong with it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from memchat.config import Settings, providers
-from memchat.errors import ConfigError, InputError, ServiceError
+from memchat.config import Settings, keys, providers
+from memchat.config.settings import FILE as SETTINGS
+from memchat.config.settings import set_settings
+from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
 from memchat.providers import embedders
-from memchat.providers.litellm_calls import key_name, key_names, key_remedy, litellm
+from memchat.providers.litellm_calls import RemoteModel, key_name, key_names, key_remedy, litellm
 from memchat.types import OnProgress, Service
 
 if TYPE_CHECKING:
@@ -112,7 +115,7 @@ def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State
     if not providers.provider_of(model):
         return None, f"{model!r} names no provider", no_provider_message(variable, model)
     names = key_names(model)
-    if names and not key_set:
+    if key_name(model, settings.keys) and not key_set:
         local = "minilm" if setting == "embed_model" else "ollama/llama3.2"
         remedy = f"{key_remedy(model)}, or set {variable}={local} to stay on this machine"
         return None, f"{' or '.join(names)} is not set", remedy
@@ -146,6 +149,8 @@ def no_provider_message(variable: str, model: str) -> str:
 
 
 GEMINI_VERSION = "/v1beta"
+LIST_SECONDS = 10.0
+"""How long a provider is waited for that lists its models."""
 
 
 def chat_model(settings: Settings) -> ChatModel:
@@ -224,6 +229,64 @@ def _remote(settings: Settings, model: str, variable: str = "") -> dict[str, Any
         raise ConfigError(no_provider_message(variable, model))
     base = _address(settings, provider)
     return {"timeout": settings.timeout, "api_base": base, "keys": settings.keys}
+
+
+def offered(settings: Settings, provider: str, key: str | None = None) -> list[str]:
+    """The models that a provider lists just now, by litellm's names; empty where it lists none.
+    ``key`` is used instead of the one that is set.
+
+    Raises ConfigError where its key is missing or refused, ProviderError where it does not answer.
+    """
+    import httpx
+
+    url = providers.list_url(settings.addresses, provider)
+    if url is None:
+        return []
+    remote = RemoteModel(f"{provider}/its-models", **_remote(settings, provider + "/"))
+    key = (remote.find_key() or "") if key is None else key
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    if provider == "anthropic":
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+    with remote.request(errors=(httpx.HTTPError, ValueError)):
+        answer = httpx.get(url, headers=headers, timeout=min(settings.timeout, LIST_SECONDS))
+        answer.raise_for_status()
+        found = answer.json()
+    rows = found.get("data", []) if isinstance(found, dict) else found
+    ids = (row.get("id") for row in rows if isinstance(row, dict))
+    names = (name.removeprefix("models/") for name in ids if isinstance(name, str))
+    return sorted(f"{provider}/{name}" for name in names if name.isprintable() and " " not in name)
+
+
+def connect(settings: Settings, provider: str, key: str, address: str) -> list[str]:
+    """What ``MemChat.connect`` does."""
+    names, variables = providers.KEYS.get(provider, ()), providers.ADDRESSES.get(provider, ())
+    address = address.strip().rstrip("/")
+    if address and (
+        not variables or not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", address)
+    ):
+        raise InputError("an address begins with http:// or https:// and holds no name or key")
+    if provider == providers.ANY_SERVER and not address:
+        raise InputError("give the address of the server, such as http://localhost:1234/v1")
+    others = {name: url for name, url in settings.addresses.items() if name not in variables}
+    addresses = others | ({variables[0]: address} if address else {})
+    if address != (before := providers.elsewhere(settings.addresses, provider)):
+        fixed = {settings.origins.get(name) for name in variables} - {None, SETTINGS}
+        if fixed:
+            raise ConfigError(f"the address {before} is set in {fixed.pop()}; change it there")
+    if key.strip() or provider != providers.ANY_SERVER:
+        key = keys.checked(names[0], key)
+    found: list[str] = []
+    try:
+        found = offered(settings.with_(addresses=addresses), provider, key)
+    except ProviderError as error:
+        if error.status in (401, 403):
+            raise ConfigError(f"{providers.shown(provider)} refused this key") from None
+    if key:
+        keys.set_key(settings.home, names[0], key, address)
+    if variables and address != before:
+        changes = {name: None for name in variables if name in settings.origins}
+        set_settings(settings.home, changes | {variables[0]: address or None})
+    return found
 
 
 def preload(settings: Settings) -> None:

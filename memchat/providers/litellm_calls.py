@@ -24,7 +24,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from memchat.config.keys import FILE, Keys
-from memchat.config.providers import KEY_NAMES, KEYS, provider_of
+from memchat.config.providers import ANY_SERVER, KEY_NAMES, KEYS, provider_of
 from memchat.errors import ConfigError, MemChatError, ProviderError, bounded_wait
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
@@ -146,9 +146,11 @@ def key_names(model: str) -> tuple[str, ...]:
 
 
 def key_name(model: str, keys: Keys) -> str | None:
-    """The variable of the model's key: the first one that is set, else the first of all."""
+    """The variable of the model's key: the first one that is set, else the first of all; None where
+    it needs none."""
     names = key_names(model)
-    return keys.first(names) or (names[0] if names else None)
+    needed = names and provider_of(model) != ANY_SERVER
+    return keys.first(names) or (names[0] if needed else None)
 
 
 def key_remedy(model: str) -> str:

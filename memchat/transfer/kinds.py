@@ -125,7 +125,7 @@ def _read_to() -> Any:
     return sa.select(sa.func.max(said.c.id)).where(read).scalar_subquery()
 
 
-APP = _kind("app", schema.apps, schema.apps.c.id.in_(_here), "name memory created_at")
+APP = _kind("app", schema.apps, schema.apps.c.id.in_(_here), "name memory created_at instructions")
 CLIENT = _kind(
     "client",
     schema.clients,
@@ -138,7 +138,7 @@ SESSION = _kind(
     schema.sessions,
     _s.app_id.in_(_here),
     "id app title summary started_at last_activity_at ended_at extracted_to copied_from:session"
-    " client_id:client",
+    " client_id:client shelf",
     {
         "extracted_to": _read_to(),
         "client_id": sa.select(schema.clients.c.id)
@@ -146,6 +146,7 @@ SESSION = _kind(
         .limit(1)
         .scalar_subquery(),
     },
+    shelf=("pinned", "archived"),
 )
 """``client_id`` is the program whose words a conversation holds."""
 MESSAGE = _kind(

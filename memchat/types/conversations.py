@@ -362,6 +362,8 @@ class Session:
     learn)."""
     copied_from: int | None = None
     """The conversation whose beginning this one was made with, while that is there."""
+    shelf: str | None = None
+    """``pinned`` or ``archived``, where the person put it; None: it is in the list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -689,6 +689,22 @@ class Imported:
     dry_run: bool = False
     """Whether nothing was stored."""
 
+    def told(self, *, session: str = "session") -> list[str]:
+        """What was not simply added, a line for each; ``session`` is the word for one."""
+        lost = f"{counted(sum(self.left_out.values()), 'record')} ({', '.join(self.left_out)})"
+        known = counted_records(self.known, session=session)
+        lines = {
+            f"here already, and left as they are: {known}": known != "nothing",
+            f"forgotten here, and left out: {counted(self.forgotten, 'memory')}": self.forgotten,
+            f"deleted here, and left out: {counted(self.deleted_notes, 'note')}": (
+                self.deleted_notes
+            ),
+            "changed elsewhere later than here, and taken from there: "
+            + counted(self.changed_notes, "note"): self.changed_notes,
+            f"no part of an export any more, and left out: {lost}": self.left_out,
+        }
+        return [line for line, some in lines.items() if some]
+
 
 @dataclass(frozen=True, slots=True)
 class Insights:

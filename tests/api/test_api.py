@@ -37,9 +37,11 @@ MemChat
     backup -> Path | None
     backups -> Backups
     close() -> None
+    connect(provider: str, key: str = '', address: str = '') -> Sequence[str]
     doctor(*, probe: bool = False, progress: Callable[[Progress], None] | None = None) ->
         list[Check]
     jobs -> Jobs
+    models(provider: str) -> Sequence[str]
     models_line() -> str
     now -> datetime
     repair() -> list[str]
@@ -65,6 +67,7 @@ User
     import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
         | None = None) -> Imported
     inbox -> Inbox
+    instructions(*, all_apps: bool = False) -> str
     memories -> Memories
     memory_switch(*, all_apps: bool = False) -> MemorySwitch
     mend(findings: Iterable[Finding]) -> Changed
@@ -74,6 +77,7 @@ User
     search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None =
         None) -> Recalled
     sessions -> Sessions
+    set_instructions(text: str, *, all_apps: bool = False) -> None
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
 ClientAccess
@@ -141,12 +145,15 @@ Sessions
     get(session_id: int) -> Session
     keep_as_note(message_id: int, *, title: str | None = None) -> Note
     learned(session_id: int) -> Mapping[int, Sequence[Change]]
-    list(query: str = '', *, limit: int = 50, cursor: str | None = None) -> Page[Session]
+    list(query: str = '', *, shelf: str | None = None, limit: int = 50, cursor: str | None =
+        None) -> Page[Session]
     long_messages(session_id: int) -> Sequence[LongMessage]
     messages(session_id: int) -> Sequence[Message]
+    move(session_id: int, app: str) -> Session
     mute(memory_id: int, session_id: int) -> Memory
     of_message(message_id: int) -> Session
     parts(reply: Message) -> ReplyParts
+    put(session_id: int, shelf: str) -> Session
     read_again(session_id: int, *, model: str | None = None, wait: bool = True, progress:
         Callable[[Progress], None] | None = None) -> Learned
     read_all(message_id: int) -> Session
@@ -200,6 +207,7 @@ Mentions
 Apps
     delete(app: str) -> Deleted
     list() -> Sequence[AppInfo]
+    rename(app: str, name: str) -> None
 Chat
     abandon() -> None
     end(*, wait: bool = True) -> Learned | None

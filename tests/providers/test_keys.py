@@ -16,10 +16,10 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.config import keys, load
-from memchat.config.providers import KEYS, without_secrets
+from memchat.config.providers import ANY_SERVER, KEYS, without_secrets
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.providers import litellm_calls
-from memchat.providers.factory import chat_model, embedder, explain
+from memchat.providers.factory import chat_model, connect, embedder, explain
 from tests.support.wire import Fail, GeminiServer, OpenAIServer
 from tests.support.wire.case import HELLO
 
@@ -56,7 +56,7 @@ def test_a_key_is_kept_in_a_file_that_this_account_alone_can_read(home: Path) ->
     assert [path.name for path in home.iterdir()] == ["keys.toml"]
 
 
-@pytest.mark.parametrize("provider", sorted(KEYS))
+@pytest.mark.parametrize("provider", sorted(KEYS.keys() - {ANY_SERVER}))
 def test_where_a_key_is_missing_the_command_is_named_that_sets_it(
     provider: str, home: Path
 ) -> None:
@@ -84,11 +84,11 @@ def test_a_key_that_is_refused_is_set_where_it_was_found(
     home: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     monkeypatch.setenv("MEMCHAT_HOME", str(home))
-    if kept:
-        keys.set_key(home, "openai", KEY)
-    else:
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with OpenAIServer(key="another") as server:
+        if kept:
+            keys.set_key(home, "openai", KEY, server.base)
+        else:
+            monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", server.base)
         with pytest.raises(ProviderError) as refused:
             chat_model(load()).complete(HELLO, purpose="extract")
@@ -162,8 +162,8 @@ def test_neither_settings_nor_keys_show_a_key(home: Path) -> None:
 def test_a_key_of_the_file_reaches_openai_for_words_and_for_vectors_but_no_environment(
     home: Path,
 ) -> None:
-    keys.set_key(home, "openai", KEY)
     with OpenAIServer(key=KEY, dimensions=1536) as server:
+        keys.set_key(home, "openai", KEY, server.base)
         (home / "settings.toml").touch(0o600)
         (home / "settings.toml").write_text(f'OPENAI_BASE_URL = "{server.base}"\n')
         settings = load({"MEMCHAT_HOME": str(home), "MEMCHAT_TIMEOUT": "10"})
@@ -176,8 +176,8 @@ def test_a_key_of_the_file_reaches_openai_for_words_and_for_vectors_but_no_envir
 
 
 def test_a_key_of_the_file_reaches_gemini_for_words_and_for_vectors(home: Path) -> None:
-    keys.set_key(home, "gemini", KEY)
     with GeminiServer(key=KEY, dimensions=768) as server:
+        keys.set_key(home, "gemini", KEY, server.url)
         (home / "settings.toml").touch(0o600)
         (home / "settings.toml").write_text(f'GOOGLE_GEMINI_BASE_URL = "{server.url}"\n')
         settings = load({"MEMCHAT_HOME": str(home), "MEMCHAT_TIMEOUT": "10"})
@@ -185,6 +185,46 @@ def test_a_key_of_the_file_reaches_gemini_for_words_and_for_vectors(home: Path) 
         maker = embedder(settings)
         assert maker is not None and len(maker.embed_query("tea")[0]) == 768
         assert server.refusals == []
+
+
+def test_a_key_is_sent_to_the_address_that_it_was_given_for_and_to_no_other(home: Path) -> None:
+    here, there = "http://127.0.0.1:7/v1", "http://127.0.0.1:9/v1"
+    keys.set_key(home, "openai", KEY)
+    keys.set_key(home, "openai", OTHER, here + "/")
+
+    def used(address: str) -> str | None:
+        given = {"MEMCHAT_HOME": str(home), "OPENAI_BASE_URL": address}
+        return load(given).keys.value("OPENAI_API_KEY")
+
+    assert (used(here), used(there)) == (OTHER, None)
+    assert used("") == used("https://api.openai.com/v1") == KEY
+    keys.remove_key(home, "openai", here)
+    assert (used(here), used("")) == (None, KEY)
+
+
+@pytest.mark.parametrize(
+    ("key", "address", "said"),
+    [
+        (KEY, "localhost:1234", "begins with http"),
+        (KEY, "http://ana:secret@localhost/v1", "begins with http"),
+        ("two words", "", "is no key"),
+        ("", "", "no key was given"),
+    ],
+)
+def test_what_cannot_be_an_address_or_a_key_is_refused_and_nothing_is_asked(
+    home: Path, key: str, address: str, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        connect(load().with_(home=home), "openai", key, address)
+    assert not (home / "keys.toml").exists()
+
+
+def test_a_server_that_does_not_answer_just_now_is_kept(home: Path) -> None:
+    settings = load({"MEMCHAT_HOME": str(home)})
+    assert connect(settings, ANY_SERVER, "", "http://127.0.0.1:9/v1/") == []
+    kept = load({"MEMCHAT_HOME": str(home), "MEMCHAT_CHAT_MODEL": "hosted_vllm/llama"})
+    assert kept.addresses["HOSTED_VLLM_API_BASE"] == "http://127.0.0.1:9/v1"
+    assert explain(kept)[0].problem is None
 
 
 def test_a_program_that_memchat_starts_gets_no_key_and_keeps_what_it_needs() -> None:
@@ -229,9 +269,9 @@ def test_a_key_is_read_from_standard_input_listed_by_name_and_removed(run: Run, 
     assert code == 0 and "OPENAI_API_KEY" in said and "keys.toml" in said
     assert KEY not in said and KEY[-4:] not in said
     listed = json.loads(run("keys", "list", "--json")[1])
-    assert listed == [
-        {"name": "OPENAI_API_KEY", "provider": "openai", "origin": "keys.toml", "used": True}
-    ]
+    (row,) = listed
+    assert (row["name"], row["origin"], row["used"]) == ("OPENAI_API_KEY", "keys.toml", True)
+    assert row["address"] == ""
     assert run("keys", "remove", "openai")[0] == 0
     assert run("keys", "list") == (0, "no key is set; memchat keys set openai keeps one\n")
 

@@ -391,8 +391,8 @@ def test_on_a_phone_the_sidebar_folds_when_a_chat_was_chosen_in_it(
         page = opened(context.new_page(), server.url)
         say(page, "I live in Lisbon.")
         page.get_by_role("button", name="Why this answer").wait_for()
-        for chosen in (".st-key-new button", "[class*=st-key-open-] button"):
-            page.get_by_test_id("stExpandSidebarButton").click()
+        for chosen in (".st-key-new button", "[class*=st-key-talk-] a"):
+            page.get_by_role("button", name="Menu").click()
             page.locator(chosen).first.click()
             page.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
             settled(page)

@@ -9,6 +9,7 @@ from tests.support.ui.tab import (
     ANA,
     app,
     buttons,
+    chats,
     do,
     editing,
     lines,
@@ -40,7 +41,7 @@ def test_a_message_is_answered_and_stands_in_the_sidebar_and_the_address(mc: Mem
     stored = ana.sessions.list()
     assert ana.sessions.messages(stored[0].id)[0].content == "I live in Lisbon."
     assert number(at) == stored[0].id
-    assert buttons(at, "open-") == [f"open-{stored[0].id}"]
+    assert [*chats(at)] == [f"/?c={stored[0].id}"]
 
 
 def test_a_suggestion_is_sent_as_a_message(mc: MemChat) -> None:

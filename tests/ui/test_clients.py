@@ -30,7 +30,7 @@ def codes(at) -> list[str]:
 
 
 def test_settings_show_the_text_that_each_program_needs(mc: MemChat) -> None:
-    at = app("settings")
+    at = app("settings", part="programs")
     for client in ("Claude Desktop", "VS Code", "Cursor"):
         at.selectbox(key="mcp-client").select(client).run()
         (shown,) = [code for code in codes(at) if "memchat" in code and "{" in code]
@@ -48,7 +48,7 @@ def test_settings_list_what_a_program_wrote_and_undo_it_after_a_question(
     claude.remember("preference", "drinks", "green tea")
     claude.index_memo("m1", "Four hundred euros.", SPRING, "Garden")
     claude.promote(city.id)
-    at = app("settings")
+    at = app("settings", part="programs")
     assert "Wrote 1 memory and 1 note; 1 waiting in the Inbox, 0 asked to forget" in text(at)
     assert "what it remembers is stored" in text(at)
     press(at, "writes-0")
@@ -56,7 +56,7 @@ def test_settings_list_what_a_program_wrote_and_undo_it_after_a_question(
     for words in ("stored drinks: green tea", "kept the note “Garden”",
                   "asked “Keep city: Porto in every space?”, it waits in the Inbox"):  # fmt: skip
         assert words in said
-    at = app("settings")
+    at = app("settings", part="programs")
     press(at, "undo-all-0")
     assert "1 memory and 1 note of Claude Desktop are deleted" in text(at)
     press(at, "undo-client-no")
@@ -69,7 +69,7 @@ def test_settings_list_what_a_program_wrote_and_undo_it_after_a_question(
 
 def test_a_token_is_shown_once_listed_without_itself_and_deleted(mc: MemChat) -> None:
     home = mc.settings.home
-    at = app("settings")
+    at = app("settings", part="programs")
     at.text_input(key="token-name").set_value("Web app")
     press(at, next(b.key for b in at.button if b.label == "Make a token"))
     (made,) = keys.read_tokens(home).values()
@@ -81,7 +81,7 @@ def test_a_token_is_shown_once_listed_without_itself_and_deleted(mc: MemChat) ->
 
 
 def test_a_token_without_a_name_is_refused(mc: MemChat) -> None:
-    at = app("settings")
+    at = app("settings", part="programs")
     press(at, next(b.key for b in at.button if b.label == "Make a token"))
     assert "The name of the program is empty." in text(at)
     assert keys.read_tokens(mc.settings.home) == {}

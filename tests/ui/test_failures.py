@@ -11,6 +11,7 @@ from tests.support.ui.tab import (
     ANA,
     app,
     buttons,
+    choose,
     editing,
     errors,
     number,
@@ -127,13 +128,12 @@ def test_any_chat_is_read_again_from_its_menu_and_says_what_that_taught(
     at = app()
     say(at, "I live in Lisbon.")
     here = number(at)
-    press(at, f"more-{here}")
-    assert at.button(key=f"read-again-{here}").disabled  # it is read when it is left
+    # It is read when it is left.
+    assert "Read again" not in at.menu_button(key=f"more-{here}").options
     press(at, "new")
     until(at, lambda: ana.sessions.get(here).status == "extracted")
     assert ana.memories.list() == []
-    press(at, f"more-{here}")
-    press(at, f"read-again-{here}")
+    choose(at, here, "Read again")
     assert number(at) == here
     until(at, lambda: [m.value for m in ana.memories.list()] == ["Lisbon"])
     until(at, lambda: "Learnt: city: Lisbon" in text(at))
@@ -146,8 +146,7 @@ def test_a_chat_that_cannot_be_read_again_says_why(mc: MemChat, service: OpenAIS
         chat.send("I live in Lisbon.").read()
     ana.set_memory(False)
     at = app()
-    press(at, f"more-{chat.session_id}")
-    press(at, f"read-again-{chat.session_id}")
+    choose(at, chat.session_id, "Read again")
     assert "memory is off" in " ".join(error.value for error in at.error)
 
 

@@ -56,10 +56,10 @@ def test_all_are_rejected_by_two_clicks_and_are_back_after_a_third(
 
 
 def press(page: Any, key: str, code: str, *, repeats: int = 0) -> None:
-    """Press a key of a keyboard that may write another script."""
+    """Press Alt and a key of a keyboard that may write another script."""
     keyboard = page.context.new_cdp_session(page)
     for n in range(repeats + 1):
-        held = {"type": "keyDown", "key": key, "code": code, "autoRepeat": n > 0}
+        held = {"type": "keyDown", "key": key, "code": code, "autoRepeat": n > 0, "modifiers": 1}
         keyboard.send("Input.dispatchKeyEvent", held)
     keyboard.send("Input.dispatchKeyEvent", {"type": "keyUp", "key": key, "code": code})
 
@@ -70,12 +70,12 @@ def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_di
 ) -> None:
     page = opened(browser.new_page(), f"{server.url}inbox")
     first = page.locator("[class*=st-key-item-] button").first
-    page.locator(".st-key-keyboard button[aria-keyshortcuts='?']").wait_for()
+    page.locator(".st-key-shortcuts button[aria-keyshortcuts='Control+/']").wait_for()
     assert first.get_attribute("aria-label") == "Keep: tea: tea number 0"
-    page.keyboard.press("?")
+    page.keyboard.press("Control+/")
     page.get_by_role("dialog").wait_for()
-    page.keyboard.press("x")
-    page.keyboard.press("k")
+    page.keyboard.press("Alt+x")
+    page.keyboard.press("Alt+y")
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
 
@@ -89,12 +89,12 @@ def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_di
     assert first.get_attribute("aria-label") == "Keep: tea: tea number 0"
     page.get_by_role("link", name=f"Inbox ({COUNT})").wait_for()
 
-    page.keyboard.press("e")
+    page.keyboard.press("Alt+e")
     page.locator("[class*=st-key-decided-] input:focus").wait_for()
     page.keyboard.type("k")
     page.keyboard.press("Escape")
     page.locator("[class*=st-key-decide-] button:focus").wait_for()
-    page.keyboard.press("e")
+    page.keyboard.press("Alt+e")
     page.locator("[class*=st-key-decided-] input:focus").fill("in other words")
     page.keyboard.press("Enter")
     page.get_by_text("Kept: tea: in other words.").wait_for()
@@ -107,7 +107,7 @@ def test_a_new_space_is_made_by_its_button_and_empty(server: Server, browser: An
     width, height = 390, 844
     page = browser.new_page(viewport={"width": width, "height": height})
     opened(page, f"{server.url}?app=default")
-    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_role("button", name="Menu").click()
     page.get_by_role("button", name="New", exact=True).click()
     page.get_by_role("button", name="Make it").click()
     page.get_by_text("Give the space a name.").wait_for()

@@ -29,11 +29,16 @@ def test_an_incognito_chat_is_fixed_at_its_beginning_and_leaves_no_byte(
     at = app()
     press(at, "new-incognito")
     assert "Incognito chat" in text(at)
-    assert not at.toggle
+    assert "memory" not in [switch.key for switch in at.toggle]
     say_incognito(at, "My code word is zanzibarquark.")
     assert "zanzibarquark" in text(at)
     assert mc.user(**ANA).sessions.list() == []
     press(at, "new")
+    assert "nothing brings it back" in text(at)
+    press(at, "stay-incognito")
+    assert "zanzibarquark" in text(at)
+    press(at, "new")
+    press(at, "leave-incognito")
     assert "zanzibarquark" not in text(at)
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"zanzibarquark" not in path.read_bytes(), path
@@ -60,6 +65,7 @@ def test_memory_is_on_only_where_all_three_switches_say_so_and_else_the_page_say
         assert at.toggle(key="memory").value
         assert "Nothing is remembered" not in text(at)
     else:
+        assert not any("emember" in one for one in at.get("button_group")[0].options)
         assert not at.toggle(key="memory").value
         where = "in the space “default”" if user_on else "for ana"
         assert f"Nothing is remembered: memory is off {where}." in text(at)

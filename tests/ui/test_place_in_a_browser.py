@@ -153,9 +153,9 @@ def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server
     opened(page, server.url)
     chats = page.get_by_test_id("stSidebar")
     heading = page.get_by_role("heading", level=3)
-    chats.locator(".st-key-open-1 button").click()
+    chats.locator("[class*=st-key-talk-] a[href='/?c=1']").click()
     page.get_by_text("Turn 998", exact=True).wait_for()
-    chats.locator(".st-key-open-2 button").click()
+    chats.locator("[class*=st-key-talk-] a[href='/?c=2']").click()
     heading.get_by_text("What is a heron?").wait_for()
     settled(page)
     page.get_by_role("link", name="Memories").click()
@@ -173,7 +173,7 @@ def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server
         settled(page)
     page.get_by_role("link", name="Memories").click()
     page.get_by_role("heading", name="Memories").wait_for()
-    chats.locator(".st-key-open-1 button").click()
+    chats.locator("[class*=st-key-talk-] a[href='/?c=1']").click()
     page.get_by_text("Turn 998", exact=True).wait_for()
     settled(page)
     page.evaluate("history.back()")
@@ -190,7 +190,7 @@ def test_each_page_keeps_its_space_over_a_reload_and_back_leads_to_it(
     space = page.locator(".st-key-space input")
     opened(page, server.url + "?app=Work")
     page.get_by_role("button", name="Choose a model").click()
-    page.wait_for_url("**/settings?app=Work")
+    page.wait_for_url("**/settings?app=Work&part=models")
     page.get_by_role("heading", name="Settings").wait_for()
     settled(page)
     page.get_by_role("link", name="Memories").first.click()
@@ -204,7 +204,7 @@ def test_each_page_keeps_its_space_over_a_reload_and_back_leads_to_it(
     page.get_by_role("heading", name="What is on your mind?").wait_for()
     settled(page)
     assert space.input_value() == "default"
-    for path in ("memories?app=Work", "settings?app=Work", "?app=Work"):
+    for path in ("memories?app=Work", "settings?app=Work&part=models", "?app=Work"):
         page.evaluate("history.back()")
         page.wait_for_url(f"**/{path}")
         settled(page)

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, number, press, text, until
+from tests.support.ui.tab import ANA, app, buttons, chats, number, press, text, until
 from tests.support.wire import Hang, OpenAIServer
 from ui import by_meaning
 from ui.desk import Desk
@@ -54,14 +54,13 @@ def test_a_chat_that_is_found_shows_the_message_and_leads_to_it(mc: MemChat) -> 
         other.send("Nothing of that kind").read()
     at = app("memories")
     at.text_input(key="search-chats").set_value("lodz BREAD").run()
-    assert buttons(at, "open-") == [f"open-{talk.session_id}"]
-    (hit,) = buttons(at, "found-")
-    assert found(at.button(key=hit).label) == "We had rye [bread] in [Łódź]."
-    press(at, hit)
+    assert [*chats(at)] == [f"/?c={talk.session_id}"]
+    ((address, words),) = chats(at, "memchat-hit").items()
+    assert words == "We had rye <mark>bread</mark> in <mark>Łódź</mark>.</a>"
+    chat, message = (part.split("=")[1] for part in address.removeprefix("/?").split("&"))
+    at = app(c=chat, m=message)
     assert number(at) == talk.session_id
     assert "the message that was looked for" in text(at)
-    assert at.text_input(key="search-chats").value == "lodz BREAD"
-    assert buttons(at, "found-") == [hit]
 
 
 def test_a_chat_found_by_its_title_has_the_words_marked_there(mc: MemChat) -> None:
@@ -70,9 +69,8 @@ def test_a_chat_found_by_its_title_has_the_words_marked_there(mc: MemChat) -> No
     mc.user(**ANA).sessions.rename(talk.session_id or 0, "The summer garden")
     at = app()
     at.text_input(key="search-chats").set_value("gard").run()
-    title = at.button(key=f"open-{talk.session_id}").label
-    assert found(title).startswith("The summer [gard]en")
-    assert buttons(at, "found-") == []
+    assert chats(at) == {f"/?c={talk.session_id}": "The summer <mark>gard</mark>en</a>"}
+    assert chats(at, "memchat-hit") == {}
 
 
 def test_that_nothing_was_found_is_said(mc: MemChat) -> None:

@@ -69,9 +69,9 @@ def test_a_chat_is_found_while_one_types_and_a_click_leads_to_the_message(
     opened(page, server.url + "memories")
     page.get_by_label("Search chats").focus()
     page.keyboard.type("lodz light")
-    hit = page.locator("[class*=st-key-found-] button")
+    hit = page.locator("a.memchat-hit")
     hit.get_by_text("Łódź").wait_for()
-    page.get_by_role("button", name="Good morning!").wait_for(state="detached")
+    page.get_by_role("link", name="Good morning!").wait_for(state="detached")
     assert page.evaluate(CARET) == ["lodz light", 10]
     assert page.evaluate(FOCUS) == "Search chats"
     hit.click()
@@ -83,51 +83,52 @@ def test_a_chat_is_found_while_one_types_and_a_click_leads_to_the_message(
 
 
 @pytest.mark.slow
-def test_keys_lead_to_the_boxes_and_do_nothing_in_them(page: Any, server: Server) -> None:
+def test_shortcuts_lead_to_the_boxes_and_a_letter_is_always_a_letter(
+    page: Any, server: Server
+) -> None:
     opened(page, server.url + "memories")
     # Set last, when all of the page is there.
-    page.locator(".st-key-keyboard button[aria-keyshortcuts='?']").wait_for()
+    page.locator(".st-key-shortcuts button[aria-keyshortcuts='Control+/']").wait_for()
     row(page, "roses").wait_for()
-    assert page.get_by_role("button", name="New chat").get_attribute("title") == "New chat (N)"
-    assert page.get_by_label("Search chats").get_attribute("title") == "Search chats (S)"
-    page.keyboard.press("?")
+    new = page.get_by_role("button", name="New chat")
+    assert new.get_attribute("title") == "New chat (Alt + N)"
+    assert page.get_by_label("Search chats").get_attribute("title") == "Search chats (Ctrl + K)"
+    for letter in "nsmkx?":
+        page.keyboard.press(letter)
+    assert page.url.endswith("/memories") and page.get_by_role("dialog").count() == 0
+    page.get_by_role("button", name="Shortcuts").click()
     page.get_by_role("dialog").get_by_text("Begin a new chat").wait_for()
-    page.keyboard.press("n")
+    page.keyboard.press("Alt+n")
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
     assert page.url.endswith("/memories")
-    page.keyboard.press("Control+s")
-    page.keyboard.press("s")
+    page.keyboard.press("Control+k")
     becomes(page, FOCUS, "Search memories")
     page.keyboard.type("nms?")
     becomes(page, CARET, ["nms?", 4])
     page.get_by_text("No memory has these words").wait_for()
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("m")
+    page.keyboard.press("Alt+m")
     becomes(page, FOCUS, "Write a message")
     page.keyboard.type("snm")
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("s")
+    page.keyboard.press("Control+k")
     becomes(page, FOCUS, "Search chats")
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("m")
+    page.keyboard.press("Alt+m")
     becomes(page, CARET, ["snm", 3])
 
 
 @pytest.mark.slow
-def test_on_a_narrow_screen_the_key_unfolds_the_sidebar(browser: Any, server: Server) -> None:
+def test_on_a_narrow_screen_the_shortcut_unfolds_the_sidebar(browser: Any, server: Server) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     opened(page, server.url)
-    page.get_by_test_id("stExpandSidebarButton").wait_for()
+    page.get_by_role("button", name="Menu").wait_for()
     becomes(page, "window.memchatShortcuts")
     becomes(page, FOCUS, "Write a message")
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("s")
+    page.keyboard.press("Control+k")
     becomes(page, FOCUS, "Search chats")
     box = "document.activeElement.getBoundingClientRect().left >= 0"
     becomes(page, box)
     page.keyboard.type("light")
     # By its words: "li" alone, half typed, is in other messages as well.
-    page.locator("[class*=st-key-found-] button").filter(has_text="lighthouse").click()
-    page.get_by_test_id("stExpandSidebarButton").wait_for()
+    page.locator("a.memchat-hit").filter(has_text="lighthouse").click()
+    page.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
     page.close()

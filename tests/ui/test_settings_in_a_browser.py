@@ -18,9 +18,9 @@ from tests.support.ui.browser import (
     opened,
     settled,
 )
+from tests.support.wire import OpenAIServer
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
-KEY = "only-for-this-test"
 DRAFTED = "JSON.stringify({...sessionStorage}).includes('zanzibarquark')"
 
 
@@ -29,21 +29,23 @@ def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None
     settings = Settings(home=tmp_path / "store", embed_model="none")
     with MemChat(settings=settings) as mc:
         mc.user("ana").memories.add("profile", "city", "Lisbon")
-    with Server(tmp_path) as server, chromium() as browser:
+    with OpenAIServer() as model, Server(tmp_path) as server, chromium() as browser:
         page = opened(browser.new_page(), server.url)
         page.locator("#memchat-message").fill("zanzibarquark")
         becomes(page, DRAFTED)
         page.get_by_role("button", name="Choose a model").click()
         page.get_by_role("heading", name="Settings").wait_for()
-        page.get_by_label("Key", exact=True).fill(KEY)
-        page.get_by_role("button", name="Keep this key").click()
-        page.get_by_text("GEMINI_API_KEY is kept.").wait_for()
+        page.get_by_label("Address").fill(model.base)
+        page.get_by_label("Key", exact=True).fill(model.key)
+        page.get_by_role("button", name="Try and keep").click()
+        page.get_by_text("OpenAI is kept and offers 2 models.").wait_for()
         settled(page)
-        assert list(keys.read(tmp_path / "store").values()) == [KEY]
+        assert list(keys.read(tmp_path / "store").values()) == [model.key]
         assert page.get_by_label("Key", exact=True).input_value() == ""
-        assert KEY not in page.content()
+        assert model.key not in page.content()
         assert findings(page) == []
 
+        page.get_by_role("link", name="Data", exact=True).click()
         with page.expect_download() as coming:
             page.get_by_role("button", name="Export everything").click()
         file = tmp_path / coming.value.suggested_filename

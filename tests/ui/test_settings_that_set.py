@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from memchat import MemChat
 from memchat.config import keys
 from tests.support.chat_providers import KEY
-from tests.support.ui.tab import app, press, say, text, until
+from tests.support.ui.tab import app, buttons, press, say, text, until
 from tests.support.wire import Fail, OpenAIServer, Say
 from ui import components
 from ui.desk import Desk, Task
@@ -46,7 +46,7 @@ def kept(mc: MemChat) -> str:
 
 
 def enter_key(at: AppTest, provider: str, key: str) -> None:
-    at.selectbox(key="key-provider").set_value(provider)
+    at.selectbox(key="key-provider").set_value(provider).run()
     at.text_input(key="key-value").set_value(key)
     press(at, "keep-key")
 
@@ -59,21 +59,22 @@ def test_the_first_start_leads_from_the_stand_in_to_the_settings(desk: Desk) -> 
 
 
 def test_a_key_is_kept_and_used_from_the_next_message_and_never_shown(
-    desk: Desk, server: OpenAIServer, caplog: pytest.LogCaptureFixture
+    server: OpenAIServer, desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", "memchat")
     talk = app()
     say(talk, "Hello")
     at = app("settings")
     enter_key(at, "openai", KEY)
-    assert "From now on openai/gpt-4.1-mini answers." in at.success[0].value.replace("\\", "")
+    said = at.success[0].value.replace("\\", "")
+    assert "From now on openai/gpt-4.1-mini answers." in said
     file = desk.mc.settings.home / keys.FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert keys.read(desk.mc.settings.home) == {"OPENAI_API_KEY": KEY}
+    assert keys.read(desk.mc.settings.home) == {f"OPENAI_API_KEY at {server.url}/v1": KEY}
     at.run()
     assert at.text_input(key="key-value").value == ""
     assert KEY not in text(at) + repr(vars(at.session_state._state)) + caplog.text
-    assert "OPENAI_API_KEY** :small[:gray[from keys.toml" in text(at)
+    assert "key kept here" in text(at) and "offers 2 models" in said
     server.script(Say("Bom dia."))
     say(talk, "And now?")
     assert "Bom dia." in text(talk)
@@ -81,23 +82,61 @@ def test_a_key_is_kept_and_used_from_the_next_message_and_never_shown(
 
 
 def test_a_key_that_cannot_be_one_is_refused_beside_its_field_without_being_shown(
-    desk: Desk,
+    server: OpenAIServer, desk: Desk
 ) -> None:
     at = app("settings")
-    enter_key(at, "groq", "two words")
-    assert "GROQ_API_KEY is no key" in text(at)
+    enter_key(at, "openai", "two words")
+    assert "is no key" in text(at)
     assert "two words" not in text(at)
-    assert at.selectbox(key="key-provider").value == "groq"
+    assert at.selectbox(key="key-provider").value == "openai"
     assert keys.read(desk.mc.settings.home) == {}
 
 
-def test_a_key_is_removed_and_the_stand_in_answers_again(desk: Desk) -> None:
+def test_a_key_is_removed_and_the_stand_in_answers_again(server: OpenAIServer, desk: Desk) -> None:
     at = app("settings")
-    enter_key(at, "groq", "gsk-one-word")
-    assert desk.mc.settings.chat_model.startswith("groq/")
-    press(at, "remove-GROQ_API_KEY")
+    enter_key(at, "openai", KEY)
+    assert desk.mc.settings.chat_model.startswith("openai/")
+    press(at, buttons(at, "remove-openai-")[0])
     assert keys.read(desk.mc.settings.home) == {}
     assert desk.mc.settings.chat_model == "offline/chat"
+
+
+def test_a_key_that_its_server_refuses_is_not_kept(server: OpenAIServer, desk: Desk) -> None:
+    at = app("settings")
+    enter_key(at, "openai", "sk-not-the-one")
+    assert "OpenAI refused this key." in text(at)
+    assert keys.read(desk.mc.settings.home) == {}
+
+
+def test_any_server_is_given_its_address_and_its_models_can_be_chosen(
+    server: OpenAIServer, desk: Desk
+) -> None:
+    at = app("settings")
+    at.selectbox(key="key-provider").set_value("hosted_vllm").run()
+    at.text_input(key="address-hosted_vllm").set_value(f"{server.url}/v1")
+    at.text_input(key="key-value").set_value(KEY)
+    press(at, "keep-key")
+    assert "Another server is kept and offers 2 models." in text(at)
+    until(at, lambda: "hosted_vllm/gpt-4.1-mini" in at.selectbox(key="set-chat_model").options)
+    at.selectbox(key="set-chat_model").set_value("hosted_vllm/gpt-4.1-mini")
+    press(at, "use-models")
+    server.script(Say("Bom dia."))
+    talk = app()
+    say(talk, "Hello")
+    assert "Bom dia." in text(talk)
+
+
+def test_a_new_address_asks_for_a_key_of_its_own(server: OpenAIServer, desk: Desk) -> None:
+    home = desk.mc.settings.home
+    desk.mc.connect("openai", KEY, f"{server.url}/v1")
+    components.reopen(desk)
+    assert desk.mc.settings.keys.value("OPENAI_API_KEY") == KEY
+    keys.set_key(home, "openai", "mk-of-the-gateway", "http://127.0.0.1:9/v1")
+    components.reopen(desk)
+    assert desk.mc.settings.keys.value("OPENAI_API_KEY") == KEY
+    keys.remove_key(home, "openai", f"{server.url}/v1")
+    components.reopen(desk)
+    assert desk.mc.settings.keys.value("OPENAI_API_KEY") is None
 
 
 def test_chosen_models_are_kept_beside_what_the_person_wrote_and_used_at_once(desk: Desk) -> None:
@@ -106,7 +145,7 @@ def test_chosen_models_are_kept_beside_what_the_person_wrote_and_used_at_once(de
     press(at, "use-models")
     assert kept(desk.mc).startswith(f'{HEADING}MEMCHAT_EMBED_MODEL = "none"\n')
     assert desk.mc.settings.chat_model == "openai/gpt-4.1-mini"
-    assert "OPENAI_API_KEY is not set; enter it under Keys." in text(at)
+    assert "OpenAI has no key yet; enter it below." in text(at)
     at.selectbox(key="set-chat_model").set_value("")
     press(at, "use-models")
     assert "CHAT_MODEL" not in kept(desk.mc)
@@ -132,13 +171,15 @@ def test_what_the_environment_sets_is_not_offered_for_change(
     at.selectbox(key="set-extract_model").set_value("offline/extract")
     press(at, "use-models")
     assert "set-chat_model" not in [field.key for field in at.selectbox]
-    assert "Set by MEMCHAT_CHAT_MODEL in the environment; change it there." in text(at)
+    assert "Set in the environment; change it there." in text(at)
     assert at.selectbox(key="set-extract_model").value == "offline/extract"
 
 
-def test_the_connection_is_tested_and_the_remedy_told(desk: Desk, server: OpenAIServer) -> None:
-    at = app("settings")
-    enter_key(at, "openai", KEY)
+def test_the_connection_is_tested_and_the_remedy_told(server: OpenAIServer, desk: Desk) -> None:
+    at = app("settings", part="advanced")
+    desk.mc.connect("openai", KEY, f"{server.url}/v1")
+    components.reopen(desk)
+    at.run()
     server.script(Say("Hello"), Fail(401, "no such key"))
     press(at, "probe")
     until(at, lambda: "✓ **Connection" in text(at))
@@ -148,12 +189,14 @@ def test_the_connection_is_tested_and_the_remedy_told(desk: Desk, server: OpenAI
 
 
 def test_the_embedding_service_is_changed_with_progress_and_stays_so(
-    desk: Desk, server: OpenAIServer
+    server: OpenAIServer, desk: Desk
 ) -> None:
     server.dimensions = 1536
     desk.mc.user("ana").memories.add("profile", "city", "Lisbon")
-    at = app("settings")
-    enter_key(at, "openai", KEY)
+    at = app("settings", part="advanced")
+    desk.mc.connect("openai", KEY, f"{server.url}/v1")
+    components.reopen(desk)
+    at.run()
     assert "by their words only" in text(at)
     at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
     press(at, "change-embedding")
@@ -167,11 +210,13 @@ def test_the_embedding_service_is_changed_with_progress_and_stays_so(
     assert desk.mc.settings.embed_model == "none"
 
 
-def test_texts_without_a_vector_are_given_theirs(desk: Desk, server: OpenAIServer) -> None:
+def test_texts_without_a_vector_are_given_theirs(server: OpenAIServer, desk: Desk) -> None:
     server.dimensions = 1536
     desk.mc.user("ana").memories.add("profile", "city", "Lisbon")
-    at = app("settings")
-    enter_key(at, "openai", KEY)
+    at = app("settings", part="advanced")
+    desk.mc.connect("openai", KEY, f"{server.url}/v1")
+    components.reopen(desk)
+    at.run()
     at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
     press(at, "change-embedding")
     until(at, lambda: "1 text embedded" in text(at))
@@ -208,7 +253,7 @@ def test_what_was_drawn_before_a_task_ended_is_drawn_anew(desk: Desk) -> None:
 
 
 def test_a_service_that_needs_a_key_is_not_changed_to_without_it(desk: Desk) -> None:
-    at = app("settings")
+    at = app("settings", part="advanced")
     at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
     press(at, "change-embedding")
     assert "OPENAI_API_KEY is not set; enter it under Keys first" in text(at)
@@ -221,7 +266,7 @@ def test_what_was_exported_is_imported_after_everything_was_deleted(desk: Desk) 
     lines = exported(ana)
     assert json.loads(lines.splitlines()[0])["format"] == "memchat export"
     ana.delete_all()
-    at = app("settings")
+    at = app("settings", part="data")
     assert at.get("download_button")[0].disabled
     at.file_uploader(key="upload").set_value(("mine.jsonl", lines, "application/jsonl")).run()
     press(at, "import")
@@ -244,7 +289,7 @@ def test_an_import_tells_of_notes_that_were_deleted_here_or_changed_elsewhere(
     other.notes.update(there, text="Changed.")
     (here,) = [note.id for note in ana.notes.list() if note.external_id == 2]
     ana.notes.delete(here)
-    at = app("settings")
+    at = app("settings", part="data")
     at.file_uploader(key="upload").set_value(("new.jsonl", exported(other), "text/plain")).run()
     press(at, "import")
     until(at, lambda: "Deleted here, and left out: 1 note." in text(at))

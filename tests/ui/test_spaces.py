@@ -28,6 +28,35 @@ def test_a_new_space_is_entered_and_stays_in_the_list(mc: MemChat) -> None:
     assert at.sidebar.selectbox[0].options == ["Work", "default"]
 
 
+def test_a_space_is_renamed_given_instructions_exported_and_deleted(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    at = app()
+    make(at, "Work")
+    say(at, "I live in Porto.")
+    press(at, "more-space")
+    at.text_input(key="space-new-name").set_value("Office")
+    press(at, at.button[[b.label for b in at.button].index("Rename")].key)
+    assert at.session_state["app"] == "Office"
+    assert [each.name for each in ana.apps.list()] == ["Office"]
+    assert len(mc.user("ana", app="Office").sessions.list()) == 1
+    press(at, "more-space")
+    at.text_area(key="space-instructions").set_value("Answer in Dutch.").run()
+    assert mc.user("ana", app="Office").instructions() == "Answer in Dutch."
+    assert at.get("download_button")
+    assert at.button(key="delete-space").disabled
+    at.checkbox(key="space-sure").check().run()
+    press(at, "delete-space")
+    assert at.session_state["app"] == "default" and ana.apps.list() == []
+
+
+def test_the_first_space_keeps_its_name_and_cannot_be_deleted(mc: MemChat) -> None:
+    mc.user(**ANA).set_memory(True)
+    at = app()
+    press(at, "more-space")
+    assert at.text_area(key="space-instructions")
+    assert "delete-space" not in [button.key for button in at.button]
+
+
 def test_a_chat_of_a_new_space_is_kept_there_and_named_in_the_address(mc: MemChat) -> None:
     at = app()
     make(at, "Work")

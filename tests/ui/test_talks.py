@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memchat import MemChat
 from tests.support import private
-from tests.support.ui.tab import ANA, app, buttons, number, press, room, say, send, text, until
+from tests.support.ui.tab import (
+    ANA,
+    app,
+    buttons,
+    chats,
+    choose,
+    number,
+    press,
+    room,
+    say,
+    send,
+    text,
+    until,
+)
 from ui.desk import Desk
 
 
@@ -36,8 +51,8 @@ def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemC
     at = app()
     say(at, "I live in Lisbon.")
     here = number(at)
-    press(at, f"more-{here}")
-    at.text_input(key=f"title-{here}").set_value("Where I live").run()
+    choose(at, here, "Rename …")
+    at.text_input(key=f"title-{here}").set_value("Where I live")
     press(at, f"rename-{here}")
     press(at, "new")
     until(at, lambda: ana.sessions.get(here).status == "extracted")
@@ -47,12 +62,31 @@ def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemC
 def test_a_chat_is_named_after_its_first_words_without_their_secrets(mc: MemChat) -> None:
     at = app()
     say(at, "My locker code is 7741.")
-    names = [
-        *(button.label for button in at.sidebar.button),
-        *(head.value for head in at.subheader),
-    ]
+    names = [*chats(at).values(), *(head.value for head in at.subheader)]
     named = [name for name in names if "locker code" in name]
     assert len(named) >= 2 and not any("7741" in name for name in named)
+
+
+def test_chats_stand_by_day_and_are_pinned_archived_and_put_back(mc: MemChat) -> None:
+    ana, ids = mc.user(**ANA), []
+    for words in ("I live in Lisbon.", "What is a heron?"):
+        with ana.chat() as talk:
+            talk.send(words).read()
+        ids.append(talk.session_id)
+    at = app()
+    assert [*chats(at)] == [f"/?c={ids[1]}", f"/?c={ids[0]}"] and "Today" in text(at)
+    choose(at, ids[0], "Pin")
+    assert [*chats(at)] == [f"/?c={ids[0]}", f"/?c={ids[1]}"] and "Pinned" in text(at)
+    choose(at, ids[1], "Archive")
+    assert [*chats(at)] == [f"/?c={ids[0]}"]
+    at.toggle(key="archive").set_value(True).run()
+    assert [*chats(at)] == [f"/?c={ids[1]}"]
+    at.text_input(key="search-chats").set_value("heron").run()
+    assert [*chats(at)] == [f"/?c={ids[1]}"]
+    at.text_input(key="search-chats").set_value("").run()
+    choose(at, ids[1], "Put back")
+    assert chats(at) == {}
+    assert [one.shelf for one in ana.sessions.list()] == [None, "pinned"]
 
 
 def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
@@ -60,9 +94,9 @@ def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
         with mc.user(**ANA).chat() as talk:
             talk.send(words).read()
     at = app()
-    assert len(buttons(at, "open-")) == 2
+    assert len(chats(at)) == 2
     at.text_input(key="search-chats").set_value("100% RYE").run()
-    assert len(buttons(at, "open-")) == 1
+    assert len(chats(at)) == 1
 
 
 def test_deleting_a_chat_shows_what_it_alone_taught_and_forgets_it(mc: MemChat) -> None:
@@ -70,8 +104,7 @@ def test_deleting_a_chat_shows_what_it_alone_taught_and_forgets_it(mc: MemChat) 
     with ana.chat() as talk:
         talk.send("I live in Lisbon.").read()
     at = app(c=str(talk.session_id))
-    press(at, f"more-{talk.session_id}")
-    press(at, f"delete-{talk.session_id}")
+    choose(at, talk.session_id, "Delete …")
     assert "city: Lisbon" in text(at)
     press(at, "delete-talk")
     assert ana.sessions.list() == []
@@ -85,7 +118,7 @@ def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> N
         talk.send("Hello there.").read()
     at = app("memories", app="work")
     assert "Lisbon" not in text(at)
-    assert buttons(at, "open-") == []
+    assert chats(at) == {}
 
 
 def test_a_message_that_could_not_be_sent_is_back_in_its_box(mc: MemChat) -> None:
@@ -103,3 +136,38 @@ def test_an_app_that_cannot_be_is_refused_and_the_page_goes_on(desk: Desk) -> No
     assert "longer than" in at.error[0].value
     assert at.selectbox[0].value == "default"
     assert room(at)
+
+
+def test_a_chat_is_moved_into_another_space_and_is_shown_there(mc: MemChat) -> None:
+    mc.user("ana", app="Work").set_memory(True)
+    at = app()
+    say(at, "I live in Lisbon.")
+    choose(at, number(at), "Move …")
+    assert at.selectbox(key="move-to").options == ["Work"]
+    press(at, "move-talk")
+    assert at.session_state["app"] == "Work" and "I live in Lisbon." in text(at)
+    assert mc.user(**ANA).sessions.list() == []
+    assert len(mc.user("ana", app="Work").sessions.list()) == 1
+
+
+class TestByMeaning:
+    """With an embedding model that stays on this machine."""
+
+    @pytest.fixture
+    def models(self) -> dict[str, str]:
+        return {"MEMCHAT_EMBED_MODEL": "hash", "MEMCHAT_CHAT_MODEL": "offline/chat"}
+
+    def test_a_chat_without_the_words_is_found_by_meaning_with_its_message(
+        self, mc: MemChat
+    ) -> None:
+        for words in ("We went by red kayak.", "Two lemon trees."):
+            with mc.user(**ANA).chat() as talk:
+                talk.send(words).read()
+        mc.jobs.run()
+        mc.jobs.embed()
+        at = app()
+        at.text_input(key="search-chats").set_value("red kayak porto").run()
+        assert "No chat has “red kayak porto”" in text(at) and "By meaning" in text(at)
+        assert [words for words in chats(at).values() if "kayak" in words]
+        assert not [words for words in chats(at).values() if "lemon" in words]
+        assert len(chats(at, "memchat-hit")) == 1

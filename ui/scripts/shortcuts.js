@@ -1,13 +1,12 @@
-// Single keys for what is done most (keyboard.py lists them). They do nothing while a person types
-// in a box or a dialog is open, nor together with Ctrl, Alt or Cmd, which belong to the browser. What
-// has a key names it when the pointer rests there.
+// Shortcuts, each Ctrl or Alt with one key (keyboard.py lists them): a letter alone is always a letter.
+// They do nothing while a dialog is open. What has a shortcut names it when the pointer rests there.
 (() => {
   if (window.memchatShortcuts) return;
   window.memchatShortcuts = true;
   const LONGEST = 15000; // milliseconds in which a box that was asked for may still be drawn
   const TWICE = 1500; // milliseconds in which an answered proposal may still be drawn
   const NEW = ".st-key-new button";
-  const LIST = ".st-key-keyboard button";
+  const LIST = ".st-key-shortcuts button";
   const MESSAGE = "#memchat-message";
   const MEMORIES = ".st-key-search-memories input";
   const NOTES = ".st-key-notes-words input";
@@ -39,42 +38,48 @@
     if (how !== "decide") answered = { item: name, until: Date.now() + TWICE };
     button.click();
   };
+  const search = () => {
+    for (const at of [MEMORIES, NOTES]) if (find(at)) return focus(at);
+    click('[data-testid="stExpandSidebarButton"]'); // there while the sidebar is folded
+    focus(CHATS);
+  };
   const KEYS = {
-    n: () => { click(NEW); focus(MESSAGE); },
-    s: () => {
-      for (const at of [MEMORIES, NOTES]) if (find(at)) return focus(at);
-      click('[data-testid="stExpandSidebarButton"]'); // there while the sidebar is folded
-      focus(CHATS);
-    },
-    m: () => {
-      if (!find(MESSAGE)) click('[data-testid="stSidebarNavLink"]');
+    "Alt+N": () => { click(NEW); focus(MESSAGE); },
+    "Control+K": search,
+    "Alt+M": () => {
+      if (!find(MESSAGE)) click("nav a.memchat-link");
       focus(MESSAGE);
     },
-    "?": () => click(LIST),
-    k: () => answer("accept"),
-    x: () => answer("reject"),
-    e: () => answer("decide"),
+    "Control+/": () => click(LIST),
+    "Alt+Y": () => answer("accept"),
+    "Alt+X": () => answer("reject"),
+    "Alt+E": () => answer("decide"),
   };
-  const BOXES = 'input:not([type="checkbox"]):not([type="radio"]), textarea, select, ' +
-    '[contenteditable="true"], [role="combobox"], [role="listbox"], [role="dialog"]';
-  // Where the keyboard writes another script, the key in the place of the Latin letter counts.
-  const letter = event => /^[\x21-\x7e]$/.test(event.key) ? event.key.toLowerCase()
-    : event.code.replace(/^Key/, "").toLowerCase();
+  const mac = /^Mac|iP(hone|ad)/.test(navigator.platform);
+  const pressed = event => {
+    const ctrl = mac ? event.metaKey : event.ctrlKey;
+    if (ctrl === event.altKey || event.getModifierState("AltGraph")) return null;
+    // Alt writes other signs on some keyboards, and some write another script: the place counts.
+    const key = /^[\x21-\x7e]$/.test(event.key) ? event.key : event.code.replace(/^Key/, "");
+    return `${ctrl ? "Control" : "Alt"}+${key.toUpperCase()}`;
+  };
   document.addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
-    if (event.target.closest?.(BOXES) || find('[role="dialog"]')) return;
-    const act = KEYS[letter(event)];
-    if (!act) return;
+    const act = KEYS[pressed(event)];
+    if (!act || event.repeat || event.isComposing || find('[role="dialog"]')) return;
     event.preventDefault();
     act();
   });
-  const NAMED = [[NEW, "n"], [CHATS, "s"], [MEMORIES, "s"], [NOTES, "s"], [MESSAGE, "m"], [LIST, "?"]];
+  const NAMED = [
+    [NEW, "Alt+N"], [CHATS, "Control+K"], [MEMORIES, "Control+K"], [NOTES, "Control+K"],
+    [MESSAGE, "Alt+M"], [LIST, "Control+/"],
+  ];
   const name = () => {
     for (const [at, key] of NAMED) {
       const found = find(at);
       if (!found || found.getAttribute("aria-keyshortcuts") === key) continue;
       found.setAttribute("aria-keyshortcuts", key);
-      found.title = `${found.placeholder ?? found.textContent.trim()} (${key.toUpperCase()})`;
+      const shown = key.replace("Control", mac ? "⌘" : "Ctrl").replace("Alt", mac ? "⌥" : "Alt");
+      found.title = `${found.placeholder ?? found.textContent.trim()} (${shown.replace("+", " + ")})`;
     }
   };
   new MutationObserver(() => { name(); look(); forget(); }).observe(document.body, {

@@ -1,11 +1,14 @@
-"""Which models the person chose, and changing that in the settings file and in the running app."""
+"""What the person set, and changing that in the settings file and in the running app."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
 
 from memchat.config import Settings
-from memchat.config.providers import KEYS, provider_of
+from memchat.config.providers import ANY_SERVER, KEYS, provider_of
 from memchat.config.settings import FILE, VARIABLES, set_settings
 from memchat.errors import InputError
 from ui import components as ui
@@ -28,7 +31,24 @@ def fixed_by(settings: Settings, setting: str) -> str | None:
     """Why this page cannot change a setting: it is set where settings.toml does not count."""
     origin = settings.origins.get(VARIABLES[setting], FILE)
     where = "the environment" if origin == "environment" else origin
-    return None if origin == FILE else f"set by {VARIABLES[setting]} in {where}; change it there"
+    return None if origin == FILE else f"set in {where}; change it there"
+
+
+def field(setting: str, kind: Any, label: str, **how: Any) -> None:
+    """One setting as a field of this ``kind``, kept as soon as it is changed."""
+    settings, key = ui.desk().mc.settings, f"set-{setting}"
+    fixed = fixed_by(settings, setting)
+    st.session_state[key] = getattr(settings, setting)
+    kind(label, key=key, on_change=_keep, args=(setting,), disabled=fixed is not None, **how)
+    if fixed:
+        st.caption(ui.sentence(fixed))
+
+
+def _keep(setting: str) -> None:
+    value = st.session_state[f"set-{setting}"]
+    text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+    changes = {VARIABLES[setting]: None if value is None else text}
+    ui.attempt(lambda: write(ui.desk(), changes))
 
 
 def named(settings: Settings, setting: str) -> str:
@@ -52,4 +72,5 @@ def model_name(text: str | None) -> str:
 def lacking_key(settings: Settings, model: str) -> str | None:
     """The key that a model needs and that is not set."""
     names = KEYS.get(provider_of(model), ())
-    return names[0] if names and settings.keys.first(names) is None else None
+    needed = names and provider_of(model) != ANY_SERVER
+    return names[0] if needed and settings.keys.first(names) is None else None

@@ -1,4 +1,5 @@
-"""Other programs that use the memory over MCP: setting them up, who called, and what each wrote."""
+"""Other programs that use the memory over MCP: setting them up, who called, what each wrote, and
+the tokens of those that call over HTTP."""
 
 from __future__ import annotations
 
@@ -7,29 +8,31 @@ from importlib import util
 import streamlit as st
 
 from memchat.api.clients import configs
-from memchat.errors import NotFound
-from memchat.types import Client, ClientWrite
+from memchat.config import keys
+from memchat.config.keys import ClientToken
+from memchat.errors import MemChatError, NotFound
+from memchat.types import Client, ClientMode, ClientWrite, one_line
 from ui import components as ui
 from ui import decisions
-from ui.settings import client_tokens
 
 MODES = {"trust": "what it remembers is stored", "ask": "what it remembers waits in your Inbox"}
+MAY: dict[ClientMode, str] = {
+    "ask": "What it remembers waits in my Inbox",
+    "trust": "What it remembers is stored",
+}
+NAME_LIMIT = 60
 SHOWN = 50
 """Entries of the list of what a program wrote."""
 
 
 def show() -> None:
     """Draw them."""
-    st.subheader("Other assistants", anchor=False)
-    st.write(
-        "Other programs can use your memory over MCP, the Model Context Protocol. Each starts "
-        "memchat by itself, on this machine; what it may do, you decide."
-    )
+    st.write("Other programs can use your memory over MCP; what each may do, you decide.")
     if util.find_spec("mcp") is None:
         st.caption("This needs a package that is not installed: pip install 'memchat\\[mcp\\]'")
     _setup()
     _clients()
-    client_tokens.show()
+    _tokens()
 
 
 def _setup() -> None:
@@ -151,3 +154,54 @@ def _undone(name: str) -> None:
     back = f"; {len(done.back):,} are back" if done.back else ""
     kept = f"; {len(done.kept):,} stay" if done.kept else ""
     st.toast(f"Deleted {ui.plural(len(done.gone), 'memory', 'memories')}{back}{kept}.")
+
+
+# Tokens
+
+
+def _tokens() -> None:
+    home, state = ui.desk().mc.settings.home, st.session_state
+    st.markdown("**Tokens for HTTP**")
+    st.caption("For a program that calls memchat mcp --http on this machine.")
+    try:
+        found = keys.read_tokens(home)
+    except MemChatError as error:
+        st.error(ui.sentence(str(error)))
+        return
+    for number, token in enumerate(found.values()):
+        _token(token, number)
+    with st.form("client-token", border=True, clear_on_submit=True):
+        st.text_input("Name of the program", key="token-name", max_chars=NAME_LIMIT)
+        modes = list(MAY)
+        st.selectbox("What it may do", modes, key="token-mode", format_func=lambda m: MAY[m])
+        st.form_submit_button("Make a token", key="make-token", on_click=_make_token)
+    if problem := state.pop("token problem", None):
+        st.error(ui.sentence(problem))
+    if made := state.pop("new token", None):
+        st.success(f"The token of {ui.literal(made.name)}. Copy it now: it is not shown again.")
+        st.code(made.token, language=None, wrap_lines=True)
+
+
+def _token(token: ClientToken, number: int) -> None:
+    with st.container(key=f"token-{number}", horizontal=True, vertical_alignment="center"):
+        words = f"**{ui.literal(token.name)}** :small[:gray[{MAY[token.mode]}]]"
+        st.markdown(words, width="stretch")
+        delete = f"Delete the token of {ui.literal(token.name)}"
+        st.button(delete, key=f"delete-token-{number}", on_click=_delete_token, args=(token.name,))
+
+
+def _make_token() -> None:
+    state = st.session_state
+    try:
+        name = one_line(state["token-name"], "name of the program", NAME_LIMIT)
+        home = ui.desk().mc.settings.home
+        state["new token"] = keys.create_token(home, name, state["token-mode"])
+    except MemChatError as error:
+        state["token problem"] = str(error)
+
+
+def _delete_token(name: str) -> None:
+    try:
+        keys.remove_token(ui.desk().mc.settings.home, name)
+    except MemChatError as error:
+        st.session_state["token problem"] = str(error)

@@ -52,11 +52,7 @@ def show() -> None:
         _tell(task.result)
     if fixed:
         return
-    st.caption(
-        "A change makes the vectors of everything that is kept anew: a provider is sent all of "
-        "it, and may charge for it. Search goes on with the old vectors until then. It may be "
-        "interrupted, and goes on where it was."
-    )
+    st.caption("A new service is sent all that is kept, and may charge for it.")
 
 
 def _field(*, busy: bool) -> None:

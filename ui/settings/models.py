@@ -1,15 +1,34 @@
-"""The models that answer and that read ended chats: which are in use, and choosing others."""
+"""Which models answer and read ended chats, and the providers that are asked for them.
+
+A key goes from its field into keys.toml and is not kept in the page's state. None is ever shown.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import streamlit as st
 
-from memchat.config import Settings
-from memchat.config.providers import OFFLINE_CHAT, OFFLINE_EXTRACT, PROVIDERS
+from memchat.config import Settings, keys
+from memchat.config.keys import KeyInfo
+from memchat.config.providers import (
+    ANY_SERVER,
+    KEYS,
+    OFFLINE_CHAT,
+    OFFLINE_EXTRACT,
+    PROVIDERS,
+    elsewhere,
+    list_url,
+    provider_of,
+    shown,
+)
 from memchat.config.settings import VARIABLES
 from memchat.errors import MemChatError
+from memchat.types import Progress
 from ui import components as ui
-from ui.settings import choices
+from ui.desk import Desk
+from ui.settings import choices, tasks
 
 CHOSEN = {
     "chat_model": (
@@ -22,16 +41,18 @@ CHOSEN = {
     ),
 }
 """What each model does, and the ones that are offered."""
-BY_DEFAULT = "Chosen by the keys that are set"
+BY_DEFAULT = "Chosen by the keys that are kept"
+TASK = "model list"
 
 
 def show() -> None:
     """Draw them."""
-    settings = ui.desk().mc.settings
-    st.subheader("Models", anchor=False)
+    desk, state = ui.desk(), st.session_state
+    settings = desk.mc.settings
+    listed = _listed(desk)
     with st.form("models", border=False, enter_to_submit=False):
         for setting in CHOSEN:
-            _field(settings, setting)
+            _field(settings, setting, listed)
         st.form_submit_button(
             "Use these models",
             key="use-models",
@@ -39,26 +60,27 @@ def show() -> None:
             type="primary",
             disabled=all(choices.fixed_by(settings, setting) for setting in CHOSEN),
         )
-    problem = st.session_state.pop("models problem", None)
-    if problem:
+    if problem := state.pop("models problem", None):
         st.error(ui.sentence(problem))
-    for line in ui.desk().mc.address_notices():
+    for line in desk.mc.address_notices():
         st.warning(ui.literal(line))
-    st.caption(
-        "Kept in settings.toml in the data folder. They are used from the next message on; an "
-        "incognito chat that is open keeps the models it began with, and other memchat programs "
-        "take them at their next start."
-    )
+    st.subheader("Providers", anchor=False)
+    found = keys.listed(settings.home, settings.keys, settings.addresses)
+    for number, key in enumerate(found):
+        _row(key, number)
+    if not found:
+        st.write("No key is kept yet.")
+    _add(settings)
 
 
-def _field(settings: Settings, setting: str) -> None:
+def _field(settings: Settings, setting: str, listed: list[str]) -> None:
     what, offered = CHOSEN[setting]
     named, model = choices.named(settings, setting), getattr(settings, setting)
     if fixed := choices.fixed_by(settings, setting):
         st.markdown(f"{what}: **{ui.literal(model)}**")
         st.caption(ui.sentence(fixed))
         return
-    options = list(dict.fromkeys([choices.BY_DEFAULT, *offered, named]))
+    options = list(dict.fromkeys([choices.BY_DEFAULT, *offered, *listed, named]))
     st.selectbox(
         what,
         options,
@@ -68,11 +90,9 @@ def _field(settings: Settings, setting: str) -> None:
         accept_new_options=True,
         placeholder="Choose, or type provider/model",
     )
-    why = "chosen here" if named else settings.why.get(setting, "the default")
-    st.caption(f"In use: **{ui.literal(model)}**. {ui.sentence(why)}")
-    lacking = choices.lacking_key(settings, model)
-    if lacking is not None:
-        st.warning(f"{ui.literal(lacking)} is not set; enter it under Keys.")
+    st.caption(f"In use: **{ui.literal(model)}**.")
+    if choices.lacking_key(settings, model) is not None:
+        st.warning(f"{shown(provider_of(model))} has no key yet; enter it below.")
 
 
 def _save() -> None:
@@ -89,3 +109,100 @@ def _save() -> None:
         state["models problem"] = str(error)
     else:
         st.toast("Kept. The next message is answered with these models.")
+
+
+# What the providers list
+
+
+def _listed(desk: Desk) -> list[str]:
+    """The models that the providers in use list just now, once they answered."""
+    settings = desk.mc.settings
+    known = [name for name, names in KEYS.items() if settings.keys.first(names)]
+    known += [ANY_SERVER, *(provider_of(getattr(settings, setting)) for setting in CHOSEN)]
+    asked = [name for name in dict.fromkeys(known) if list_url(settings.addresses, name)]
+    if asked and TASK not in desk.tasks:
+        tasks.begin(TASK, "Asking for the models that there are", _work(desk, asked))
+    tasks.running(TASK)
+    task = tasks.ended(TASK) if asked else None
+    return list(task.result or ()) if task is not None else []
+
+
+def _work(desk: Desk, asked: list[str]) -> Callable[..., list[str]]:
+    def work(*, progress: Callable[[Progress], None]) -> list[str]:
+        found: list[str] = []
+        for provider in asked:
+            with suppress(MemChatError):  # one that does not answer keeps no other from the list
+                found += desk.mc.models(provider)
+        return found
+
+    return work
+
+
+# Keys and addresses
+
+
+def _row(key: KeyInfo, number: int) -> None:
+    with st.container(key=f"key-{number}", horizontal=True, vertical_alignment="center"):
+        place = "kept here" if key.origin == keys.FILE else f"set in {key.origin}"
+        note = "" if key.used else ", not in use"
+        at = f" at {key.address}" if key.address else ""
+        name = f"**{ui.literal(shown(key.provider))}**"
+        st.markdown(
+            f"{name} :small[:gray[{ui.literal(f'{at} · key {place}{note}')}]]", width="stretch"
+        )
+        if key.origin == keys.FILE:
+            remove = f"Remove the key of {shown(key.provider)}"
+            args = (key.name, key.address)
+            st.button(remove, key=f"remove-{key.provider}-{number}", on_click=_remove, args=args)
+
+
+def _add(settings: Settings) -> None:
+    state = st.session_state
+    offered = [ANY_SERVER, *(name for name in KEYS if name != ANY_SERVER)]
+    provider = st.selectbox(
+        "Provider", offered, format_func=shown, key="key-provider", index=offered.index("openai")
+    )
+    st.text_input(
+        "Address",
+        value=elsewhere(settings.addresses, provider),
+        key=f"address-{provider}",
+        placeholder="http://localhost:1234/v1" if provider == ANY_SERVER else "The provider's own",
+        help="Of any server that speaks as OpenAI's does.",
+    )
+    st.text_input("Key", type="password", key="key-value", autocomplete="new-password")
+    st.button("Try and keep", key="keep-key", on_click=_keep, args=(provider,), type="primary")
+    if problem := state.pop("keys problem", None):
+        st.error(ui.sentence(problem))
+    if said := state.pop("keys said", None):
+        st.success(said)
+    st.caption("A key is sent to its own address alone, and is never shown again.")
+
+
+def _keep(provider: str) -> None:
+    state, desk = st.session_state, ui.desk()
+    value, state["key-value"] = state["key-value"], ""
+    before = desk.mc.settings
+    try:
+        found = desk.mc.connect(provider, value, state.get(f"address-{provider}") or "")
+        ui.reopen(desk)
+    except MemChatError as error:
+        state["keys problem"] = str(error)
+        return
+    after, name = desk.mc.settings, ui.literal(shown(provider))
+    said = f"{name} is kept" + (f" and offers {ui.plural(len(found), 'model')}." if found else ".")
+    if after.chat_model != before.chat_model:
+        said += f" From now on {ui.literal(after.chat_model)} answers."
+    elif after.keys.origin(KEYS[provider][0]) == keys.ENVIRONMENT:
+        said += " The key of the environment comes before it."
+    state["keys said"] = said
+
+
+def _remove(name: str, address: str) -> None:
+    state, desk = st.session_state, ui.desk()
+    try:
+        keys.remove_key(desk.mc.settings.home, name, address)
+        ui.reopen(desk)
+    except MemChatError as error:
+        state["keys problem"] = str(error)
+    else:
+        state["keys said"] = "The key is removed."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -20,21 +20,10 @@ TASK = "import"
 
 def show() -> None:
     """Draw it."""
-    desk, person = ui.desk(), ui.person()
+    person = ui.person()
     st.markdown("**Export and import**")
-    st.download_button(
-        "Export everything",
-        partial(exported, person),
-        file_name=f"memchat-{desk.mc.now.astimezone(desk.mc.settings.zone):%Y-%m-%d}.jsonl",
-        mime="application/jsonl",
-        key="export",
-        on_click="ignore",
-        disabled=not person.apps.list(),
-    )
-    st.caption(
-        "Memories with their history, notes, conversations, and what waits in the inbox, of every "
-        "space; no keys and no settings. A backup has the rest. Nothing in the file is encrypted."
-    )
+    button("Export everything", person, "export", disabled=not person.apps.list())
+    st.caption("All that is kept of you in every space, unencrypted; no keys and no settings.")
     upload = st.file_uploader("A file that was exported", type=["jsonl"], key="upload")
     st.button(
         "Import",
@@ -46,17 +35,30 @@ def show() -> None:
     task = tasks.ended(TASK)
     if task is not None and task.error is None:
         _tell(task.result)
-    st.caption(
-        "What is here already stays as it is, but a note that was changed elsewhere later is taken "
-        "from there. What was forgotten or deleted here stays away. All of a "
-        "file is imported or, where it is broken, nothing."
+    st.caption("What is here stays, but for notes changed elsewhere later; forgotten stays away.")
+
+
+def button(
+    label: str, person: User, key: str, *, all_apps: bool = True, disabled: bool = False
+) -> None:
+    """What downloads all of the person, or what is kept in this space alone."""
+    desk, name = ui.desk(), "memchat" if all_apps else f"memchat-{ui.app_name()}"
+    st.download_button(
+        label,
+        partial(exported, person, all_apps=all_apps),
+        file_name=f"{name}-{desk.mc.now.astimezone(desk.mc.settings.zone):%Y-%m-%d}.jsonl",
+        mime="application/jsonl",
+        key=key,
+        on_click="ignore",
+        disabled=disabled,
     )
 
 
-def exported(person: User) -> bytes:
+def exported(person: User, *, all_apps: bool = True) -> bytes:
     """The export in JSON lines."""
     with tempfile.TemporaryDirectory(prefix="memchat-") as folder:
-        return person.export_file(Path(folder) / "export.jsonl").file.read_bytes()
+        file = Path(folder) / "export.jsonl"
+        return person.export_file(file, all_apps=all_apps).file.read_bytes()
 
 
 def _begin(person: User) -> None:
@@ -83,25 +85,12 @@ def imported(
 
 
 def _tell(done: Imported) -> None:
-    st.success(f"Imported: {_told(done.added)}.")
-    changed = _told({"note": done.changed_notes})
-    left_out = sum(done.left_out.values())
-    counts = {
-        "Here already, and left as they are": _told(done.known),
-        "Forgotten here, and left out": _told({"memory": done.forgotten}),
-        "Deleted here, and left out": _told({"note": done.deleted_notes}),
-        "Changed elsewhere later than here, and taken from there": changed,
-        "No part of an export any more, and left out": _told({"record": left_out}),
-    }
-    notes = [f"{what}: {count}." for what, count in counts.items() if count != "nothing"]
+    st.success(f"Imported: {counted_records(done.added, session='chat')}.")
+    notes = done.told(session="chat")
     if done.unread:
-        notes.append(f"{ui.plural(done.unread, 'conversation')} will be read for memories.")
-    notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]
+        notes.append(f"{ui.plural(done.unread, 'chat')} will be read for memories")
+    notes += [f"line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]
     if len(done.refused) > REFUSED_MOST:
-        notes.append(f"{len(done.refused):,} lines were refused in all.")
+        notes.append(f"{len(done.refused):,} lines were refused in all")
     for note in notes:
-        st.caption(ui.literal(note))
-
-
-def _told(records: Mapping[str, int]) -> str:
-    return counted_records(records, session="conversation")
+        st.caption(ui.sentence(note))

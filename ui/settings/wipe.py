@@ -12,10 +12,7 @@ from ui.notes import answer, editor, search
 def show() -> None:
     """Draw it."""
     st.subheader("Wipe everything", anchor=False)
-    st.write(
-        "Every memory, note, chat and figure of yours in every space leaves this disk. It cannot "
-        "be undone."
-    )
+    st.write("All that is kept of you in every space leaves this disk, and nothing brings it back.")
     st.button("Wipe everything …", key="wipe", on_click=_ask, args=(True,))
     if st.session_state.get("wiping"):
         _confirm()

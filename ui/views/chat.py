@@ -79,6 +79,7 @@ def _header(session: Session | None, *, incognito: bool) -> None:
         title = sidebar.title_of(session, _opening(session.id))
     if incognito:
         title = "Incognito chat"
+    ui.tab_title(ui.shorten(title, 60))
     key = "head-incognito" if incognito else "head"
     with st.container(key=key, horizontal=True, vertical_alignment="center"):
         st.subheader(ui.literal(ui.shorten(title, 60)), anchor=False, width="stretch")
@@ -133,7 +134,8 @@ def _empty(*, incognito: bool) -> None:
     with st.container(key="empty-chat"):
         st.title("What is on your mind?", anchor=False)
         _notices()
-        suggestions = SUGGESTIONS[2:] if incognito else SUGGESTIONS
+        off = incognito or not ui.person().memory_switch().on
+        suggestions = SUGGESTIONS[2:] if off else SUGGESTIONS
         st.pills(
             "Suggestions",
             suggestions,

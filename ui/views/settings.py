@@ -1,4 +1,4 @@
-"""Settings: the switches, models and keys, limits, the data, and how to wipe it."""
+"""Settings in five parts: the models, the memory, the data, other programs, and the rest."""
 
 from __future__ import annotations
 
@@ -7,87 +7,67 @@ from pathlib import Path
 
 import streamlit as st
 
-from memchat.config import Settings
-from memchat.config.settings import VARIABLES
 from ui import components as ui
-from ui import space
-from ui.settings import choices, clients, embedding, health, keys, models, transfer, wipe
+from ui import sidebar, space
+from ui.settings import choices, clients, embedding, health, models, tasks, transfer, wipe
+
+BACKUP = "backup"
 
 
 def page() -> None:
-    """One run."""
-    desk = ui.desk()
-    ui.heading("Settings", f"For {ui.literal(desk.user)}, on this machine alone.")
-    ui.show_problem()
-    keys.show()
-    models.show()
-    embedding.show()
-    health.show()
-    _switches()
-    _limits(desk.mc.settings)
-    clients.show()
-    _data(desk.mc.settings.home)
-    transfer.show()
-    wipe.show()
-    st.subheader("About", anchor=False)
-    st.write(
-        f"memchat {version('memchat')}, open source under Apache-2.0. Nothing is sent anywhere but "
-        "to the models you choose; this page loads nothing from elsewhere. Light or dark follows "
-        "your system."
+    """One run. Its part stands in the address, and each part is a link."""
+    parts = {
+        "models": models.show,
+        "memory": _memory,
+        "data": _data,
+        "programs": clients.show,
+        "advanced": _advanced,
+    }
+    part = st.query_params.get("part", "models")
+    part = part if part in parts else "models"
+    sidebar.address(more={"part": part})
+    ui.heading("Settings")
+    links = (
+        sidebar.anchor(sidebar.link("settings", part=name), name.capitalize(), here=name == part)
+        for name in parts
     )
+    st.html(f'<nav class="memchat-parts" aria-label="Settings">{"".join(links)}</nav>')
+    ui.show_problem()
+    parts[part]()
 
 
 # Memory
 
 
-def _switches() -> None:
+def _memory() -> None:
     person, state = ui.person(), st.session_state
-    user_on = person.memory_switch(all_apps=True).on
-    apps = {app.name: app.memory for app in person.apps.list()}
-    st.subheader("Memory", anchor=False)
-    state["memory of user"] = user_on
+    state["memory of user"] = person.memory_switch(all_apps=True).on
     st.toggle("Remember things about me", key="memory of user", on_change=_user_switch)
-    st.caption(
-        "For all spaces. Off means off: nothing is kept, nothing is used, no chat is read. What is "
-        "remembered already stays until you forget it."
+    st.caption("Off means off: nothing is kept, nothing is used, and no chat is read.")
+    names = [app.name for app in person.apps.list()]
+    state["memory off"] = [app.name for app in person.apps.list() if not app.memory]
+    st.multiselect(
+        "Off for these spaces", names, key="memory off", on_change=_spaces, args=(names,)
     )
-    state["memory of app"] = apps.get(ui.app_name(), True)
-    st.toggle(
-        f"Remember things in the space “{ui.literal(ui.app_name())}”",
-        key="memory of app",
-        on_change=_app_switch,
-        disabled=not user_on,
+    space.instructions("Instructions for every chat", "instructions", all_apps=True)
+    choices.field("recall_notes", st.toggle, "Use my notes in chats")
+    choices.field(
+        "extraction",
+        st.radio,
+        "When a chat is read for memories",
+        options=["session", "per_message"],
+        format_func={"session": "When it ends", "per_message": "After each reply"}.get,
     )
-    off = space.why_off()
-    st.caption(
-        f"In effect here: {ui.literal(off or 'memory is on')}. A chat of its own is left out with "
-        "Incognito, when it begins."
+    choices.field(
+        "idle_minutes", st.number_input, "Minutes until a silent chat ends", min_value=1, step=5
     )
-    _notes_switch()
+    for name, label in (
+        ("budget_tokens", "Room for memories in one message, in tokens"),
+        ("pinned_tokens", "Of it for pinned ones, where not all fit"),
+        ("top_k", "Memories found for the message that come first"),
+    ):
+        choices.field(name, st.number_input, label, min_value=0)
     st.page_link("views/memories.py", label="See what is remembered")
-
-
-def _notes_switch() -> None:
-    settings, name = ui.desk().mc.settings, "recall_notes"
-    fixed = choices.fixed_by(settings, name)
-    st.session_state["notes in chats"] = settings.recall_notes
-    st.toggle(
-        "Use my notes in chats",
-        key="notes in chats",
-        on_change=_set_notes,
-        disabled=fixed is not None,
-    )
-    st.caption(
-        ui.sentence(fixed)
-        if fixed
-        else "A reply is given the passages of your notes that fit the message, unless memory is "
-        "off. Questions on the Notes page use them always."
-    )
-
-
-def _set_notes() -> None:
-    on = "on" if st.session_state["notes in chats"] else "off"
-    ui.attempt(lambda: choices.write(ui.desk(), {VARIABLES["recall_notes"]: on}))
 
 
 def _user_switch() -> None:
@@ -95,50 +75,68 @@ def _user_switch() -> None:
     ui.attempt(lambda: ui.person().set_memory(on, all_apps=True))
 
 
-def _app_switch() -> None:
-    on = bool(st.session_state["memory of app"])
-    ui.attempt(lambda: ui.person().set_memory(on))
+def _spaces(names: list[str]) -> None:
+    desk, off = ui.desk(), st.session_state["memory off"]
+    for name in names:
+        there = desk.mc.user(desk.user, app=name)
+        if there.memory_switch().on == (name in off):
+            ui.attempt(lambda there=there, name=name: there.set_memory(name not in off))  # type: ignore[misc]
 
 
-# What is in use
+# Data
 
 
-def _setting(what: str, value: str, note: str) -> None:
-    with st.container(key=f"setting-{what.replace(' ', '-')}"):
-        words = f"{what}: **{ui.literal(value)}**"
-        st.markdown(f"{words}\n\n:small[:gray[{ui.literal(note)}]]")
-
-
-def _limits(settings: Settings) -> None:
-    st.subheader("Limits and time", anchor=False)
-    rows = {
-        "Memories in one prompt": (f"{settings.budget_tokens:,} tokens", "MEMCHAT_BUDGET"),
-        "Where not all fit, for pinned ones": (
-            f"{settings.pinned_tokens:,} tokens",
-            "MEMCHAT_PINNED",
-        ),
-        "Where not all fit, found ones that come first": (f"{settings.top_k}", "MEMCHAT_TOP_K"),
-        "Chats are read": (
-            "when they end" if settings.extraction == "session" else "after each reply",
-            "MEMCHAT_EXTRACTION",
-        ),
-        "A silent chat ends after": (f"{settings.idle_minutes} minutes", "MEMCHAT_IDLE_MINUTES"),
-        "Time zone": (settings.timezone, "MEMCHAT_TIMEZONE"),
-    }
-    with st.container(key="limits"):
-        for what, (value, variable) in rows.items():
-            _setting(what, value, variable)
-
-
-def _data(home: Path) -> None:
-    st.subheader("Data", anchor=False)
+def _data() -> None:
+    home = ui.desk().mc.settings.home
     st.code(str(home.resolve()), language=None, wrap_lines=True)
-    index = home / "mem.index"
     sizes = {
         "Database": sum(p.stat().st_size for p in home.glob("memchat.db*") if p.is_file()),
-        "Index (can be made again)": sum(p.stat().st_size for p in index.rglob("*") if p.is_file()),
+        "Index": sum(p.stat().st_size for p in (home / "mem.index").rglob("*") if p.is_file()),
     }
     st.caption(" · ".join(f"{name}: {size / 1e6:,.1f} MB" for name, size in sizes.items()))
+    st.subheader("Backups", anchor=False)
+    for number, backup in enumerate(ui.desk().mc.backups.list()):
+        with st.container(key=f"backup-{number}", horizontal=True, vertical_alignment="center"):
+            words = f"{ui.moment(backup.made_at)} · {backup.size / 1e6:,.1f} MB"
+            st.markdown(ui.literal(f"{words} · {backup.problem}" if backup.problem else words))
+            delete, key = (
+                f"Delete the backup of {ui.moment(backup.made_at)}",
+                f"backup-delete-{number}",
+            )
+            st.button(delete, key=key, on_click=_delete_backup, args=(backup.file,))
+    st.button("Make a backup", key="backup", on_click=_back_up, disabled=tasks.running(BACKUP))
+    tasks.ended(BACKUP)
+    transfer.show()
+    wipe.show()
+
+
+def _back_up() -> None:
+    tasks.begin(BACKUP, "Making a backup", ui.desk().mc.backups.create)
+
+
+def _delete_backup(file: Path) -> None:
+    ui.attempt(lambda: ui.desk().mc.backups.delete([file]))
+
+
+# The rest
+
+
+def _advanced() -> None:
+    embedding.show()
+    health.show()
+    st.subheader("Other", anchor=False)
+    choices.field("timezone", st.text_input, "Time zone")
+    choices.field(
+        "context_tokens",
+        st.number_input,
+        "Tokens that the chat model reads, where that is not known",
+        min_value=256,
+        step=1024,
+    )
+    st.caption(
+        f"memchat {version('memchat')}, open source under Apache-2.0. Nothing is sent anywhere but "
+        "to the models you choose."
+    )
 
 
 page()

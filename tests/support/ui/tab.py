@@ -26,6 +26,8 @@ def app(page: str | None = None, **address: str) -> AppTest:
         at.query_params[name] = value
     at.run()
     if page is not None:
+        for name, value in address.items():
+            at.query_params[name] = value
         at.switch_page(f"views/{page}.py").run()
     assert not at.exception
     return at
@@ -147,6 +149,19 @@ def buttons(at: AppTest, start: str) -> list[str]:
     keys = [b.key for b in at.button if b.key]
     keys += [part["key"] for part in parts(at) if "button" in part]
     return [key for key in keys if key.startswith(start)]
+
+
+def chats(at: AppTest, kind: str = "") -> dict[str, str]:
+    """The links to chats in the sidebar, or with ``kind`` to messages found: address and words."""
+    start = f'<a class="memchat-link {kind}" href="'
+    bodies = [e.proto.body for e in at.get("html") if e.proto.body.startswith(start)]
+    return {unescape(body.split('"')[3]): body.partition(">")[2] for body in bodies}
+
+
+def choose(at: AppTest, session_id: int | None, what: str) -> None:
+    """Choose something in the menu of a chat in the sidebar."""
+    at.menu_button(key=f"more-{session_id}").click(what).run()
+    assert not at.exception
 
 
 def answers(at: AppTest) -> list[str]:

@@ -52,15 +52,22 @@ AUDIO_SECONDS = 90.0
 """How long every file is that is transcribed."""
 
 
+MODELS = "/v1/models"
+OFFERED = ("gpt-4.1-mini", "text-embedding-3-small")
+
+
 class OpenAIHandler(Handler):
     def answer(self, received: Received) -> None:
-        known = ("/v1/chat/completions", "/v1/embeddings", TRANSCRIPTIONS)
+        known = ("/v1/chat/completions", "/v1/embeddings", TRANSCRIPTIONS, MODELS)
         require(received.path in known, "Invalid URL", 404)
         given = received.headers.get("authorization", "")
         if given != f"Bearer {self.server_side.key}":
             require(bool(given), "You didn't provide an API key.", 401, "invalid_api_key")
             shown = given.removeprefix("Bearer ")
             require(False, f"Incorrect API key provided: {shown}.", 401, "invalid_api_key")
+        if received.path == MODELS:
+            self.send_json({"object": "list", "data": [{"id": one} for one in OFFERED]})
+            return
         body = received.body
         name = body.get("model")
         require(

@@ -217,7 +217,11 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def do_GET(self) -> None:
-        self.refuse(Refused(404, f"no such path: {self.path}"))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            self.answer(Received(self.path, {}, headers, None))
+        except Refused as refused:
+            self.refuse(refused)
 
     def refuse(self, refused: Refused) -> None:
         self.server_side.refusals.append(refused.message)
