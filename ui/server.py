@@ -142,4 +142,6 @@ def app(script: Path) -> App:
 
     own = [Route(f"/{name}", answer) for name in PAGES] + [Route("/favicon.png", icon)]
     own_files = Mount("/memchat", StaticFiles(directory=SCRIPTS))
-    return App(script, routes=[*live.ROUTES, *own, own_files], middleware=[Middleware(OwnPagesOnly)])
+    return App(
+        script, routes=[*live.ROUTES, *own, own_files], middleware=[Middleware(OwnPagesOnly)]
+    )

@@ -9,7 +9,6 @@ from tests.support import private
 from tests.support.ui.tab import (
     ANA,
     app,
-    buttons,
     chats,
     choose,
     number,
