@@ -60,6 +60,7 @@ from memchat.types import Change as Change
 from memchat.types import ChatMessage as ChatMessage
 from memchat.types import Client as Client
 from memchat.types import ClientWrite as ClientWrite
+from memchat.types import Draft as Draft
 from memchat.types import Elsewhere as Elsewhere
 from memchat.types import EmbeddingState as EmbeddingState
 from memchat.types import Event as Event

@@ -2,7 +2,7 @@
 
 A finding names the memories, says what is wrong and how it would be repaired; looking changes
 nothing. ``mend`` carries out a finding. All of that can be undone, except for secrets, which are
-forgotten.
+forgotten for good.
 """
 
 from __future__ import annotations
@@ -111,19 +111,11 @@ class Auditor:
                     yield Finding("contradiction", (new.id, old.id), what, None)
 
     def _duplicates(self, current: Sequence[Memory]) -> Iterator[Finding]:
+        """Of one key alone: a town is a birthplace and a home, and both stay."""
         reported: set[int] = set()
         for group in _by_slot(current):
             for new, old in combinations(group[:GROUP_MOST], 2):
                 if old.id not in reported and are_equivalent(new.value, old.value):
-                    reported.add(old.id)
-                    yield _duplicate(new, old)
-        same: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)
-        for memory in current:
-            same[memory.app, text.normal_value(memory.value)].append(memory)
-        for group in same.values():
-            new, *rest = group
-            for old in rest:
-                if old.key != new.key and old.id not in reported:
                     reported.add(old.id)
                     yield _duplicate(new, old)
 

@@ -35,7 +35,7 @@ from memchat.notes.rows import NewChunk
 from memchat.search import keywords, receipts
 from memchat.search import turns as search_turns
 from memchat.search.keywords import passage_id
-from memchat.types import Elsewhere, Memory, NewNote, Place, PlaceKind
+from memchat.types import Elsewhere, Evidence, Memory, NewNote, Place, PlaceKind
 
 _WORD = re.compile(
     "[^\\W_](?:[^\\W_]|[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f"
@@ -188,9 +188,7 @@ def find(tx: Tx, chosen: Sequence[Memory]) -> Elsewhere:
     """What still mentions these memories when they are forgotten. The result has the id of the
     first."""
     gone = purge.with_merged(tx, chosen)
-    occurrences = purge.Occurrences()
-    for traces in purge.traces_of(tx, gone.values()):
-        purge.collect_occurrences(tx, traces, occurrences)
+    occurrences = purge.occurrences_of(tx, purge.traces_of(tx, gone.values()))
     app_ids = sorted({i for app_id in occurrences.scopes for i in apps.related_ids(tx, app_id)})
     values = sorted({value for facts in occurrences.scopes.values() for _, value in facts})
     identifying = identifying_words(tx, app_ids, values)
@@ -199,6 +197,30 @@ def find(tx: Tx, chosen: Sequence[Memory]) -> Elsewhere:
     search = _Search(tx, app_ids, identifying, occurrences, frozenset(gone))
     found = sorted(search.every(), key=lambda place: (place.at, place.id), reverse=True)
     return Elsewhere(chosen[0].id, identifying.groups, tuple(found))
+
+
+def unproved_by(tx: Tx, chosen: Sequence[Memory]) -> list[Memory]:
+    """The memories in use that no words prove any more once these are forgotten."""
+    gone = purge.with_merged(tx, chosen)
+    occurrences = purge.occurrences_of(tx, purge.traces_of(tx, gone.values()))
+    turns = {turn.id: turn for i in occurrences.quotes for turn in messages.of_session(tx, i)}
+    left = {turn.id: purge.redacted_text(turn, occurrences) for turn in turns.values()}
+    changed = [i for i, content in left.items() if content != turns[i].content]
+    others = [i for i in changes.proved_memories(tx, changed) if i not in gone]
+
+    def still_proves(proof: Evidence) -> bool:
+        start, end = proof.start, proof.start + len(proof.quote)
+        spared = occurrences.spared.get(proof.message_id, ())
+        whole = left.get(proof.message_id, "")[start:end] == proof.quote
+        return whole or any(start <= a and b <= end for a, b in spared)
+
+    lost = [
+        memory_id
+        for memory_id, proofs in changes.evidence_of_memories(tx, others).items()
+        if not any(proof.message_id not in left or still_proves(proof) for proof in proofs)
+    ]
+    found = memories.by_ids(tx, tx.ids, lost).values()
+    return [memory for memory in found if memory.active]
 
 
 @dataclass(frozen=True, slots=True)

@@ -393,8 +393,7 @@ class ImportRun:
         unread = [
             session.id
             for session, _ in sessions.ended_with_unread(self.tx, self.user)
-            if session.id in self._talks
-            and apps.memory_switch(self.tx, types.Scope(self.user, session.app)).on
+            if session.id in self._talks and apps.memory_of(self.tx, session).on
         ]
         for session_id in unread:
             jobs.enqueue(self.tx, "extract", self._talks[session_id], session_id, self.tx.now)

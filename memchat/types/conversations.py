@@ -362,6 +362,9 @@ class Session:
     learn)."""
     copied_from: int | None = None
     """The conversation whose beginning this one was made with, while that is there."""
+    memory: bool = True
+    """Its own switch: whether memory takes part in it, where it is on for the person and the
+    app."""
 
 
 @dataclass(frozen=True, slots=True)
