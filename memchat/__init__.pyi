@@ -11,6 +11,7 @@ from memchat.api.base import FetchedModel as FetchedModel
 from memchat.api.base import FileChange as FileChange
 from memchat.api.base import FileFailure as FileFailure
 from memchat.api.base import FilesAdded as FilesAdded
+from memchat.api.base import Mended as Mended
 from memchat.api.base import Page as Page
 from memchat.api.base import PromptContext as PromptContext
 from memchat.api.base import UseCounts as UseCounts

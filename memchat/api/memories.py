@@ -100,8 +100,9 @@ class Memories(base.Resource):
         ``expires_at``. ``tags`` are at most 20 words of at most 40 characters, kept in lower case
         with hyphens for spaces; one that was known keeps its own beside them. ``sentence`` says
         the same to the person, as that of a draft does; where it does not say just that, or there
-        is none, a template does, if one fits. What looks like a secret raises SecretError unless ``keep_secret`` is given; other text that cannot be kept,
-        and a secret in a tag, raises InputError.
+        is none, a template does, if one fits. What looks like a secret raises SecretError unless
+        ``keep_secret`` is given; other text that cannot be kept, and a secret in a tag, raises
+        InputError.
         """
         with self._database.write(self._scope, ensure=True) as tx:
             by_hand = ManualChanges(tx)

@@ -17,6 +17,7 @@ from memchat.api.base import (
     Changed,
     Deleted,
     Exported,
+    Mended,
     PromptContext,
     Resource,
     check_count,

@@ -23,6 +23,7 @@ from memchat.facts import changes, keys, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import purge
+from memchat.forget.wording import FILLER
 from memchat.language import secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
 from memchat.notes import rows
@@ -144,7 +145,7 @@ class Auditor:
             if not proofs:
                 what = f"{_line(memory)} has no words left that prove it"
                 yield Finding("missing evidence", (memory.id,), what, None)
-            elif all(purge.FILLER in proof.quote for proof in proofs):
+            elif all(FILLER in proof.quote for proof in proofs):
                 what = f"the words that prove {_line(memory)} were blanked with a forgotten fact"
                 yield Finding("missing evidence", (memory.id,), what, None)
             for proof in proofs:

@@ -67,9 +67,7 @@ class ManualChanges:
         A secret that is kept is marked sensitive, so that it is not part of every prompt.
         """
         tx = self.tx.within(self._home(all_apps), self.tx.shared)
-        fact = given_fact(
-            tx, memory_type, key, value, expires_at, starts_at, keep_secret, sentence
-        )
+        fact = given_fact(tx, memory_type, key, value, expires_at, starts_at, keep_secret, sentence)
         self._check_day(expires_at)
         if isinstance(starts_at, datetime):
             raise InputError("the first day is a date without a time; give day.date()")

@@ -54,7 +54,8 @@ def asked(fact: Fact, reason: str, target: Memory | None = None) -> Proposal:
     if target is not None:
         entry = {"relation": fact.relation, "target_id": target.id}
         if fact.relation == "ends":
-            entry |= {name: getattr(target, name) for name in ("memory_type", "key", "value", "sentence")}
+            names = ("memory_type", "key", "value", "sentence")
+            entry |= {name: getattr(target, name) for name in names}
     quote = fact.proofs[0][2] if fact.proofs else None
     return Proposal(reason, quote=quote, **proposed(fact) | _place(fact) | entry)
 

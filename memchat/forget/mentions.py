@@ -27,7 +27,7 @@ from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN
-from memchat.forget import purge, tombstones
+from memchat.forget import purge, tombstones, wording
 from memchat.language.lexicon import FUNCTION_WORDS
 from memchat.language.text import DATE_WORDS, NUMBER_WORDS, folded
 from memchat.notes import rows
@@ -102,7 +102,7 @@ class IdentifyingWords:
         stems: Mapping[str, str],
     ) -> set[tuple[int, int]]:
         if keywords.UNSPACED.search(word):
-            return purge.spans_of([word], content)
+            return wording.spans_of([word], content)
         return {span for said, span in runs if stems.get(said, said) == stems.get(word, word)}
 
 
@@ -177,7 +177,7 @@ def _without(part: NewChunk, identifying: IdentifyingWords) -> NewChunk:
 
 
 def _blanked(content: str, identifying: IdentifyingWords) -> str:
-    return purge.blank(content, identifying.spans({0: content}).get(0, ()))
+    return wording.blank(content, identifying.spans({0: content}).get(0, ()))
 
 
 _AROUND = 60
@@ -279,7 +279,7 @@ class _Search:
             for session_id, spans in self.identifying.spans(said).items():
                 values = self.occurrences.values.get(session_id, set())
                 taught = session_id in self.occurrences.quotes
-                if not (taught or purge.mentions_any(said[session_id], values)):
+                if not (taught or wording.mentions_any(said[session_id], values)):
                     at, shown = rows[session_id].last_activity_at, _excerpt(said[session_id], spans)
                     yield Place(kind, session_id, session_id, at, shown)
 
@@ -318,7 +318,7 @@ class _Search:
         texts = self.identifying.spans({i: note.text for i, note in there.items()})
         for note_id in sorted(titles.keys() | texts.keys()):
             note, title = there[note_id], named[note_id]
-            shown = f"{purge.blank(title, sorted(titles.get(note_id, ())))}"
+            shown = f"{wording.blank(title, sorted(titles.get(note_id, ())))}"
             if note_id in texts:
                 shown += f": {_excerpt(note.text, texts[note_id])}"
             file = note.type == rows.TYPE and not note.missing
@@ -335,7 +335,7 @@ class _Search:
             rewritten = (
                 turn is not None and purge.redacted_text(turn, self.occurrences) != turn.content
             )
-            if not (rewritten or purge.spans_of(purge.searched_wordings(facts), said)):
+            if not (rewritten or wording.spans_of(purge.searched_wordings(facts), said)):
                 kind: PlaceKind = "refusal" if one.status == "refused" else "inbox"
                 session_id = turn.session_id if turn is not None else None
                 yield Place(kind, i, session_id, one.created_at, _excerpt(said, spans))
@@ -439,7 +439,7 @@ def _blank_turns(
 ) -> list[int]:
     turns = messages.of_session(tx, session_id)
     held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
-    texts = {t.id: purge.blank(t.content, held[t.id]) for t in turns if t.id in held}
+    texts = {t.id: wording.blank(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:
         receipts.remove_prompts(tx, [turn.id for turn in turns if turn.role == "assistant"])
     return purge.rewrite_turns(tx, session_id, turns, texts)
@@ -449,5 +449,5 @@ def _excerpt(content: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text around the first of these places, each of them blanked."""
     every = sorted(spans)
     start, end = max(every[0][0] - _AROUND, 0), every[0][1] + _AROUND
-    shown = " ".join(purge.blank(content, every)[start:end].split())
+    shown = " ".join(wording.blank(content, every)[start:end].split())
     return f"{'…' if start else ''}{shown}{'…' if end < len(content) else ''}"

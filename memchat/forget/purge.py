@@ -24,24 +24,26 @@ import sqlalchemy as sa
 
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.db import schema as t
-from memchat.db.records import among
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN, search_text
 from memchat.forget import tombstones
 from memchat.forget.tombstones import Mark
+from memchat.forget.wording import (
+    FILLER,
+    blank,
+    may_say,
+    meaningful_words,
+    mentions_any,
+    spans_of,
+    strip_cues,
+    strip_sentences,
+)
 from memchat.language import sentences, text
-from memchat.language.text import folded
 from memchat.notes import rows as notes_rows
-from memchat.search import embeddings, keywords, passages, receipts, render, turns
+from memchat.search import embeddings, passages, receipts, render, turns
 from memchat.search.embed import shortened
 from memchat.types import Event, Evidence, Hit, Memory, Message
-
-FILLER = "·"
-SHORTEST_ECHO = 3
-SHORTEST_UNSPACED = 2
-"""From how many characters on a value is blanked wherever it stands: in scripts without spaces, and
-for values with a digit."""
 
 
 @dataclass(slots=True)
@@ -135,7 +137,7 @@ def collect_occurrences(tx: Tx, traces: Traces, occurrences: Occurrences) -> Non
     for session_id, content, describes in texts:
         # The list was sent with every message, so only texts that say the value are blanked: for a
         # title or summary one word of it is enough, for a reply it takes the whole value.
-        if session_id in session_ids or not _may_say(words if describes else pieces, content):
+        if session_id in session_ids or not may_say(words if describes else pieces, content):
             continue
         if mentions_any(content, bare) if describes else spans_of(values, content):
             session_ids.add(session_id)
@@ -143,9 +145,7 @@ def collect_occurrences(tx: Tx, traces: Traces, occurrences: Occurrences) -> Non
         occurrences.values[session_id] |= values
 
 
-def occurrences_of(
-    tx: Tx, every: Iterable[Traces], shown_in: Collection[int] = ()
-) -> Occurrences:
+def occurrences_of(tx: Tx, every: Iterable[Traces], shown_in: Collection[int] = ()) -> Occurrences:
     """Where the words of these memories stand, and which clauses among them are spared."""
     found, ids = Occurrences(shown_in), set()
     for traces in every:
@@ -176,15 +176,6 @@ def _clauses(
 
     places = sentences.clauses(content, *span)
     return {place for place in places if holds(place, wanted) and not holds(place, gone)}
-
-
-def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
-    """Whether a text may hold all the words of one of these. For ASCII this is known without
-    folding, which takes twenty times as long."""
-    if not content.isascii():
-        return True
-    low = content.lower()
-    return any(all(word in low for word in words) for words in pieces)
 
 
 def drop_receipt_lines(tx: Tx, every: Iterable[Traces]) -> None:
@@ -276,13 +267,6 @@ def blank_description(tx: Tx, session_id: int, values: Iterable[str]) -> None:
     )
 
 
-def mentions_any(described: str, values: Iterable[str]) -> bool:
-    """Whether a title or a summary shares a word with any of these values."""
-    every = set(values)
-    forgotten = {word for value in every for word in meaningful_words(value)}
-    return bool(meaningful_words(described) & forgotten or spans_of(every, described))
-
-
 def set_description(tx: Tx, session_id: int, title: str | None, summary: str | None) -> None:
     """Set title and summary; where the title changes, the receipt lines with the old one go."""
     if sessions.description(tx, session_id)[0] != title:
@@ -290,52 +274,10 @@ def set_description(tx: Tx, session_id: int, title: str | None, summary: str | N
     sessions.set_description(tx, session_id, title, summary)
 
 
-def meaningful_words(value: str) -> set[str]:
-    """The content words and numbers of a text."""
-    return text.content_words(value) | text.numbers(value)
-
-
-def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
-    """(start, end) of each place where one of ``wanted`` stands in a text."""
-    hay = text.fold(content)
-    found: set[tuple[int, int]] = set()
-    for words in wanted:
-        needle = text.normal_value(words)
-        if needle not in hay.text:
-            continue
-        # Without spaces there are no word boundaries; Korean appends particles to the word.
-        running = text.UNSPACED.search(needle) or "\uac00" <= needle[-1:] <= "\ud7af"
-        short = running or any(c.isdigit() for c in needle)
-        if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
-            continue
-        if not running:
-            found |= {(span.start, span.end) for span in sentences.find_spans(words, content)}
-            continue
-        at = hay.text.find(needle)
-        while at >= 0:
-            end = at + len(needle)
-            found.add((hay.offsets[at], hay.ends[end - 1]))
-            at = hay.text.find(needle, end)
-    return found
-
-
-def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
-    """A text with these places replaced by the filler."""
-    chars = list(content)
-    for start, end in spans:
-        chars[start:end] = FILLER * len(chars[start:end])
-    return "".join(chars)
-
-
 def drop_query_vectors(tx: Tx, turns: Iterable[Message]) -> None:
     """Delete the vectors of these turns as search queries."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
     passages.remove_unused(tx, hashes)
-
-
-def is_blanked(text: str) -> bool:
-    """Whether a text has lost all of its words to forgetting."""
-    return FILLER in text and not any(map(str.isalnum, text))
 
 
 def present_search_text(
@@ -567,71 +509,6 @@ def _drop_proposals(tx: Tx, app_ids: Sequence[int], facts: Collection[tuple[str,
             or spans_of(lines, proposals.words_of(one))
         ],
     )
-
-
-_CUES = {
-    x: sa.select(x.c.id, x.c.cues).where(among(x.c.app_id, "app_ids"), x.c.cues != "")
-    for x in (t.memories, t.proposals)
-}
-
-
-def strip_cues(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]]) -> set[int]:
-    """Remove the cues that reveal any of these facts from what these scope rows hold; the memories
-    that had such cues, whose search text has to be written again."""
-    words = {
-        w for key, value in facts for w in meaningful_words(f"{key.replace('_', ' ')} {value}")
-    }
-
-    found = [(o, *row) for o, cues in _CUES.items() for row in tx.rows(cues, app_ids=app_ids)]
-    every = {cue for _, _, cues in found for cue in cues.split()}
-    gone = {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
-    changed = set()
-    for table, row_id, cues in found:
-        left = " ".join(cue for cue in cues.split() if cue not in gone)
-        if left != cues:
-            tx.execute(sa.update(table).where(table.c.id == row_id).values(cues=left))
-            if table is t.memories:
-                changed.add(int(row_id))
-    return changed
-
-
-_TOLD = {
-    x: sa.select(x.c.id, x.c.value, x.c.sentence).where(
-        among(x.c.app_id, "app_ids"), x.c.sentence.is_not(None)
-    )
-    for x in (t.memories, t.proposals)
-}
-
-
-def strip_sentences(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]]) -> None:
-    """Remove the sentences of other facts that have one of these values, where their own value does
-    not: the names in them are those of the quotes."""
-    values = {value for _, value in facts}
-    pieces = [text.normal_value(value).split() for value in values]
-    for table, query in _TOLD.items():
-        for row_id, own, told in tx.rows(query, app_ids=app_ids):
-            if not _may_say(pieces, told) or not spans_of(values, told):
-                continue
-            if not spans_of(values, own or ""):
-                tx.execute(sa.update(table).where(table.c.id == row_id).values(sentence=None))
-
-
-def _cue_contains(cue: str, words: Collection[str]) -> bool:
-    said = text.fold(cue).text
-    return said in words or any(
-        w in said and len(w) >= (SHORTEST_UNSPACED if text.UNSPACED.search(w) else SHORTEST_ECHO)
-        for w in words
-    )
-
-
-def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
-    """The cues that the search index treats as another form of any of these words."""
-    # The index does not hold times and decimals ("day:2") as words.
-    wanted = {folded(word) for word in words if word.isalpha()}
-    said = {cue: folded(cue) for cue in every}
-    stems = keywords.stems(wanted.union(said.values()))
-    forgotten = {stems.get(word, word) for word in wanted}
-    return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}
 
 
 def _drop_turns(tx: Tx, turns: Sequence[Message]) -> set[int]:

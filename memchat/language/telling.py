@@ -20,10 +20,10 @@ ENGLISH = "en"
 _JOINED = re.compile(r"[.;:!?\n]\s|[!?]$|[()“”\"]")
 """Signs of more than one bare value."""
 _ARTICLE = re.compile(r"(?:an?|the|my|your)\s", re.IGNORECASE)
-_OWN = frozenset(
-    "like dislike food_like food_dislike food_preference preference diet habit hobby "
-    "instrument sport".split()
-)
+_OWN = {
+    *("like", "dislike", "food_like", "food_dislike", "food_preference", "preference", "diet"),
+    *("habit", "hobby", "sport", "instrument"),
+}
 """Keys of what the person does or likes themselves."""
 _VERB = re.compile(r"(?:am|is|are|was|has|have|does|can|will|do|i|we|you|he|she|it|they)\b")
 
@@ -38,6 +38,7 @@ def templates() -> dict[str, dict[str, str]]:
 def sentence_of(key: str, value: str, said: str = "") -> str | None:
     """A fact in one sentence, in the language that ``said`` is in, English where that cannot be
     told; None where no template fits."""
+    value = " ".join(value.split())
     found = lexicon.languages_of(fold(said).text)
     code = found[0] if found else ENGLISH
     if code == ENGLISH and (acts := acting(key, value)) and not _JOINED.search(value):

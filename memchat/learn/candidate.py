@@ -372,8 +372,8 @@ class Verdict:
         """The verdict with nothing of what was said or proposed."""
         item = self.candidate
         quotes = tuple(quote.model_copy(update={"text": HIDDEN_WORDS}) for quote in item.quotes)
-        hidden = {"key": "secret", "value": HIDDEN_WORDS, "sentence": "", "cues": ()}
-        hidden["quotes"] = quotes
+        hidden: dict[str, Any] = {"key": "secret", "value": HIDDEN_WORDS, "quotes": quotes}
+        hidden |= {"sentence": "", "cues": ()}
         spans = tuple(replace(span, quote=HIDDEN_WORDS) for span in self.spans)
         candidate = item.model_copy(update=hidden)
         return replace(self, spans=spans, candidate=candidate, wordless=True)

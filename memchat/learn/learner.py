@@ -442,9 +442,7 @@ class Learner:
             usage.add(tx, reading.app_id, reading.session.id, spent)
 
 
-def drafted(
-    models: Iterable[ChatModel], prompts: Prompts, statement: str, now: datetime
-) -> Draft:
+def drafted(models: Iterable[ChatModel], prompts: Prompts, statement: str, now: datetime) -> Draft:
     """What would be remembered of a statement, as it is read of a conversation: by the first of
     these models that reads a fact in it. ``now`` is in the person's time zone.
 
@@ -461,7 +459,9 @@ def drafted(
             log.warning("a statement could not be read: %s", error)
             continue
         items = (item for answer in answers for item in answer.facts if item.relation != "ends")
-        judged = [judge(item, [turn], [], prompt_text=reader.instructions) for item in items]
+        judged = [
+            judge(item, [turn], [], prompt_text=reader.instructions, injected=()) for item in items
+        ]
         read = sorted(
             (one for one in judged if one.outcome != "refuse"), key=lambda one: one.outcome
         )

@@ -13,7 +13,7 @@ from memchat.facts import proposals
 from memchat.facts.memories import Fact, search_text
 from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS
 from memchat.forget import tombstones
-from memchat.forget.purge import FILLER
+from memchat.forget.wording import FILLER
 from memchat.language import secrets, sentences, text
 from memchat.learn import gate, values
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict

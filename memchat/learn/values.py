@@ -20,6 +20,7 @@ from memchat.language import lexicon
 from memchat.language.secrets import find_in_conversation, find_secrets, reveals
 from memchat.language.sentences import Span, find_span, sentence_around
 from memchat.language.text import (
+    NUMBER_WORDS,
     content_words,
     fold,
     holds_word,
@@ -384,7 +385,8 @@ def true_sentence(sentence: str | None, key: str, value: str, said: str = "") ->
     words = content_words(value)
     true = (
         0 < len(told) <= SENTENCE_LIMIT
-        and numbers(value) <= numbers(told) <= numbers(named)
+        and numbers(value) <= numbers(told)
+        and not any(_is_told_number(told, one) for one in numbers(told) - numbers(named))
         and all(_is_told(told, name) for name in all_names(value))
         and all(holds_word(around, name, loosely=False) for name in names(told))
         and (not words or any(holds_word(told, word) for word in words))
@@ -394,6 +396,20 @@ def true_sentence(sentence: str | None, key: str, value: str, said: str = "") ->
         and ("?" in value or "?" not in fold(told).text)
     )
     return told if true else None
+
+
+def _is_told_number(sentence: str, number: str) -> bool:
+    """Whether a number of a sentence is one in its own language: "due" is two in Italian alone."""
+    folded = fold(sentence).text
+    if not number.isdigit() or number in re.findall(r"\d+", folded):
+        return True
+    said = {word for word in re.findall(r"[^\W\d_]+", folded) if word in NUMBER_WORDS}
+    listed = {
+        entry.partition("=")[0]
+        for code in lexicon.languages_of(folded) or lexicon.codes()
+        for entry in lexicon.entries(code, "numbers")
+    }
+    return not said or not listed.isdisjoint(said)
 
 
 def _is_told(sentence: str, name: str) -> bool:

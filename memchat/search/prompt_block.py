@@ -15,7 +15,7 @@ from memchat.db.database import Database
 from memchat.facts import changes, memories
 from memchat.facts.changes import Taught
 from memchat.facts.memories import FORGOTTEN
-from memchat.forget.purge import spans_of
+from memchat.forget.wording import spans_of
 from memchat.language import text
 from memchat.language.text import normal_value
 from memchat.prompts import Prompts

@@ -29,7 +29,7 @@ from memchat.facts.changes import Cause
 from memchat.facts.in_force import said_order, values_of_key
 from memchat.facts.memories import sha1_of
 from memchat.forget import purge, tombstones
-from memchat.forget.purge import FILLER
+from memchat.forget.wording import FILLER
 from memchat.notes import rows
 from memchat.notes.index import Cutter
 from memchat.search import passages, turns

@@ -15,8 +15,7 @@ BEES = fact("I keep bees", "hobby", "keep bees", many=True)
 
 
 @pytest.mark.parametrize(
-    ("user_on", "app_on", "chat_on", "incognito"),
-    list(itertools.product([True, False], repeat=4)),
+    ("user_on", "app_on", "chat_on", "incognito"), list(itertools.product([True, False], repeat=4))
 )
 def test_memory_takes_part_only_where_every_switch_is_on(
     mc: MemChat, chat_model, extract_model, user_on, app_on, chat_on, incognito
@@ -118,7 +117,7 @@ def test_the_app_s_switch_does_not_read_a_chat_whose_own_is_off(mc: MemChat) -> 
 def test_a_command_to_remember_says_that_it_is_off(mc: MemChat) -> None:
     chat = mc.user("ana").chat()
     chat.set_memory(False)
-    said = chat.send("/remember I keep bees").read()
+    said = chat.send("Remember that I keep bees.").read()
     assert "Memory is off for this chat, so I will not remember this." in said
     assert mc.user("ana").memories.list() == []
 

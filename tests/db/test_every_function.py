@@ -15,7 +15,7 @@ from memchat.db import apps, jobs, messages, records, sessions, usage
 from memchat.facts import audit, changes, in_force, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
-from memchat.forget import mentions, purge, tombstones
+from memchat.forget import mentions, purge, tombstones, wording
 from memchat.search import embeddings, keywords, passages, question_dates, receipts, repair
 from memchat.search.receipts import SentPrompt
 from memchat.types import Hit, Proposal, Scope, Service, Usage, Wanted
@@ -358,7 +358,7 @@ def test_tombstones_cues_and_other_mentions(tx, own) -> None:
     tombstones.remove(tx, [own], [mark])
     tombstones.remove_of_memory(tx, lisbon)
     assert not tombstones.any_in(tx, own)
-    assert purge.strip_cues(tx, [own], [("town", "sea")]) == {lisbon}
+    assert wording.strip_cues(tx, [own], [("town", "sea")]) == {lisbon}
     session_id, (said,) = talk(tx, own, "Olá Lisbon")
     sessions.set_description(tx, session_id, "Trip", None)
     messages.exclude(tx, [said])

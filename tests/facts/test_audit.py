@@ -80,7 +80,7 @@ def test_a_value_beside_its_denial_is_a_contradiction(clean) -> None:
 def test_what_says_the_same_is_a_duplicate_and_is_merged_so_that_it_can_be_undone(clean) -> None:
     ana = clean.user("ana")
     old = ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "pet", "the cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     (one,) = found(clean, "duplicate")
     assert ana.mend([one]).count == 1
     assert found(clean, "duplicate") == []
@@ -98,7 +98,7 @@ def test_what_was_mended_can_be_undone_at_once(clean, clock) -> None:
     ana.memories.add("profile", "hometown", "Faro", tags=["moved"])
     direct(clean, "UPDATE memories SET key = 'city' WHERE value = 'Faro'")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "pet", "the cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     before = {m.id: (m.active, m.tags) for m in ana.memories.list(status="all")}
     clock.advance(days=1)
     mended = ana.mend(f for f in ana.audit().findings if f.fix)
@@ -111,7 +111,7 @@ def test_what_was_mended_can_be_undone_at_once(clean, clock) -> None:
 def test_what_was_changed_since_it_was_mended_is_not_undone(clean) -> None:
     ana = clean.user("ana")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    kept = ana.memories.add("fact", "pet", "the cat called miso")
+    kept = ana.memories.add("fact", "pet", "the cat called Miso")
     mended = ana.mend(found(clean, "duplicate"))
     (gone,) = ana.memories.list(status="inactive")
     ana.memories.restore(gone.id)
@@ -283,7 +283,7 @@ def test_notes_without_vectors_that_nothing_is_queued_for_are_mended(clean) -> N
 def test_what_changed_since_the_look_is_left_alone(clean) -> None:
     ana = clean.user("ana")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "pet", "the cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     (one,) = found(clean, "duplicate")
     ana.memories.delete(one.memory_ids[1])
     assert ana.mend([one]).count == 0
@@ -294,7 +294,7 @@ def test_another_user_s_findings_cannot_be_mended(clean) -> None:
     ana = clean.user("ana")
     bo = clean.user("bo")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "pet", "the cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     before = active(clean)
     assert bo.mend(found(clean, "duplicate")).count == 0
     assert active(clean) == before and bo.audit().findings == ()
@@ -303,6 +303,6 @@ def test_another_user_s_findings_cannot_be_mended(clean) -> None:
 def test_a_finding_is_plain_json(clean) -> None:
     ana = clean.user("ana")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "pet", "the cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     (one,) = json.loads(json.dumps(to_json(ana.audit())))["findings"]
     assert one["kind"] == "duplicate" and len(one["memory_ids"]) == 2

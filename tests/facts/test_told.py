@@ -95,7 +95,7 @@ def test_the_chat_lists_and_saves_in_sentences(mc, extract_model) -> None:
     ana = mc.user("ana")
     ana.memories.add("profile", "allergy", "peanuts")
     chat = ana.chat()
-    assert "Saved: You live in Lisbon." in chat.send("/remember I live in Lisbon").read()
+    assert "Saved: You live in Lisbon." in chat.send("Remember that I live in Lisbon.").read()
     listed = chat.send("What do you remember about me?").read()
     assert "You are allergic to peanuts." in listed and "You live in Lisbon." in listed
 

@@ -10,7 +10,7 @@ from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 
 BOTH = "I live in Ghent and I work at Umicore."
-QUOTE = BOTH.rstrip(".")
+PIANO = "My Ghent flat has a piano."
 
 
 def taught(mc: MemChat, extract_model, line: str, quote: str, second: tuple[str, str]) -> None:
@@ -56,7 +56,13 @@ def test_the_clause_that_proves_another_fact_stays(
 def test_a_clause_with_a_word_of_the_forgotten_fact_goes_and_the_other_is_told_before(
     mc: MemChat, extract_model
 ) -> None:
-    taught(mc, extract_model, "My Ghent flat has a piano.", "My Ghent flat has a piano", ("owns", "a piano"))
+    taught(
+        mc,
+        extract_model,
+        "My Ghent flat has a piano.",
+        "My Ghent flat has a piano",
+        ("owns", "a piano"),
+    )
     ana, known = mc.user("ana"), ids(mc)
     (other,) = ana.mentions.unproved([known["Ghent"]])
     assert other.id == known["a piano"]
@@ -66,7 +72,13 @@ def test_a_clause_with_a_word_of_the_forgotten_fact_goes_and_the_other_is_told_b
 
 
 def test_what_other_words_prove_too_loses_nothing(mc: MemChat, extract_model) -> None:
-    taught(mc, extract_model, "My Ghent flat has a piano.", "My Ghent flat has a piano", ("owns", "a piano"))
+    taught(
+        mc,
+        extract_model,
+        "My Ghent flat has a piano.",
+        "My Ghent flat has a piano",
+        ("owns", "a piano"),
+    )
     extract_model.replies.append(answer(fact("I have a piano", "owns", "a piano")))
     talk(mc, "I have a piano.")
     ana, known = mc.user("ana"), ids(mc)
@@ -75,11 +87,23 @@ def test_what_other_words_prove_too_loses_nothing(mc: MemChat, extract_model) ->
 
 
 def test_the_question_in_the_chat_says_what_loses_its_proof(mc: MemChat, extract_model) -> None:
-    taught(mc, extract_model, "My Ghent flat has a piano.", "My Ghent flat has a piano", ("owns", "a piano"))
+    taught(
+        mc,
+        extract_model,
+        "My Ghent flat has a piano.",
+        "My Ghent flat has a piano",
+        ("owns", "a piano"),
+    )
     asked = mc.user("ana").chat().send("Forget that I live in Ghent").read()
     assert "No words will prove this any more, which stays: “Owns: a piano”" in asked
 
 
 def test_nobody_learns_of_another_person_s_proofs(mc: MemChat, extract_model) -> None:
-    taught(mc, extract_model, "My Ghent flat has a piano.", "My Ghent flat has a piano", ("owns", "a piano"))
+    taught(
+        mc,
+        extract_model,
+        "My Ghent flat has a piano.",
+        "My Ghent flat has a piano",
+        ("owns", "a piano"),
+    )
     assert mc.user("bo").mentions.unproved([ids(mc)["Ghent"]]) == []

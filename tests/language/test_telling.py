@@ -70,4 +70,4 @@ def test_each_template_has_one_gap_that_does_not_begin_it_and_a_key_of_the_table
 @given(st.sampled_from(sorted(templates()["en"])), st.text(min_size=1, max_size=80))
 def test_a_sentence_has_the_value_as_it_is(key: str, value: str) -> None:
     told = sentence_of(key, value, ENGLISH)
-    assert told is None or value.rstrip(".") in told or told.startswith("You ")
+    assert told is None or " ".join(value.split()).rstrip(".") in told or told.startswith("You ")
