@@ -247,7 +247,7 @@ def _line(memory: types.Memory, zone: ZoneInfo) -> str:
         days.append(memory.inactive_reason or "inactive")
     if memory.app == types.EVERY_APP:
         days.append("kept everywhere")
-    return f"#{memory.id} {memory.told} ({', '.join(days)})"
+    return f"#{memory.id} {memory.told.rstrip('.')} ({', '.join(days)})"
 
 
 def _quoted(found: Sequence[types.Memory], zone: ZoneInfo) -> tuple[types.Hit, ...]:

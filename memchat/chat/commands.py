@@ -287,7 +287,8 @@ class Commands:
             Quote(msg=here, text=whole if find_span(quote.text, whole) else quote.text)
             for quote in item.quotes
         )
-        item = item.model_copy(update={"quotes": quotes})
+        told = item.sentence or sentence_of(item.key, item.value, request.content)
+        item = item.model_copy(update={"quotes": quotes, "sentence": told or ""})
         known = _same_slot(tx, item)
         if known is not None:
             reading.known[known.id] = known
@@ -350,11 +351,7 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
 
     stated = (one for one in statements(command.sentence) if not one.ends)
     facts = [
-        Candidate.model_validate(
-            asdict(one)
-            | {"flags": ["asked"] if one.asked else []}
-            | {"sentence": sentence_of(one.key, one.value, one.quote)}
-        )
+        Candidate.model_validate({**asdict(one), "flags": ["asked"] if one.asked else []})
         for one in stated
     ]
     if not stand_in:
