@@ -195,7 +195,7 @@ def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again
     mc, chat = asked_about_nuts(open_store, "Well.")
     again = chat.send(message)
     assert again.read().startswith(
-        f"Well.\n\n{command_replies.STILL_ASKED} I found 1 memory:\n1. #1 allergy"
+        f"Well.\n\n{command_replies.STILL_ASKED} I found 1 memory:\n1. #1 You are allergic"
     )
     assert again.read().endswith("Forget it for good? (yes or no)") and len(values(mc)) == 2
     assert [hit.memory.value for hit in again.by_code.hits] == ["nuts"], "they are on the receipt"

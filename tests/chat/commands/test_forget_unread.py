@@ -83,6 +83,6 @@ def test_what_was_read_already_is_forgotten_as_a_memory(
     chat.send("I work as a nurse").read()
     chat.end()
     asked = chat.send("Forget that I work as a nurse.").read()
-    assert "You work as a nurse" in asked and "not learnt yet" not in asked
+    assert "Job: nurse" in asked and "not learnt yet" not in asked
     assert chat.send("yes").read().startswith("Forgotten: 1 memory.")
     assert values(mc) == []
