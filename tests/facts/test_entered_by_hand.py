@@ -55,7 +55,7 @@ def test_a_change_of_a_person_s_own_is_one_question_and_no_second_value(
         target_id=old.id,
         starts_at=start,
         cues=("travel",),
-        sentence="I live in Porto now.",
+        around="I live in Porto now.",
         proofs=((message.id, 0, "I live in Porto now"),),
     )
     assert done.kind == "review" and state(mc) == {"Lisbon": (True, None)}
@@ -68,7 +68,7 @@ def test_a_change_of_a_person_s_own_is_one_question_and_no_second_value(
         start,
         ("travel",),
     )
-    assert (item.quote, item.start, item.sentence) == (
+    assert (item.quote, item.start, item.around) == (
         "I live in Porto now",
         0,
         "I live in Porto now.",

@@ -305,7 +305,7 @@ def test_a_reading_s_item_carries_target_sentence_and_start(mc, extract_model) -
         ),
     )
     assert (item.relation, item.target_id) == ("updates", known.id)
-    assert item.sentence == "These days I have bad asthma, says my doctor."
+    assert item.around == "These days I have bad asthma, says my doctor."
     assert item.cues == ("lungs", "sport")
     assert ana.inbox.accept(item.id).cues == ("lungs", "sport")
     assert in_force(mc, "health_condition") == ["bad asthma"]
@@ -318,7 +318,7 @@ def test_a_sentence_with_a_secret_in_it_is_not_kept_with_an_item(mc, extract_mod
         "I have asthma and my password is hunter22x",
         fact("I have asthma", "health_condition", "asthma", flags=["sensitive"]),
     )
-    assert item.sentence is None
+    assert item.around is None
 
 
 def test_a_rejected_end_does_not_keep_the_fact_itself_from_being_asked(mc) -> None:

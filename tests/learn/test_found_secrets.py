@@ -87,7 +87,7 @@ def test_the_sentence_beside_a_secret_is_not_shown_in_the_inbox(mc, extract_mode
     extract_model.second_look = said_of(salasana="secret", city="holds")
     talk(mc, SAID)
     (item,) = mc.user("ana").inbox.list()
-    assert (item.value, item.quote, item.sentence) == ("Turussa", "asun Turussa", None)
+    assert (item.value, item.quote, item.around) == ("Turussa", "asun Turussa", None)
     assert kept(mc) == []
 
 
