@@ -122,7 +122,7 @@ def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str
         body.append(parts.note(f"The model was sent this chat without its first {left}."))
     if last and talk is not None and talk.chat.question is not None:
         body.append(memory_reply.answers(talk.chat.question, turn))
-    under: list[Part] = [{"copy": turn.content}]
+    under: list[Part] = [{"copy": turn.content.strip()}]
     if turn.id:
         under.append(parts.button("Why this answer", f"why-{n}", why.ask, turn.id, plain=True))
     if last and turn.status == "partial":

@@ -130,6 +130,7 @@ class Room {
     const moved = before?.chat !== data.chat;
     if (moved && before) this.move(before.chat, data.chat, taken);
     if (taken) this.pending = null;
+    if (moved || !data.answering) this.halted = null;
     if (moved && !(taken && before)) this.pinned = true;
     this.drawTurns(data, moved && !taken);
     this.drawParts(this.top, data.top);
@@ -354,6 +355,7 @@ class Room {
     this.coming.append(replyBox());
     this.turns.append(this.coming);
     this.blocks = [];
+    this.last = "";
     drawBlocks(this.coming.firstChild, ["<p><em>Thinking …</em></p>"]);
   }
 
@@ -371,9 +373,11 @@ class Room {
   }
 
   heard(came) {
-    if (came.blocks && this.data.answering && this.data.version === came.version) {
+    const mine = this.data.answering && this.data.version === came.version;
+    if (came.blocks && mine && this.halted !== came.version) {
       this.expect();
       this.blocks.splice(came.from, Infinity, ...came.blocks);
+      this.last = came.last;
       drawBlocks(this.coming.firstChild, [...this.blocks, came.last]);
       this.follow();
     }
@@ -387,7 +391,10 @@ class Room {
 
   // --- writing
 
-  get stops() { return Boolean(this.data?.answering) && !this.box.value.trim(); }
+  get stops() {
+    const comes = this.data?.answering && this.halted !== this.data.version;
+    return Boolean(comes) && !this.box.value.trim();
+  }
 
   submit() {
     const words = this.box.value;
@@ -477,7 +484,12 @@ class Room {
   }
 
   stop() {
+    if (this.halted === this.data.version) return;
+    this.halted = this.data.version; // seen at once: what still comes is not drawn
     fetch(`${this.data.live}/stop`, { method: "POST" });
+    if (this.last) drawBlocks(this.coming.firstChild, [...this.blocks, this.last.replace(" ▍", "")]);
+    this.coming?.append(make("small", "", "Stopped."));
+    this.sign();
     this.focus();
   }
 
