@@ -187,6 +187,11 @@ def named(memory: Memory) -> str:
 
 
 def described(memory: Memory) -> str:
+    """What a memory is besides its words, for Markdown."""
+    return literal(about(memory))
+
+
+def about(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
     parts = [TYPES[memory.memory_type], *_origin(memory)]
     if memory.starts_at is not None:
@@ -197,7 +202,7 @@ def described(memory: Memory) -> str:
         parts.append("in every space")
     if memory.inactive_reason:
         parts.append(memory.inactive_reason)
-    return literal(" · ".join(parts))
+    return " · ".join(parts)
 
 
 def _origin(memory: Memory) -> list[str]:

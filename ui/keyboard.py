@@ -11,7 +11,7 @@ KEYS = (
     ("Ctrl + K", "Search: the memories and the notes on their pages, the chats on all others"),
     ("Alt + M", "Write a message"),
     ("Alt + Y, Alt + X, Alt + E", "In the inbox: yes or no to the first question, or edit it"),
-    ("Esc", "Stop a reply, close an editor or a dialog"),
+    ("Esc", "Stop a reply, close an editor or a dialog, write a message"),
     ("Ctrl + /", "Show this list"),
 )
 """Each shortcut, or several, and what it does. A letter alone is always a letter."""

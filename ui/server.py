@@ -22,6 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from streamlit.web.server.starlette import App
 
+from ui import live
 from ui.theme import DARK, HOSTS, LIGHT
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -141,4 +142,6 @@ def app(script: Path) -> App:
 
     own = [Route(f"/{name}", answer) for name in PAGES] + [Route("/favicon.png", icon)]
     own_files = Mount("/memchat", StaticFiles(directory=SCRIPTS))
-    return App(script, routes=[*own, own_files], middleware=[Middleware(OwnPagesOnly)])
+    return App(
+        script, routes=[*live.ROUTES, *own, own_files], middleware=[Middleware(OwnPagesOnly)]
+    )

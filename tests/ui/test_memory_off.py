@@ -8,7 +8,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until, work_through
+from tests.support.ui.tab import (
+    ANA,
+    app,
+    buttons,
+    number,
+    press,
+    say,
+    send,
+    text,
+    until,
+    work_through,
+)
 from ui.components import desk
 
 
@@ -34,7 +45,7 @@ def test_an_incognito_chat_is_fixed_at_its_beginning_and_leaves_no_byte(
 
 
 def say_incognito(at: AppTest, words: str) -> None:
-    at.chat_input[0].set_value(words).run()
+    send(at, words)
     until(at, lambda: buttons(at, "redo-"))
 
 

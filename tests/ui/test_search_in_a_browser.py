@@ -16,7 +16,7 @@ pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 FOCUS = "document.activeElement.getAttribute('aria-label')"
 CARET = "[document.activeElement.value, document.activeElement.selectionStart]"
 
-OUTLINE = """getComputedStyle(document.querySelector('[class*=-marked] [data-testid=stChatMessage]')
+OUTLINE = """getComputedStyle(document.querySelector('[class*=-marked] .memchat-words')
   ?? document.body).outlineStyle"""
 
 
@@ -122,6 +122,7 @@ def test_on_a_narrow_screen_the_shortcut_unfolds_the_sidebar(browser: Any, serve
     opened(page, server.url)
     page.get_by_role("button", name="Menu").wait_for()
     becomes(page, "window.memchatShortcuts")
+    becomes(page, FOCUS, "Write a message")
     page.keyboard.press("Control+k")
     becomes(page, FOCUS, "Search chats")
     box = "document.activeElement.getBoundingClientRect().left >= 0"

@@ -7,7 +7,7 @@
   const TWICE = 1500; // milliseconds in which an answered proposal may still be drawn
   const NEW = ".st-key-new button";
   const LIST = ".st-key-shortcuts button";
-  const MESSAGE = '#memchat-message, [data-testid="stChatInputTextArea"]';
+  const MESSAGE = "#memchat-message";
   const MEMORIES = ".st-key-search-memories input";
   const NOTES = ".st-key-notes-words input";
   const CHATS = ".st-key-search-chats input";
