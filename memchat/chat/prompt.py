@@ -113,8 +113,8 @@ def build(
     model = parts.model()
     wanted = "" if conversation.incognito else instructions(parts, scope)
     rest = f"\n{parts.prompts.render('go_on', begun=begun)}" if begun else ""
-    bare = _system(parts, switch, wanted, rest, tools=tools)
-    window = MessageWindow.fit(model, bare, conversation.turns)
+    system = _system(parts, switch, wanted, rest, tools=tools)
+    window = MessageWindow.fit(model, system, conversation.turns)
     if query is not None:
         question = parts.query_timeout.wait(query)
         session_id, fitting = conversation.session_id, list[int]()

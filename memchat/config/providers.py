@@ -183,7 +183,8 @@ def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> li
             url, variable = without_password(found[0]), found[1]
             whose, _ = _HOSTS.get(provider, (provider, ""))
             whose = "Ollama on this machine" if provider in _OLLAMA else whose
-            said.append(f"Your words go to {url} ({variable}), not to {whose}.")
+            beside = "" if provider == ANY_SERVER else f", not to {whose}"
+            said.append(f"Your words go to {url} ({variable}){beside}.")
     return list(dict.fromkeys(said))
 
 

@@ -35,7 +35,7 @@ def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None
         becomes(page, DRAFTED)
         page.get_by_role("button", name="Choose a model").click()
         page.get_by_role("heading", name="Settings").wait_for()
-        page.get_by_label("Address").fill(model.base)
+        page.get_by_label("Address", exact=True).fill(model.base)
         page.get_by_label("Key", exact=True).fill(model.key)
         page.get_by_role("button", name="Try and keep").click()
         page.get_by_text("OpenAI is kept and offers 2 models.").wait_for()
