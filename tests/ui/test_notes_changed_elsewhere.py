@@ -97,6 +97,7 @@ def test_nothing_of_an_answer_is_left_after_everything_is_wiped(mc: MemChat) -> 
     at.text_input(key="notes-words").set_value("kiln")
     press(at, "ask-notes")
     assert "The kiln is hot." in text(at)
+    at.query_params["part"] = "data"
     at.switch_page("views/settings.py").run()
     press(at, "wipe")
     at.text_input(key="wipe-name").set_value("ana").run()

@@ -94,6 +94,8 @@ def _said(part: dict[str, Any]) -> Iterator[str]:
     elif "text" in part:
         yield part["text"]
     yield from (part[kind] for kind in ("note", "error") if part.get(kind))
+    if part.get("marked"):
+        yield "the message that was looked for"
 
 
 def do(at: AppTest, key: str, words: str | None = None) -> None:
