@@ -77,6 +77,7 @@ def test_incognito_begins_a_new_chat_and_exit_leaves_one(mc: MemChat) -> None:
     until(at, lambda: "offline stand-in" in text(at))
     assert len(mc.user(**ANA).sessions.list()) == 1
     give(at, "/exit")
+    press(at, "leave-incognito")
     assert "What is on your mind?" in text(at)
     desk().sweep()
     assert all(talk.ended_at for talk in mc.user(**ANA).sessions.list())
