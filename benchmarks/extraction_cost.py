@@ -38,7 +38,7 @@ from memchat.types import MEMORY_TYPES, Scope, Usage
 
 SIZES = (0, 50, 5_000)
 MOST_CALLS = 3
-LIMITS = {"instructions and schema": 5_500, "known": 2_000, "keys": 400}
+LIMITS = {"instructions and schema": 5_900, "known": 2_000, "keys": 400}
 TURNS = (
     "I live in Lisbon since May, near the river.",
     "My hobby is climbing, and on Sundays I sail a small boat.",

@@ -112,13 +112,16 @@ def _told(table: sa.Table, column: Any, value: Any, sentence: Any) -> Any:
     return column, sa.select(table.c.id, value, sentence).where(*there)
 
 
+def _state(column: Any, name: str) -> Any:
+    """A field of what a memory was. A row that is damaged must keep no other from being purged."""
+    return sa.case((sa.func.json_valid(column) == 1, sa.func.json_extract(column, f"$.{name}")))
+
+
 _e = t.memory_events.c
 _TOLD = [
     *(_told(x, x.c.sentence, x.c.value, x.c.sentence) for x in (t.memories, t.proposals)),
     *(
-        _told(
-            t.memory_events, x, *(sa.func.json_extract(x, f"$.{n}") for n in ("value", "sentence"))
-        )
+        _told(t.memory_events, x, _state(x, "value"), _state(x, "sentence"))
         for x in (_e.old, _e.new)
     ),
 ]

@@ -35,7 +35,7 @@ def test_memories_are_deleted_by_numbers_by_a_tag_and_by_words(
     asked = run("memories", "delete", *which)
     assert asked.code == 2 and left(run) == [1, 2, 3, 4]
     for number in range(1, 4):
-        assert f"memory {number} “boat_{number}: kayak {number}”" in asked.err
+        assert f"memory {number} “Boat {number}: kayak {number}”" in asked.err
     typed("y\n")
     done = run("memories", "delete", *which)
     assert done.code == 0 and done.err.count("[y/N]") == 1

@@ -51,8 +51,8 @@ def test_deleting_a_conversation_says_what_becomes_of_the_memories(run: Run, tal
     done = run("sessions", "delete", str(talks[1]), "--dry-run")
     assert done.code == 0
     assert done.out.splitlines() == [
-        "goes: 3  You live in Porto.",
-        "comes back: 1  You live in Lisbon.",
+        "goes: 3  City: Porto",
+        "comes back: 1  City: Lisbon",
     ]
     assert "nothing was deleted" in done.err
     assert values(run) == {"Porto", "keep bees"}
@@ -72,7 +72,7 @@ def test_one_message_may_go_by_the_number_that_show_gives_it(run: Run, talks) ->
     shown = run("sessions", "show", str(talks[0])).out
     number = next(line for line in shown.splitlines() if line.startswith("user")).rpartition("#")[2]
     done = run("sessions", "delete", str(talks[0]), "--message", number, "--yes")
-    assert done.out == "goes: 1  You live in Lisbon.\n" and f"deleted message {number}" in done.err
+    assert done.out == "goes: 1  City: Lisbon\n" and f"deleted message {number}" in done.err
     assert "Lisbon" not in run("sessions", "show", str(talks[0])).out
     other = run("sessions", "delete", str(talks[1]), "--message", "4", "--yes")
     assert other.code == 2 and "has no message 4" in other.err
@@ -92,19 +92,19 @@ def test_an_audit_of_a_clean_store_finds_nothing(run: Run) -> None:
 
 def test_an_audit_mends_only_with_a_yes(run: Run) -> None:
     add(run, "fact", "pet", "a cat called Miso")
-    add(run, "fact", "household", "a cat called miso")
+    add(run, "fact", "pet", "the cat called Miso")
     assert "duplicate (1)" in run("audit").out
     dry = run("audit", "--fix")
     assert dry.code == 0 and "nothing was changed" in dry.err
     assert len(values(run)) == 2
     assert "mended 1 of 1" in run("audit", "--fix", "--yes").out
-    assert values(run) == {"a cat called miso"}
+    assert values(run) == {"the cat called Miso"}
     assert "nothing found" in run("audit").out
 
 
 def test_an_audit_is_json_for_scripts_and_may_be_narrowed(run: Run) -> None:
     add(run, "fact", "pet", "a cat called Miso")
-    add(run, "fact", "household", "a cat called miso")
+    add(run, "fact", "pet", "the cat called Miso")
     seen = run("audit", "--json").json
     assert [f["kind"] for f in seen["findings"]] == ["duplicate"]
     assert run("audit", "--json", "--kind", "secret").json["findings"] == []

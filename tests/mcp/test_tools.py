@@ -138,7 +138,7 @@ def test_recall_without_a_query_gives_the_newest_memories_first(mc, ana, clock) 
         ana.memories.add("fact", name, "a plant")
     result = call(mc, ana, "recall", limit=2).structured_content
     told = [(one["text"], one["score"]) for one in result["found"]]
-    assert told == [("cedar: a plant", None), ("birch: a plant", None)]
+    assert told == [("Cedar: a plant", None), ("Birch: a plant", None)]
     schema = tools(mc, ana)["recall"].output_schema
     Draft202012Validator(schema).validate(result)
     for number in range(60):

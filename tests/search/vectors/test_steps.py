@@ -182,6 +182,7 @@ class InStep(RuleBasedStateMachine):
                 "active": bool(row.active),
                 "inactive_reason": row.inactive_reason,
                 "seen_count": row.seen_count,
+                **({"sentence": row.sentence} if row.sentence else {}),
             }
             for row in self.rows_of("memories")
         }
