@@ -151,6 +151,12 @@ class Memories(base.Resource):
         with self._database.read(self._scope) as tx:
             return memories.tag_counts(tx, tx.ids, self._standing(tx))
 
+    def groups(self) -> Mapping[str, int]:
+        """The groups that a person looks for memories in (``Wanted.group``), each with how many in
+        use it has."""
+        with self._database.read(self._scope) as tx:
+            return memories.group_counts(tx, tx.ids, self._standing(tx))
+
     def update(self, memory_id: int, **changes: Unpack[types.MemoryChanges]) -> types.Memory:
         """Change a memory; what is not given stays.
 

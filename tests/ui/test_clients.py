@@ -9,7 +9,7 @@ import pytest
 
 from memchat import ClientAccess, MemChat, User
 from memchat.config import keys
-from tests.support.ui.tab import ANA, app, buttons, press, text
+from tests.support.ui.tab import ANA, act, app, buttons, press, text
 
 CLAUDE = "Claude Desktop"
 SPRING = datetime(2026, 4, 1, tzinfo=UTC)
@@ -140,7 +140,7 @@ def test_a_memory_names_the_program_that_stored_it_and_not_the_person(
     at.selectbox(key="created").select("mcp").run()
     said = text(at)
     assert "stored by Claude Desktop over MCP · today" in said and "Porto" not in said
-    press(at, f"details-{stored.id}")
+    act(at, "details", stored.id)
     said = text(at)
     assert "Sent by Claude Desktop over MCP, today:" in said and "> green tea" in said
     assert "by Claude Desktop over MCP" in said.split("What happened to it")[-1]
