@@ -344,10 +344,12 @@ class Desk:
             try:
                 self.sweep()
                 self.close_replaced()
-                if rest == 0.0 and (fresh or self.mc.jobs.due(user=self.user)):
+                due = rest == 0.0 and self.mc.jobs.due(user=self.user)
+                if due or fresh:
                     fresh = False  # at the first turn, also what another process left behind
                     done = self.mc.jobs.run(user=self.user)
-                    stuck = not done.done and self.mc.jobs.due(user=self.user)
+                    # What became due while it ran is no reason to rest.
+                    stuck = due and not done.done and self.mc.jobs.due(user=self.user)
                     rest = REST_SECONDS if stuck else 0.0
             except MemChatError as error:
                 log.warning("background work stopped: %s", error)

@@ -144,10 +144,13 @@ def set_columns_of_event(tx: Tx, event_id: int, **columns: Any) -> None:
     tx.execute(sa.update(t.memory_events).where(_e.id == event_id).values(**columns))
 
 
+_BLANK = sa.update(t.memory_events).where(among(_e.memory_id, "ids"))
+_BLANK = _BLANK.values(old=None, new=None, cause="", detail=None)
+
+
 def blank_events(tx: Tx, memory_ids: Iterable[int]) -> None:
     """Remove values, causes and details from these memories' events; the events stay."""
-    theirs = sa.update(t.memory_events).where(among(_e.memory_id, memory_ids))
-    tx.execute(theirs.values(old=None, new=None, cause="", detail=None))
+    tx.rows(_BLANK, ids=memory_ids)
 
 
 def _dump(value: dict[str, Any] | None) -> str | None:

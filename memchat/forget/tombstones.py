@@ -31,6 +31,10 @@ _ADD = upsert(t.tombstones, "created_at", key=("app_id", "memory_id", "kind", "h
 _THESE = (among(_t.app_id, "app_ids"), among(_t.hash, "hashes"))
 _FIND = sa.select(_t.kind, _t.hash, sa.func.max(_t.created_at)).where(*_THESE)
 _FIND = _FIND.group_by(_t.kind, _t.hash)
+_REMOVE = sa.delete(t.tombstones).where(
+    _THESE[0], _t.kind == sa.bindparam("of"), _t.hash == sa.bindparam("hashed")
+)
+_REMOVE_OF_MEMORY = sa.delete(t.tombstones).where(_t.memory_id == sa.bindparam("memory"))
 _ANY = sa.select(_t.id).where(_t.app_id == sa.bindparam("app")).limit(1)
 
 
@@ -46,7 +50,7 @@ def add(tx: Tx, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetim
 
 def remove_of_memory(tx: Tx, memory_id: int) -> None:
     """Delete a memory's tombstones. Those of other memories with the same words stay."""
-    tx.execute(sa.delete(t.tombstones).where(_t.memory_id == memory_id))
+    tx.rows(_REMOVE_OF_MEMORY, memory=memory_id)
 
 
 def any_in(tx: Tx, app_id: int) -> bool:
@@ -57,9 +61,8 @@ def any_in(tx: Tx, app_id: int) -> bool:
 def remove(tx: Tx, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Delete the tombstones of these texts, of any memory, because a person wants them known
     again."""
-    here = among(_t.app_id, app_ids)
-    for kind, hashed in _hashed(tx, marks):
-        tx.execute(sa.delete(t.tombstones).where(here, _t.kind == kind, _t.hash == hashed))
+    found = {"app_ids": [*app_ids]}
+    tx.run_many(_REMOVE, (found | {"of": kind, "hashed": one} for kind, one in _hashed(tx, marks)))
 
 
 def find(tx: Tx, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:

@@ -59,15 +59,19 @@ def items_in_any(tx: Tx, kind: str, item_ids: Sequence[int]) -> set[int]:
     return set(tx.execute(query).scalars())
 
 
-def remove(tx: Tx, kind: str, item_ids: Iterable[int]) -> None:
-    """Delete these items from all receipts, and the system text of the prompts that had them."""
-    held = sa.and_(_r.kind == kind, among(_r.item_id, item_ids))
-    given = sa.select(_r.message_id).where(held)
-    tx.execute(sa.update(t.prompts).where(_p.message_id.in_(given)).values(system=None))
-    tx.execute(sa.delete(t.receipts).where(held))
-
-
 _p = t.prompts.c
+_held = sa.and_(_r.kind == sa.bindparam("of"), among(_r.item_id, "ids"))
+_given = _p.message_id.in_(sa.select(_r.message_id).where(_held))
+_REMOVE = (
+    sa.update(t.prompts).where(_given).values(system=None),
+    sa.delete(t.receipts).where(_held),
+)
+
+
+def remove(tx: Tx, kind: str, item_ids: Collection[int]) -> None:
+    """Delete these items from all receipts, and the system text of the prompts that had them."""
+    for statement in _REMOVE:
+        tx.rows(statement, of=kind, ids=item_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +209,15 @@ def sent_to_models(tx: Tx, memory_ids: Collection[int]) -> set[int]:
     return set(tx.column(_SENT_ANYWHERE, ids=memory_ids))
 
 
+_theirs = among(_l.memory_id, "ids")
+_lists = _f.id.in_(sa.select(_l.list_id).where(_theirs))
+_REMOVE_LINES = (
+    sa.update(t.fact_lists).where(_lists).values(hash=None, opening=None),
+    sa.delete(t.fact_list_lines).where(_theirs),
+)
+
+
 def remove_list_lines(tx: Tx, memory_ids: Collection[int]) -> None:
     """Remove memories' lines from all lists, and the openings and hashes of those lists."""
-    held = sa.select(_l.list_id).where(_l.memory_id.in_(memory_ids))
-    tx.execute(sa.update(t.fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))
-    tx.execute(sa.delete(t.fact_list_lines).where(_l.memory_id.in_(memory_ids)))
+    for statement in _REMOVE_LINES:
+        tx.rows(statement, ids=memory_ids)

@@ -24,6 +24,7 @@ from tests.support.answers import answer, fact
 from tests.support.store import Opener
 from tests.support.ui.browser import Server
 from ui import components, launch, theme
+from ui import desk as desks
 from ui.desk import GRACE_SECONDS, Desk, Talk
 
 ANA = {"user": "ana", "app": "default"}
@@ -74,6 +75,29 @@ def test_the_last_tab_out_ends_a_conversation_once_and_has_it_read(
     desk.gone("two")
     assert ana.sessions.list()[0].ended_at == ended
     assert readings(extract_model) == 1
+
+
+def test_what_becomes_due_while_the_worker_looks_is_done_without_a_rest(
+    mc: MemChat, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, looks = mc.user(**ANA), type(mc.jobs).run
+    number = ana.memories.add("profile", "city", "Lisbon").id
+    mc.jobs.run(user="ana")
+    seen: list[int] = []
+
+    def run(*args: Any, **options: Any) -> Any:
+        done = looks(*args, **options)
+        if not seen:
+            ana.memories.delete(number, hold=5)
+            clock.advance(seconds=5)
+        seen.append(done.done)
+        return done
+
+    monkeypatch.setattr(type(mc.jobs), "run", run)
+    monkeypatch.setattr(desks, "REST_SECONDS", 1_000.0)
+    with closing(Desk(mc, "ana")):
+        until(lambda: seen and not mc.jobs.due(user="ana"))
+    assert seen[0] == 0
 
 
 def test_a_closed_tab_waits_for_its_reload_and_then_ends(
