@@ -192,7 +192,7 @@ def named(memory: Memory) -> str:
 
 def described(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
-    return literal(" · ".join([TYPES[memory.memory_type], *_origin(memory), *span_of(memory)]))
+    return literal(" · ".join([TYPES[memory.memory_type], *origin_of(memory), *span_of(memory)]))
 
 
 def span_of(memory: Memory) -> list[str]:
@@ -207,7 +207,7 @@ def span_of(memory: Memory) -> list[str]:
     return parts
 
 
-def _origin(memory: Memory) -> list[str]:
+def origin_of(memory: Memory) -> list[str]:
     """Where a memory comes from, and when it was said or stored."""
     at = day(memory.said_at)
     if memory.created_by != "mcp":

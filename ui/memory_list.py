@@ -108,7 +108,7 @@ def _about(memory: Memory, job: Job | None) -> Iterator[str]:
         yield "pinned"
     if memory.sensitive:
         yield "sensitive"
-    yield ui.day(memory.said_at)
+    yield from ui.origin_of(memory) if memory.created_by == "mcp" else [ui.day(memory.said_at)]
     yield from ui.span_of(memory)
     if job is not None and (words := embedding_job.words(job)):
         yield words

@@ -97,7 +97,7 @@ def test_a_request_to_forget_is_answered_in_the_inbox_and_undone(
     assert at.button(key=f"reject-{item}").label == "Do not forget it"
     assert at.button(key=f"accept-{item}").label == "Forget it"
     press(at, f"accept-{item}")
-    assert "Forgot: city: Porto. Gone for good in 10 s." in text(at) and ana.inbox.list() == []
+    assert "Forgot: City: Porto. Gone for good in 10 s." in text(at) and ana.inbox.list() == []
     press(at, buttons(at, "undo-")[0])
     assert [memory.value for memory in ana.memories.list()] == ["Porto"]
 
@@ -127,7 +127,7 @@ def test_a_hidden_memory_says_that_it_waits_and_can_be_brought_back(
     at.selectbox(key="status").select("forgotten").run()
     waits = "Claude Desktop asks to forget it. It is out of use until you decide in the Inbox."
     assert waits in text(at)
-    press(at, f"restore-{city.id}")
+    act(at, "restore", city.id)
     assert ana.memories.get(city.id).active and ana.inbox.list() == []
 
 
