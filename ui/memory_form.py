@@ -44,7 +44,7 @@ def _form(
             left = st.form_submit_button("Cancel", key=f"leave-{number}")
     if saved and ui.attempt(lambda: keep(fields), at=f"form-{number}"):
         ui.desk().wake()
-        st.session_state["rows of"] = None
+        st.session_state["rows"] = []  # they are put in order anew
         left = True
     if left:
         close()

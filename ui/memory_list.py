@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -13,7 +14,7 @@ import streamlit as st
 from memchat.errors import NotFound
 from memchat.types import Job, Memory, Wanted
 from ui import components as ui
-from ui import decisions, embedding_job, forgetting, hold, memory_details, memory_form
+from ui import by_meaning, decisions, embedding_job, forgetting, hold, memory_details, memory_form
 from ui.marks import pieces
 from ui.memory_form import close
 
@@ -139,7 +140,8 @@ def _act() -> None:
         return
     act, ids = chosen["act"], chosen["ids"]
     if ids == "all":
-        ids = ui.person().memories.browse_ids(state["rows wanted"])
+        wanted = state["rows wanted"]
+        ids = dict.fromkeys([*by_meaning.ids(wanted), *ui.person().memories.browse_ids(wanted)])
     if act == "more":
         state["most"] += MORE
     elif act == "group":
@@ -153,7 +155,7 @@ def _act() -> None:
 def _each(work: Callable[[int], object]) -> Callable[[list[int]], None]:
     def do(ids: list[int]) -> None:
         for memory_id in ids:
-            if not ui.attempt(lambda one=memory_id: work(one)):  # type: ignore[misc]
+            if not ui.attempt(partial(work, memory_id)):
                 return
 
     return do
@@ -165,10 +167,9 @@ def _pin(on: bool) -> Callable[[list[int]], None]:
 
 def _mark(ids: list[int]) -> None:
     """Mark them as sensitive; take the mark off where all have it."""
-    memories = ui.person().memories
-    found = [memories.get(memory_id) for memory_id in ids]
-    on = not all(one.sensitive for one in found)
-    _each(lambda memory_id: memories.update(memory_id, sensitive=on))(ids)
+    memories, marked = ui.person().memories, list[bool]()
+    if ui.attempt(lambda: marked.extend(memories.get(one).sensitive for one in ids)):
+        _each(partial(memories.update, sensitive=not all(marked)))(ids)
 
 
 def _restore(ids: list[int]) -> None:
@@ -176,7 +177,7 @@ def _restore(ids: list[int]) -> None:
         if forgetting.can_restore(memory_id):
             forgetting.restore(memory_id)
         else:
-            ui.attempt(lambda: ui.person().memories.restore(memory_id))  # noqa: B023
+            ui.attempt(partial(ui.person().memories.restore, memory_id))
 
 
 DOES: dict[str, Callable[[list[int]], object]] = {
@@ -232,7 +233,7 @@ def _move(ids: list[int]) -> None:
     st.write(f"Where is {ui.plural(len(ids), 'memory', 'memories')} to be used?")
     for label, everywhere in (("In every space", True), (f"Only in “{ui.app_name()}”", False)):
         if st.button(ui.literal(label), key=f"move-{everywhere}"):
-            _each(lambda one: memories.update(one, all_apps=everywhere))(ids)  # noqa: B023
+            _each(partial(memories.update, all_apps=everywhere))(ids)
             close()
             st.rerun()
 
