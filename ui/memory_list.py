@@ -13,8 +13,8 @@ import streamlit as st
 
 from memchat.errors import NotFound
 from memchat.types import Job, Memory, Wanted
-from ui import components as ui
 from ui import by_meaning, decisions, embedding_job, forgetting, hold, memory_details, memory_form
+from ui import components as ui
 from ui.marks import pieces
 from ui.memory_form import close
 
