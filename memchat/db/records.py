@@ -82,6 +82,7 @@ class Tx:
         self.shared = shared
         self.embeds = embeds
         self._scrub = scrub
+        self._latest: dict[Any, tuple[int, Any]] = {}
         self.after_commit: list[Callable[[], object]] = []
         """What is done at once after the commit. A process may be killed before it, so a row stands
         for each that must be done."""
@@ -122,6 +123,14 @@ class Tx:
     def value(self, statement: sa.Executable, **values: Any) -> Any:
         """The first column of the first row; None where there is no row."""
         return next(iter(self.column(statement, **values)), None)
+
+    def latest(self, statement: sa.Executable, **values: Any) -> Any:
+        """``value``, asked for once as long as this transaction writes nothing."""
+        asked, written = (statement, *values.items()), self.driver.total_changes
+        known = self._latest.get(asked)
+        if known is None or known[0] != written:
+            known = self._latest[asked] = written, self.value(statement, **values)
+        return known[1]
 
     def batches(
         self, statement: sa.Executable, most: int = 4_096, /, **values: Any

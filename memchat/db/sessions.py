@@ -165,6 +165,14 @@ def description(tx: Tx, session_id: int) -> tuple[str | None, str | None]:
     return row.title, row.summary
 
 
+_ANY = sa.select(_s.id).where(_s.app_id == sa.bindparam("app")).limit(1)
+
+
+def any_in_app(tx: Tx, app_id: int) -> bool:
+    """Whether a scope row has a conversation."""
+    return tx.value(_ANY, app=app_id) is not None
+
+
 def ids_in_app(tx: Tx, app_id: int, session_ids: Sequence[int]) -> list[int]:
     """Those of these sessions that are in a scope row."""
     query = sa.select(_s.id).where(_s.app_id == app_id, _s.id.in_(session_ids))

@@ -322,22 +322,22 @@ def count_repeat(
 ) -> None:
     """Count that the fact was said once more. ``starts_at`` is the first day that was named this
     time; it is only stored in the event."""
-    app_id = set_columns(
-        tx,
-        memory.id,
-        seen_count=_m.seen_count + 1,
-        last_seen_at=max(said_at, memory.last_seen_at),
-        said_at=max(said_at, memory.said_at),
-    ).app_id
+    since = {"last_seen_at": max(said_at, memory.last_seen_at)}
+    since["said_at"] = max(said_at, memory.said_at)
+    app_id = tx.rows(_COUNT, memory=memory.id, **since)[0].app_id
     new = {"starts_at": starts_at.isoformat()} if starts_at else None
     record(tx, memory.id, app_id, "repeat", cause, new=new)
 
 
-def set_columns(tx: Tx, memory_id: int, **columns: Any) -> sa.Row[Any]:
+_SET = sa.update(t.memories).where(_m.id == sa.bindparam("memory"))
+_SET = _SET.returning(_m.app_id, _m.expires_at, _m.starts_at)
+_COUNT = _SET.values(seen_count=_m.seen_count + 1)
+
+
+def set_columns(tx: Tx, memory_id: int, **columns: Any) -> Any:
     """Set columns without an event, for changes that are no change of the fact itself; its scope
     row and its days."""
-    changed = sa.update(t.memories).where(_m.id == memory_id).values(**columns)
-    return tx.execute(changed.returning(_m.app_id, _m.expires_at, _m.starts_at)).one()
+    return tx.rows(_SET, memory=memory_id, **columns)[0]
 
 
 def set_day(tx: Tx, memory: Memory, name: str, day: date | None, cause: Cause) -> None:

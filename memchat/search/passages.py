@@ -240,7 +240,7 @@ def remove_unused(tx: Tx, hashes: Sequence[str]) -> None:
 
 def latest_change(tx: Tx, app_id: int) -> int:
     """The number of a scope's newest change; 0 for none."""
-    return tx.value(_LATEST, app=app_id) or 0
+    return tx.latest(_LATEST, app=app_id) or 0
 
 
 def changed_since(tx: Tx, kind: Kind, app_id: int, change_id: int) -> list[int]:

@@ -61,9 +61,9 @@ def items_in_any(tx: Tx, kind: str, item_ids: Sequence[int]) -> set[int]:
 
 _p = t.prompts.c
 _held = sa.and_(_r.kind == sa.bindparam("of"), among(_r.item_id, "ids"))
-_given = _p.message_id.in_(sa.select(_r.message_id).where(_held))
+_prompts = _p.message_id.in_(sa.select(_r.message_id).where(_held))
 _REMOVE = (
-    sa.update(t.prompts).where(_given).values(system=None),
+    sa.update(t.prompts).where(_prompts).values(system=None),
     sa.delete(t.receipts).where(_held),
 )
 

@@ -324,7 +324,7 @@ class Recall:
     ) -> list[PastTurn]:
         """What was said in other conversations of the app, each thing once."""
         own = search.tx.own
-        if not own:
+        if not sessions.any_in_app(search.tx, own):
             return []
         search = replace(search, ids=[own])
         standing = as_of(search.tx, search.ids)
