@@ -55,7 +55,7 @@ def _draw(desk: Desk) -> None:
     elif page not in (chat, pages[-1]):
         sidebar.address()
     if state.get("page path") != page.url_path:
-        state.update({"page path": page.url_path, "rows of": None})
+        state.update({"page path": page.url_path, "rows of": None, "opened": None})
     if page is not chat:
         ui.tab_title(page.title)
     state["tab"] = _tab()

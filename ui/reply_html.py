@@ -98,6 +98,17 @@ def _blocks(text: str, sources: tuple[int, ...] = (), *, still: bool = True) -> 
             begin = n
 
 
+def placed_blocks(text: str) -> Iterator[tuple[range, str]]:
+    """A text's blocks of Markdown as HTML, each with the lines that it is written on."""
+    reader, env, begin = _reader(), dict[str, Any](), 0
+    tokens = reader.parse(text, env)
+    for n, token in enumerate(tokens, 1):
+        if token.level == 0 and token.nesting <= 0:
+            lines = range(*(tokens[begin].map or (0, 0)))
+            yield lines, reader.renderer.render(tokens[begin:n], reader.options, env)
+            begin = n
+
+
 class ComingReply:
     """A reply that is still coming in, drawn many times: of what was drawn before, only the last
     block of Markdown is read again."""

@@ -153,6 +153,8 @@ class Wanted:
     deletion can still be undone."""
     sort: str = "newest"
     """newest, oldest, key, most used, least used, or ending first."""
+    group: str = ""
+    """Only those of this group: about you, people, health, work, preferences, plans or more."""
 
 
 @dataclass(frozen=True, slots=True)

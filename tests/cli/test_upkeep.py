@@ -50,10 +50,7 @@ def values(run: Run) -> set[object]:
 def test_deleting_a_conversation_says_what_becomes_of_the_memories(run: Run, talks) -> None:
     done = run("sessions", "delete", str(talks[1]), "--dry-run")
     assert done.code == 0
-    assert done.out.splitlines() == [
-        "goes: 3  City: Porto",
-        "comes back: 1  City: Lisbon",
-    ]
+    assert done.out.splitlines() == ["goes: 3  City: Porto", "comes back: 1  City: Lisbon"]
     assert "nothing was deleted" in done.err
     assert values(run) == {"Porto", "keep bees"}
     refused = run("sessions", "delete", str(talks[1]))

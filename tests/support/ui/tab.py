@@ -58,6 +58,10 @@ def text(at: AppTest) -> str:
     """All that the page says."""
     kinds = (at.title, at.subheader, at.markdown, at.caption, at.text, at.error, at.info)
     said = [str(e.value) for kind in (*kinds, at.warning, at.success) for e in kind]
+    if _list(at) is not None:
+        said += [
+            f"{words} {row['about']}" for words, row in zip(sentences(at), listed(at), strict=True)
+        ]
     said += [_words(e.proto.body) for e in at.get("html") if "<style>" not in e.proto.body]
     said += [word for part in parts(at) for word in _said(part)]
     return "\n".join(said).replace("\\", "")
@@ -65,13 +69,13 @@ def text(at: AppTest) -> str:
 
 def room(at: AppTest) -> dict[str, Any]:
     """What the chat's component was given; nothing on other pages."""
-    found = _component(at)
+    found = _component(at, "memchat.chat")
     return dict(json.loads(found.json)) if found is not None else {}
 
 
-def _component(at: AppTest) -> Any:
+def _component(at: AppTest, name: str) -> Any:
     named = [one.proto for one in at.get("bidi_component")]
-    return next((one for one in named if one.component_name == "memchat.chat"), None)
+    return next((one for one in named if one.component_name == name), None)
 
 
 def parts(at: AppTest) -> Iterator[dict[str, Any]]:
@@ -104,7 +108,7 @@ def do(at: AppTest, key: str, words: str | None = None) -> None:
     did |= {} if words is None else {"words": words}
     event = json.dumps([{"event": "did", "value": did}])
     states = at._tree.get_widget_states()
-    name = _make_trigger_id(_component(at).id, "events")
+    name = _make_trigger_id(_component(at, "memchat.chat").id, "events")
     states.widgets.append(WidgetState(id=name, json_trigger_value=event))
     at._run(states)
     assert not at.exception
@@ -187,4 +191,38 @@ def press(at: AppTest, key: str) -> None:
         do(at, key)
     else:
         at.button(key=key).click().run()
+    assert not at.exception
+
+
+def _list(at: AppTest) -> Any:
+    return _component(at, "memchat.rows")
+
+
+def listed(at: AppTest) -> list[dict[str, Any]]:
+    """The rows that the list of memories is given."""
+    found: list[dict[str, Any]] = json.loads(_list(at).json)["rows"]
+    return found
+
+
+def summary(at: AppTest) -> list[dict[str, Any]]:
+    """The parts of the summary that the list shows in the place of rows."""
+    found: list[dict[str, Any]] = json.loads(_list(at).json)["parts"]
+    return found
+
+
+def sentences(at: AppTest) -> list[str]:
+    """What these rows say, with the words of a search in square brackets."""
+    return [
+        "".join(f"[{words}]" if lit else words for words, lit in row["text"]) for row in listed(at)
+    ]
+
+
+def act(at: AppTest, name: str, *ids: int | str) -> None:
+    """Do in the list what a person chooses there, with these memories or with ``all``."""
+    chosen = "all" if ids == ("all",) else list(ids)
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(_list(at).id, "events")
+    state.json_trigger_value = json.dumps([{"event": "act", "value": {"act": name, "ids": chosen}}])
+    at._run(states)
     assert not at.exception
