@@ -36,7 +36,7 @@ def under(used: Sequence[str], message_id: int, changes: Sequence[Change]) -> li
 
 def _plainly(change: Change) -> str:
     assert change.memory is not None
-    words = f"{change.memory.key.replace('_', ' ')}: {change.memory.value}"
+    words = change.memory.told.rstrip(".")
     if change.kind in ("ended", "merged"):
         words = f"{WHAT[change.kind].lower()}: {words}"
     return ui.shorten(words, NAME_LENGTH)

@@ -58,13 +58,12 @@ def _row(turn_id: int, memory_id: int) -> list[Part]:
         memory = ui.person().memories.get(memory_id)
     except NotFound:
         return []
-    name = f"{memory.key.replace('_', ' ')} {memory.value}"
     buttons = [
-        parts.button(label, f"{start}-{key}", act, given, plain=True, names=name)
+        parts.button(label, f"{start}-{key}", act, given, plain=True, names=memory.told)
         for label, start, act, given in (
             ("Details", "details", memory_details.ask, memory.id),
             ("Forget", "forget-told", forgetting.forget, [memory.id]),
         )
     ]
-    told = {"name": memory.key.replace("_", " "), "text": memory.value}
-    return [parts.row({**told, "note": ui.about(memory)}, *buttons, key=f"told-{key}")]
+    told = {"told": memory.told, "note": ui.about(memory)}
+    return [parts.row(told, *buttons, key=f"told-{key}")]

@@ -334,9 +334,9 @@ class Room {
       button.dataset.text = part.copy;
       return button;
     }
-    if (part.name !== undefined) {
-      const told = make("div", "memchat-told");
-      told.append(make("b", "", part.name), ` ${part.text}`, make("small", "", part.note));
+    if (part.told !== undefined) {
+      const told = make("div", "memchat-told", part.told);
+      told.append(make("small", "", part.note));
       return told;
     }
     if (part.error !== undefined) {

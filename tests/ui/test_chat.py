@@ -75,7 +75,7 @@ def test_what_a_chat_taught_stands_under_it_and_can_be_undone(mc: MemChat) -> No
     press(at, "new")
     until(at, lambda: at.expander)
     at = app(c=here)
-    assert "Learnt: city: Lisbon" in text(at) and not at.expander
+    assert "Learnt: You live in Lisbon" in text(at) and not at.expander
     press(at, buttons(at, "unlearn-")[0])
     assert "Learnt" not in text(at)
     assert mc.user(**ANA).memories.list() == []

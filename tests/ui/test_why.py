@@ -62,6 +62,6 @@ def test_the_line_under_a_reply_names_what_was_used_the_best_first(mc: MemChat) 
     press(at, buttons(at, "why-")[0])
     assert lines(at)[0] == "Also sent: 1"
     say(at, "Remember that I am vegan.")
-    assert "Learnt: diet: vegan" in text(at)
+    assert "Learnt: Your diet is vegan" in text(at)
     press(at, buttons(at, "unlearn-")[0])
     assert {m.value for m in ana.memories.list()} == {"a red kayak", "Lisbon"}

@@ -93,11 +93,7 @@ def parts(at: AppTest) -> Iterator[dict[str, Any]]:
 
 def _said(part: dict[str, Any]) -> Iterator[str]:
     yield from (_words(html) for html in part.get("blocks", ()))
-    if "name" in part:
-        yield f"{part['name']} {part['text']}"
-    elif "text" in part:
-        yield part["text"]
-    yield from (part[kind] for kind in ("note", "error") if part.get(kind))
+    yield from (part[kind] for kind in ("text", "told", "note", "error") if part.get(kind))
     if part.get("marked"):
         yield "the message that was looked for"
 
