@@ -134,7 +134,8 @@ def every(messages: Sequence[ChatMessage], answer: str) -> str:
     """A second look that says the same of each candidate."""
     asked = names.data_of(messages).get("candidates", ())
     verdicts = [
-        {"id": one["id"], "answer": answer, "why": "a double", "now": None} for one in asked
+        {"id": one["id"], "answer": answer, "why": "a double", "now": None, "tells": True}
+        for one in asked
     ]
     return json.dumps({"verdicts": verdicts})
 

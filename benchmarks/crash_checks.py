@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks import crash_notes
 from memchat.db import Tx
 from memchat.db.records import utc_text
-from memchat.forget.purge import FILLER
+from memchat.forget.wording import FILLER
 from memchat.processes import has_ended
 from memchat.search import embeddings, vector_index
 from memchat.search.embed import shortened

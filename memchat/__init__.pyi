@@ -11,6 +11,7 @@ from memchat.api.base import FetchedModel as FetchedModel
 from memchat.api.base import FileChange as FileChange
 from memchat.api.base import FileFailure as FileFailure
 from memchat.api.base import FilesAdded as FilesAdded
+from memchat.api.base import Mended as Mended
 from memchat.api.base import Page as Page
 from memchat.api.base import PromptContext as PromptContext
 from memchat.api.base import UseCounts as UseCounts
@@ -60,6 +61,7 @@ from memchat.types import Change as Change
 from memchat.types import ChatMessage as ChatMessage
 from memchat.types import Client as Client
 from memchat.types import ClientWrite as ClientWrite
+from memchat.types import Draft as Draft
 from memchat.types import Elsewhere as Elsewhere
 from memchat.types import EmbeddingState as EmbeddingState
 from memchat.types import Event as Event

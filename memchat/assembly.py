@@ -105,8 +105,8 @@ class Assembly:
     def query_timeout(self) -> QueryTimeout:
         """Embeds questions, waiting no longer than the settings say."""
         find, patience = self.recall().question, self.settings.embed_patience
-        loads = self.embedder is None and runs_locally(self.settings.embed_model)
-        return self._once("query_timeout", lambda: QueryTimeout(patience, find, loads=loads))
+        local = self.embedder is None and runs_locally(self.settings.embed_model)
+        return self._once("query_timeout", lambda: QueryTimeout(patience, find, local=local))
 
     def parts(self) -> Parts:
         """The parts that all chats of this store share."""

@@ -190,7 +190,7 @@ class ScriptedStream:
 
 def all_hold(request: Request) -> str:
     """The answer to a second look by a model that believes every proposal."""
-    return same_answer(request, {"answer": "holds"})
+    return same_answer(request, {"answer": "holds", "tells": True})
 
 
 def same_answer(request: Request, answer: dict[str, Any]) -> str:

@@ -153,6 +153,18 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Mended:
+    """What ``User.mend`` did, which ``User.unmend`` undoes, but for secrets, which are forgotten
+    for good, and an index that was written anew."""
+
+    count: int
+    """How many findings were mended."""
+    at: datetime
+    before: RowImages = field(repr=False)
+    """The rows as they were before, for ``unmend`` alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One answer outside any session, and the memories it was given."""
 

@@ -19,6 +19,7 @@ from memchat.facts.manual import ManualChanges
 from memchat.facts.memories import ValuesInForce
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.forget import mentions, purge
+from memchat.language.secrets import mask
 from memchat.search import passages
 
 
@@ -34,6 +35,13 @@ class Mentions(base.Resource):
             there = memories.by_ids(tx, tx.ids, memory_ids)
             found = mentions.find(tx, [*there.values()]) if there else None
         return found if found is not None and found.places else None
+
+    def unproved(self, memory_ids: Sequence[int]) -> Sequence[types.Memory]:
+        """The other memories that lose their proof when these are forgotten, as it stands in the
+        same clause. They stay, and no words prove them any more."""
+        with self._database.read(self._scope) as tx:
+            there = memories.by_ids(tx, tx.ids, memory_ids)
+            return mentions.unproved_by(tx, [*there.values()]) if there else []
 
     def blank(self, found: types.Elsewhere, *, hold: float = 0.0) -> base.Changed:
         """Blank what ``find`` found, or those of its places that are left in it; how many places.
@@ -84,19 +92,40 @@ class Memories(base.Resource):
         all_apps: bool = False,
         keep_secret: bool = False,
         tags: Iterable[str] = (),
+        sentence: str | None = None,
     ) -> types.Memory:
         """Remember a fact. It is on disk when this returns; its vector follows.
 
         ``type`` is preference, profile, fact or other. The fact holds from ``starts_at`` through
         ``expires_at``. ``tags`` are at most 20 words of at most 40 characters, kept in lower case
-        with hyphens for spaces; one that was known keeps its own beside them. What looks like a
-        secret raises SecretError unless ``keep_secret`` is given; other text that cannot be kept,
-        and a secret in a tag, raises InputError.
+        with hyphens for spaces; one that was known keeps its own beside them. ``sentence`` says
+        the same to the person, as that of a draft does; where it does not say just that, or there
+        is none, a template does, if one fits. What looks like a secret raises SecretError unless
+        ``keep_secret`` is given; other text that cannot be kept, and a secret in a tag, raises
+        InputError.
         """
         with self._database.write(self._scope, ensure=True) as tx:
             by_hand = ManualChanges(tx)
-            added = by_hand.add(type, key, value, expires_at, all_apps, starts_at, keep_secret)
+            fact = (type, key, value, expires_at, all_apps, starts_at, keep_secret, sentence)
+            added = by_hand.add(*fact)
             return by_hand.add_tags(added, tags) if tags else added
+
+    def draft(self, statement: str) -> types.Draft:
+        """What would be remembered of a statement such as "I'm allergic to peanuts": type, key,
+        value, days and sentence, to be looked at, changed and given to ``add``. Nothing is stored.
+
+        The model that reads conversations reads it; without one, or where it fails, patterns do,
+        and what neither reads is drafted as a note. Raises InputError for a blank statement, and
+        for a long one that nothing reads, SecretError for what looks like a secret.
+        """
+        from memchat.learn.learner import drafted
+        from memchat.providers.offline import OfflineChat
+
+        manual.is_secret("statement", statement, keep=False)
+        hide = mask if self._settings.mask_before_extraction else str
+        models = (self._assembly.extract_model(), OfflineChat("offline/extract"))
+        now = self._assembly.clock().astimezone(self._settings.zone)
+        return drafted(models, self._assembly.prompts, hide(statement), now)
 
     def get(self, memory_id: int) -> types.Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
@@ -156,7 +185,8 @@ class Memories(base.Resource):
 
         What can be given: ``value``, ``key`` and ``type``; ``expires_at``, where None lets it hold
         for good; ``all_apps``, whether it is kept for every app; ``sensitive``; ``tags``, all that
-        it has from now on; and ``keep_secret``, as in ``add``.
+        it has from now on; ``sentence`` and ``keep_secret``, as in ``add``. New words drop the
+        sentence that was there.
         Raises InputError where another memory says the same, SecretError as ``add`` does, TypeError
         for any other name.
         """

@@ -119,6 +119,19 @@ class Sessions(Resource):
             sessions.change(tx, self._found_session(tx, session_id).id, shelf=shelf or None)
             return self._found_session(tx, session_id)
 
+    def set_memory(self, session_id: int, on: bool) -> types.MemorySwitch:
+        """Switch memory on or off for one conversation, whatever is said of the app; whether memory
+        takes part there now, and if not, why.
+
+        While it is off nothing is read, used or stored there, and what is said is not learned
+        later.
+        """
+        from memchat.jobs.worker import set_memory
+
+        with self._database.write(self._scope) as tx:
+            set_memory(tx, self._found_session(tx, session_id), on=on)
+            return apps.memory_of(tx, self._found_session(tx, session_id))
+
     def copy(self, session_id: int, *, before: int) -> types.Session:
         """A new conversation with the messages of this one before the message ``before``, to go on
         from there in another way: ``chat(resume=...)``. This one stays as it is.
@@ -152,6 +165,7 @@ class Sessions(Resource):
             home = apps.ensure(tx, there)
             moved_id = sessions.start(tx, home.own, "", tx.now, found.started_at)
             kept = {"title": found.title, "last_activity_at": found.last_activity_at}
+            kept["memory"] = int(found.memory)
             sessions.change(tx, moved_id, shelf=found.shelf, **kept)
             for turn in turns:
                 said = (turn.role, turn.content, turn.created_at, turn.status)
@@ -209,7 +223,7 @@ class Sessions(Resource):
             if message_id not in messages.to_read_whole(tx, session.id):
                 messages.read_all(tx, message_id)
                 sessions.mark_unread(tx, session.id, message_id)
-                if session.ended_at is not None and apps.memory_switch(tx, self._scope).on:
+                if session.ended_at is not None and apps.memory_of(tx, session).on:
                     jobs.enqueue(tx, "extract", tx.own, session.id, tx.now)
             return self._found_session(tx, session.id)
 
@@ -246,7 +260,7 @@ class Sessions(Resource):
                     f"session {session_id} is still open and is read when it ends; to end it now: "
                     f"memchat sessions end {session_id}"
                 )
-            switch = apps.memory_switch(tx, self._scope)
+            switch = apps.memory_of(tx, session)
             if not switch.on:
                 raise InputError(f"nothing can be read: {switch.reason}")
             said = messages.of_session(tx, session_id, learnable=True)

@@ -17,6 +17,7 @@ from memchat.api.base import (
     Changed,
     Deleted,
     Exported,
+    Mended,
     PromptContext,
     Resource,
     check_count,
@@ -28,7 +29,7 @@ from memchat.api.sessions import Incoming, Messages, Sessions
 from memchat.assembly import Assembly
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError, NotFound, ProviderError, StoreError
-from memchat.facts import audit, proposals
+from memchat.facts import audit, changes, manual, proposals
 from memchat.forget import purge
 from memchat.providers import factory
 from memchat.tokens import estimate_tokens
@@ -321,16 +322,28 @@ class User(Resource):
         with self._database.read(self._scope) as tx:
             return audit.Auditor(tx, meaning).look()
 
-    def mend(self, findings: Iterable[types.Finding]) -> Changed:
-        """Do what these findings of an audit propose, where it still applies; how many were mended.
+    def mend(self, findings: Iterable[types.Finding]) -> Mended:
+        """Do what these findings of an audit propose (``fix``), where it still applies.
 
-        ``memories.restore`` undoes all of it, but for secrets, which are forgotten for good.
+        ``unmend`` undoes all of it, but for secrets, which are forgotten for good; so does
+        ``memories.restore`` for each memory that went out of use.
         """
-        mended = 0
-        for finding in findings:
-            with self._database.write(self._scope) as tx:
-                mended += audit.mend(tx, finding)
-        return Changed(mended)
+        last = ("index drift", "secret")
+        with self._database.write(self._scope) as tx, self._database.read(self._scope) as before:
+            since, order = changes.latest_event(tx), sorted(findings, key=lambda f: f.kind in last)
+            done = [audit.mend(tx, finding) for finding in order if finding.kind not in last]
+            images = manual.images_of(before, tx, [], since)
+            done += [audit.mend(tx, finding) for finding in order if finding.kind in last]
+            return Mended(sum(done), tx.now, images)
+
+    def unmend(self, mended: Mended) -> Changed:
+        """Put the memories back that ``mend`` took out of use; how many.
+
+        Raises InputError where one of them was changed since; nothing is undone then.
+        """
+        with self._database.write(self._scope) as tx:
+            manual.take_back(tx, [], mended.before, mended.at)
+        return Changed(len(mended.before.before["memories"]))
 
     def usage(self, *, session_id: int | None = None) -> Sequence[types.UsageTotal]:
         """Tokens and cost in every app, or of one conversation, by purpose and model."""
@@ -487,7 +500,7 @@ class User(Resource):
                 left.append(("verify", *found))
         for kind, session, app_id in left:
             here = all_apps or session.app == self._scope.app
-            if here and apps.memory_switch(tx, types.Scope(user, session.app)).on:
+            if here and apps.memory_of(tx, session).on:
                 jobs.enqueue(tx, kind, app_id, session.id, tx.now)
 
 

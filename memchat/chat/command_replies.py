@@ -66,6 +66,8 @@ class ForgetChoice:
     """Once they are forgotten: what else mentions them, which the question is about then."""
     home: int = 0
     """The scope row that the first of them was in."""
+    unproved: tuple[types.Memory, ...] = ()
+    """Other memories that lose their proof with them."""
 
     @property
     def asked(self) -> types.Question:
@@ -185,11 +187,15 @@ def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:
     lines += [f"{n}. {line}" for n, line in enumerate(shown, 1)]
     if more:
         lines.append(f"and {more} more; `memchat memories clear` forgets all of them at once.")
+    if choice.unproved:
+        told = " ".join(f"“{memory.told}”" for memory in choice.unproved)
+        lines.append(f"No words will prove this any more, which stays: {told}")
     if len(shown) == 1:
         lines.append(FORGET_ONE)
     else:
         lines.append(FORGET_SOME.format(count=len(shown)))
-    return CodeReply("\n".join(lines), hits=_quoted(found, zone), choice=choice)
+    hits = _quoted((*found, *choice.unproved), zone)
+    return CodeReply("\n".join(lines), hits=hits, choice=choice)
 
 
 def asked_again(choice: ForgetChoice, zone: ZoneInfo) -> CodeReply:
@@ -214,7 +220,7 @@ def listing(found: Sequence[types.Memory], most: int, zone: ZoneInfo) -> CodeRep
 
 
 def _outcome(change: types.Change) -> str:
-    fact = f"{change.memory.key}: {change.memory.value}" if change.memory is not None else ""
+    fact = change.memory.told.rstrip(".") if change.memory is not None else ""
     if change.memory is not None and change.memory.starts_at is not None:
         fact += f" (from {change.memory.starts_at.isoformat()})"
     if change.memory is not None and change.memory.expires_at is not None:
@@ -242,7 +248,7 @@ def _line(memory: types.Memory, zone: ZoneInfo) -> str:
         days.append(memory.inactive_reason or "inactive")
     if memory.app == types.EVERY_APP:
         days.append("kept everywhere")
-    return f"#{memory.id} {memory.key}: {memory.value} ({', '.join(days)})"
+    return f"#{memory.id} {memory.told.rstrip('.')} ({', '.join(days)})"
 
 
 def _quoted(found: Sequence[types.Memory], zone: ZoneInfo) -> tuple[types.Hit, ...]:

@@ -30,10 +30,10 @@ from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
 from memchat.language import lexicon, secrets, text
-from memchat.language.sentences import find_span
+from memchat.language.sentences import clause_edges, find_span
+from memchat.language.telling import sentence_of
 from memchat.language.text import holds_word
 from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
-from memchat.learn.dates import clause_edges
 from memchat.learn.gate import judge
 from memchat.learn.model_calls import NOBODY_LOOKED, NOT_LOOKED_AT, unlooked
 from memchat.learn.outcomes import inbox_entry, known_fact, resolve
@@ -252,11 +252,11 @@ class Commands:
     def _remember(self, given: Sequence[Candidate], request: Message) -> CodeReply:
         """Put proposals through the gate and what passes into the store, in one transaction."""
         with self.parts.database.write() as tx:
-            if not (switch := apps.memory_switch(tx, self.scope)).on:
-                return command_replies.off("remember", switch)
             found = sessions.by_id(tx, request.session_id)
             if found is None:
                 return CodeReply()
+            if not (switch := apps.memory_of(tx, found[0])).on:
+                return command_replies.off("remember", switch)
             turns = messages.of_session(tx, request.session_id, learnable=True)
             injected = shown_memory_lines(tx, turns)
             reading = SessionReading(*found, turns, 0, tx.zone, injected=injected)
@@ -291,7 +291,8 @@ class Commands:
             Quote(msg=here, text=whole if find_span(quote.text, whole) else quote.text)
             for quote in item.quotes
         )
-        item = item.model_copy(update={"quotes": quotes})
+        told = item.sentence or sentence_of(item.key, item.value, request.content)
+        item = item.model_copy(update={"quotes": quotes, "sentence": told or ""})
         known = _same_slot(tx, item)
         if known is not None:
             reading.known[known.id] = known
@@ -318,7 +319,9 @@ class Commands:
             return CodeReply(command_replies.NOTHING_FOUND)
         shown = list(found.values())[:CHOICE_MOST]
         unread = turns[-CHOICE_MOST:]
-        choice = ForgetChoice(request, tuple(shown), tuple(unread))
+        with self.parts.database.read(self.scope) as tx:
+            unproved = mentions.unproved_by(tx, shown) if shown else []
+        choice = ForgetChoice(request, tuple(shown), tuple(unread), unproved=tuple(unproved))
         return command_replies.question(choice, len(found) - len(shown), self.parts.settings.zone)
 
     def _matching(self, words: str, request: Message, named_only: bool) -> list[Memory]:

@@ -20,7 +20,7 @@ from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.errors import StoreError
 from memchat.forget import purge
-from memchat.jobs.worker import Worker, close_session
+from memchat.jobs.worker import Worker, close_session, set_memory
 from memchat.notes.search import NotesBlock
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel, ChatStream
@@ -71,6 +71,8 @@ class Conversation:
         """The question that the last reply ended with."""
         self.pending_queries: list[PendingQuery] = []
         """The searches whose vector is not stored yet."""
+        self.own_switch = True
+        """Whether memory is on for it by its own switch; its row has that once it is stored."""
 
     @property
     def memory(self) -> MemorySwitch:
@@ -78,7 +80,21 @@ class Conversation:
         if self.incognito:
             return MemorySwitch(False, "incognito")
         with self.parts.database.read() as tx:
-            return apps.memory_switch(tx, self.scope)
+            found = None if self.session_id is None else sessions.by_id(tx, self.session_id)
+            if found is not None:
+                self.own_switch = found[0].memory
+                return apps.memory_of(tx, found[0])
+            switch = apps.memory_switch(tx, self.scope)
+        return switch if self.own_switch or not switch.on else apps.OFF_HERE
+
+    def set_memory(self, *, on: bool) -> None:
+        """Set its own switch, also before anything is stored of it."""
+        self.own_switch = on
+        if self.session_id is not None:
+            with self.parts.database.write() as tx:
+                found = sessions.by_id(tx, self.session_id)
+                if found is not None:
+                    set_memory(tx, found[0], on=on)
 
     def load(self, tx: Tx, session_id: int) -> None:
         """Read the turns of the session, and the facts drawn from them."""
@@ -325,7 +341,8 @@ class Lease:
     def begin(self, tx: Tx) -> int:
         """Begin a session with its lease taken; gives its id."""
         self._held = True
-        return sessions.start(tx, tx.own, self.owner, _until(tx), tx.now)
+        on = self._conversation.own_switch
+        return sessions.start(tx, tx.own, self.owner, _until(tx), tx.now, memory=on)
 
     def take(self, tx: Tx, session_id: int) -> None:
         """Take the lease of a session, also from an older chat of this process.

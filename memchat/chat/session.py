@@ -83,6 +83,12 @@ class Chat:
         """Whether memory takes part, as it stands now."""
         return self._conversation.memory
 
+    def set_memory(self, on: bool) -> MemorySwitch:
+        """Switch memory on or off for this conversation alone, also before its first message;
+        whether memory takes part now, and if not, why. An incognito one never has any."""
+        self._conversation.set_memory(on=on)
+        return self.memory
+
     @property
     def turns(self) -> tuple[Message, ...]:
         """What was said so far; of a stored conversation, as it was at the last message."""

@@ -185,6 +185,7 @@ def show_memory(call: Call, memory_id: Id) -> None:
     times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
     origin = f"by {client} over MCP" if client is not None else memory.created_by
     lines = {
+        "sentence": memory.sentence,
         "value": memory.value,
         "key": memory.key,
         "type": memory.memory_type,
@@ -314,7 +315,7 @@ def delete(
     """Forget memories for good, with the words that proved them.
 
     With --query and --tag old values go, too. Where anything else speaks of them, that is told,
-    and can be blanked as well.
+    and can be blanked as well. What loses its proof with them is told first.
 
     Example: memchat memories delete 3 5 8
 
@@ -329,9 +330,12 @@ def delete(
     find = partial(memories.list, status="all", tags=tags or (), limit=cli.ALL)
     given = [*(memory_ids or ()), *(id_option or ())]
     gone = call.chosen(given, memories.get, query, find, tags)
-    names = [f"memory {m.id} “{m.key}: {m.value}”" for m in gone]
-    cli.agree("Forget {} for good?", names, "memory", yes=yes)
+    names = [f"memory {m.id} “{m.told}”" for m in gone]
     numbers = [memory.id for memory in gone]
+    asks = not (keep_transcript or call.as_json or len(gone) > LOOKED_FOR)
+    for memory in call.person.mentions.unproved(numbers) if asks else ():
+        print(output.plain(f"stays, but no words prove it any more: {memory.id}  {memory.told}"))
+    cli.agree("Forget {} for good?", names, "memory", yes=yes)
     found = None if keep_transcript else call.person.mentions.find(numbers)
     blank = found and found.without_notes if everywhere else ask_mentions(call, found, yes=yes)
     forget = partial(memories.delete_many, keep_transcript=keep_transcript, blank=blank)
@@ -497,7 +501,7 @@ def list_items(call: Call) -> None:
 def _proposes(item: types.InboxItem) -> str:
     if item.key is None:
         return ""
-    return f"{item.key}: {item.value}" if item.relation != "ends" else f"end of {item.key}"
+    return item.told if item.relation != "ends" else f"end of {item.key}"
 
 
 @command(inbox_group)

@@ -298,7 +298,7 @@ def memory_state(memory: types.Memory, today: date) -> str:
     return "coming" if memory.starts_at and memory.starts_at > today else "active"
 
 
-MEMORY_COLUMNS = "id type=memory_type key value state said until app"
+MEMORY_COLUMNS = "id type=memory_type memory=told state said until app"
 
 
 def memory_cells(zone: ZoneInfo) -> dict[str, Callable[[types.Memory], object]]:
@@ -414,7 +414,7 @@ def spent(use: types.UsageTotal | types.Usage, cost: str = "") -> str:
 def _change(change: types.Change) -> str:
     parts, memory = [f"  {change.kind:<10}"], change.memory
     if memory is not None:
-        parts.append(f"[{memory.memory_type}] {memory.key}: {memory.value}")
+        parts.append(f"[{memory.memory_type}] {memory.told}")
         parts += [f"(from {memory.starts_at})"] if memory.starts_at else []
         parts += [f"(until {memory.expires_at})"] if memory.expires_at else []
     parts += [f"(before: {change.before})"] if change.before is not None else []

@@ -203,7 +203,7 @@ def delete(
     }
     for title, memories in () if call.as_json else lists.items():
         for memory in memories:
-            print(output.plain(f"{title}: {memory.id}  {memory.key}: {memory.value}"))
+            print(output.plain(f"{title}: {memory.id}  {memory.told}"))
     if not dry_run:
         agree("Delete {} for good?", names, "session", yes=yes)
         undone = remove(keep_memories=keep_memories)
@@ -256,10 +256,10 @@ def why(
     session_id = found.reply.session_id
     if not_relevant is not None:
         memory = sessions.mute(not_relevant, session_id)
-        print(output.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
+        print(output.plain(f"kept out of session {session_id}: {memory.told}"))
     if relevant is not None:
         memory = sessions.unmute(relevant, session_id)
-        print(output.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
+        print(output.plain(f"takes part in session {session_id}: {memory.told}"))
     if not_relevant is not None or relevant is not None:
         return
     if call.as_json:

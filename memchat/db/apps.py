@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from memchat.db import Tx
 from memchat.db import schema as t
 from memchat.db.records import from_row
-from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
+from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope, Session
 
 _a = t.apps.c
 _OF_USER = sa.select(_a.id).where(_a.user == sa.bindparam("user"))
@@ -61,6 +61,15 @@ def memory_switch(tx: Tx, scope: Scope, *, all_apps: bool = False) -> MemorySwit
         off = f"the app {row.name}" if row.name else scope.user
         return MemorySwitch(False, f"memory is off for {off}")
     return MemorySwitch(True, "memory is on")
+
+
+OFF_HERE = MemorySwitch(False, "memory is off for this chat")
+
+
+def memory_of(tx: Tx, session: Session) -> MemorySwitch:
+    """Whether memory takes part in a conversation: for its user, in its app, and in itself."""
+    found = memory_switch(tx, Scope(session.user, session.app))
+    return found if session.memory or not found.on else OFF_HERE
 
 
 def set_memory(tx: Tx, app_id: int, on: bool) -> None:

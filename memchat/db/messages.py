@@ -141,6 +141,21 @@ def first_words(tx: Tx, session_ids: Sequence[int], length: int) -> dict[int, st
     return {row[0]: row[1] for row in tx.execute(query)}
 
 
+_RECENT = sa.select(t.sessions.c.id).where(t.sessions.c.app_id == sa.bindparam("app"))
+_RECENT = _RECENT.order_by(t.sessions.c.id.desc()).limit(3)
+_SAID_LAST = (
+    sa.select(sa.func.substr(_m.content, 1, 200))
+    .where(_m.session_id.in_(_RECENT), _m.role == "user")
+    .order_by(_m.id.desc())
+    .limit(5)
+)
+
+
+def said_last(tx: Tx) -> str:
+    """How the user's last messages in the app begin."""
+    return " \n".join(tx.column(_SAID_LAST, app=tx.own))
+
+
 def last_with_words(tx: Tx, session_ids: Sequence[int], search: str) -> dict[int, Message]:
     """The last message of each of these conversations that holds all words of a search, by the
     conversation."""

@@ -52,10 +52,12 @@ class Position(NamedTuple):
     id: int
 
 
-def start(tx: Tx, app_id: int, owner: str, until: datetime, now: datetime) -> int:
-    """Store a new open session with a lease; returns its id."""
+def start(
+    tx: Tx, app_id: int, owner: str, until: datetime, now: datetime, *, memory: bool = True
+) -> int:
+    """Store a new open session with a lease; returns its id. ``memory`` is its own switch."""
     times = {"started_at": now, "last_activity_at": now, "lease_until": until}
-    return tx.insert(t.sessions, app_id=app_id, lease_owner=owner, **times)
+    return tx.insert(t.sessions, app_id=app_id, lease_owner=owner, memory=int(memory), **times)
 
 
 def reopen(tx: Tx, session_id: int, owner: str, until: datetime, now: datetime) -> None:
@@ -278,7 +280,8 @@ def _hash(key: bytes, text: str) -> str:
 def add(tx: Tx, session_id: int, before: int, now: datetime) -> int:
     """Copy the messages of a conversation before a message into a new one, which has ended and is
     read as far as it goes; its id."""
-    home = {"app_id": app_id_of(tx, session_id), "copied_from": session_id}
+    row = tx.execute(sa.select(_s.app_id, _s.memory).where(_s.id == session_id)).one()
+    home = {"app_id": row.app_id, "copied_from": session_id, "memory": row.memory}
     new_id = tx.insert(t.sessions, **home, started_at=now, last_activity_at=now, ended_at=now)
     said = (_m.session_id == session_id, _m.id < before)
     _copy(tx, t.messages, *said, session_id=new_id, copied_from=_first(_m), read_all=0)

@@ -2,7 +2,7 @@
 
 A finding names the memories, says what is wrong and how it would be repaired; looking changes
 nothing. ``mend`` carries out a finding. All of that can be undone, except for secrets, which are
-forgotten.
+forgotten for good.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from memchat.facts import changes, keys, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import purge
+from memchat.forget.wording import FILLER
 from memchat.language import secrets, text
 from memchat.learn.values import are_equivalent, contains_words, is_negated
 from memchat.notes import rows
@@ -111,19 +112,11 @@ class Auditor:
                     yield Finding("contradiction", (new.id, old.id), what, None)
 
     def _duplicates(self, current: Sequence[Memory]) -> Iterator[Finding]:
+        """Of one key alone: a town is a birthplace and a home, and both stay."""
         reported: set[int] = set()
         for group in _by_slot(current):
             for new, old in combinations(group[:GROUP_MOST], 2):
                 if old.id not in reported and are_equivalent(new.value, old.value):
-                    reported.add(old.id)
-                    yield _duplicate(new, old)
-        same: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)
-        for memory in current:
-            same[memory.app, text.normal_value(memory.value)].append(memory)
-        for group in same.values():
-            new, *rest = group
-            for old in rest:
-                if old.key != new.key and old.id not in reported:
                     reported.add(old.id)
                     yield _duplicate(new, old)
 
@@ -152,7 +145,7 @@ class Auditor:
             if not proofs:
                 what = f"{_line(memory)} has no words left that prove it"
                 yield Finding("missing evidence", (memory.id,), what, None)
-            elif all(purge.FILLER in proof.quote for proof in proofs):
+            elif all(FILLER in proof.quote for proof in proofs):
                 what = f"the words that prove {_line(memory)} were blanked with a forgotten fact"
                 yield Finding("missing evidence", (memory.id,), what, None)
             for proof in proofs:

@@ -207,12 +207,22 @@ def proved_memories(tx: Tx, message_ids: Iterable[int]) -> list[int]:
     return tx.column(_PROVED, ids=message_ids)
 
 
-def update_quotes(tx: Tx, message_id: int, content: str) -> None:
-    """Update the quotes from a message after some of its words were blanked in place."""
+def update_quotes(
+    tx: Tx, message_id: int, content: str, spared: Iterable[tuple[int, int]] = ()
+) -> None:
+    """Update the quotes from a message after some of its words were blanked in place. Of a quote
+    with clauses that were spared, the first is the quote from now on."""
     quoted = sa.select(_s.id, _s.start, _s.quote).where(_s.message_id == message_id)
     for i, start, quote in tx.execute(quoted).all():
-        now = content[start : start + len(quote)]
-        tx.execute(sa.update(t.memory_sources).where(_s.id == i).values(quote=now))
+        end = start + len(quote)
+        inside = [place for place in sorted(spared) if start <= place[0] and place[1] <= end]
+        now = content[start:end]
+        if inside and now != quote:
+            clause = content[slice(*inside[0])]
+            now = clause.strip()
+            start = inside[0][0] + clause.index(now)
+        same = sa.update(t.memory_sources).prefix_with("OR REPLACE").where(_s.id == i)
+        tx.execute(same.values(quote=now, start=start))
 
 
 class Taught(NamedTuple):
@@ -401,6 +411,7 @@ def _state(fact: NewMemory | Memory) -> dict[str, Any]:
         "many": fact.many,
         **({"starts_at": fact.starts_at.isoformat()} if fact.starts_at else {}),
         **({"sensitive": True} if fact.sensitive else {}),
+        **({"sentence": fact.sentence} if fact.sentence else {}),
     }
 
 

@@ -35,7 +35,7 @@ from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, change_questio
 from memchat.forget import purge, tombstones
 from memchat.language import text
 from memchat.language.lexicon import is_sensitive
-from memchat.learn.values import are_equivalent, contains_words
+from memchat.learn.values import are_equivalent, contains_words, true_sentence
 from memchat.types import EVERY_APP, LEARNED, Change, Memory, Proposal
 
 ADDED_BY_HAND = "added by hand"
@@ -278,6 +278,7 @@ class Consolidation:
         if self._changes_last_day(fact, known):
             changes.set_day(self.tx, known, "expires_at", fact.expires_at, self.cause)
         changes.add_evidence(self.tx, known.id, fact.proofs)
+        self._tell(fact, known)
         if moves and fact.starts_at != known.starts_at:
             changes.set_day(self.tx, known, "starts_at", fact.starts_at, self.cause)
         before = None
@@ -348,8 +349,16 @@ class Consolidation:
         if fact.expires_at != known.expires_at:
             changes.set_day(self.tx, known, "expires_at", fact.expires_at, self.cause)
         changes.add_evidence(self.tx, known.id, fact.proofs)
+        self._tell(fact, known)
         kind = "superseded" if before else "revived"
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
+
+    def _tell(self, fact: Fact, known: Memory) -> None:
+        """Give a memory without a sentence that of a fact, where it is true to both."""
+        said = " \n".join(fact.quotes)
+        told = None if known.sentence else fact.sentence
+        if told := true_sentence(told, known.key, known.value, said):
+            changes.set_columns(self.tx, known.id, sentence=told)
 
     def _insert(self, fact: Fact, target: Memory | None) -> Change:
         memory_id = self._add_row(fact, self._replaced_on_start(fact, target))

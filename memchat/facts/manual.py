@@ -39,7 +39,8 @@ from memchat.forget.tombstones import Mark
 from memchat.forget.undo import TAKEN_BACK
 from memchat.language import secrets
 from memchat.language.lexicon import is_sensitive
-from memchat.learn.values import VALUE_LIMIT
+from memchat.language.telling import sentence_of
+from memchat.learn.values import VALUE_LIMIT, true_sentence
 from memchat.search import passages, turns
 
 
@@ -58,6 +59,7 @@ class ManualChanges:
         all_apps: bool,
         starts_at: date | None = None,
         keep_secret: bool = False,
+        sentence: str | None = None,
     ) -> types.Memory:
         """Store a fact as entered. A known one is confirmed; of a key that holds one value the
         newest wins.
@@ -65,7 +67,7 @@ class ManualChanges:
         A secret that is kept is marked sensitive, so that it is not part of every prompt.
         """
         tx = self.tx.within(self._home(all_apps), self.tx.shared)
-        fact = given_fact(tx, memory_type, key, value, expires_at, starts_at, keep_secret)
+        fact = given_fact(tx, memory_type, key, value, expires_at, starts_at, keep_secret, sentence)
         self._check_day(expires_at)
         if isinstance(starts_at, datetime):
             raise InputError("the first day is a date without a time; give day.date()")
@@ -118,6 +120,8 @@ class ManualChanges:
         said_at = memory.said_at if same else self.tx.now
         given = memory.cues if words == memory.value else ()
         cues = memories.distinctive_cues(self.tx, here, given)
+        told = wanted.get("sentence")
+        told = memory.sentence if same and not told else told_by(self.tx, name, words, told)
         new = NewMemory(
             memory_type=kind,
             key=name,
@@ -130,6 +134,7 @@ class ManualChanges:
             starts_at=memory.starts_at,
             cues=given,
             sensitive=sensitive,
+            sentence=told,
         )
         allow_again(self.tx.within(app_id, self.tx.shared), new)
         changes.rewrite(self.tx, memory, app_id, new, cause)
@@ -216,6 +221,7 @@ def given_fact(
     expires_at: date | None,
     starts_at: date | None,
     keep_secret: bool = False,
+    sentence: str | None = None,
 ) -> Fact:
     """A fact as somebody gives it now, without a quote. Raises InputError for one that cannot be
     kept, SecretError for a secret unless ``keep_secret``."""
@@ -231,7 +237,15 @@ def given_fact(
         expires_at=expires_at,
         starts_at=starts_at,
         sensitive=is_secret(name, words, keep_secret),
+        sentence=told_by(tx, name, words, sentence),
     )
+
+
+def told_by(tx: Tx, key: str, value: str, given: str | None = None) -> str | None:
+    """The sentence for a fact that no model read: the one that was given, where it is true to it,
+    else that of a template, in the language that the person writes in."""
+    told = true_sentence(given, key, value, value)
+    return told or sentence_of(key, value, messages.said_last(tx) or value)
 
 
 def checked_tags(given: Iterable[str]) -> tuple[str, ...]:
@@ -411,6 +425,8 @@ class _Acceptance:
         if (cardinality := keys.cardinality(key)) is not None:
             fields["many"] = cardinality == "many"
         said_at, proofs, quote = self._proof()
+        told = true_sentence(fields["sentence"], key, value, quote)
+        fields["sentence"] = told or told_by(self.tx, key, value)
         if what.relation != "same":
             # It counts as said now where it replaces something newer.
             rivals = [target] if target is not None else []

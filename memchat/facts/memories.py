@@ -131,6 +131,7 @@ class NewMemory:
     starts_at: date | None = None
     cues: tuple[str, ...] = ()
     sensitive: bool = False
+    sentence: str | None = None
 
     @property
     def sha1(self) -> str:
@@ -151,8 +152,8 @@ class Fact(NewMemory):
     """The memories so near to it that they may be copies."""
     detail: dict[str, str] | None = None
     """What a second look said of it, for its events."""
-    sentence: str | None = None
-    """The sentence that the first quote stands in."""
+    around: str | None = None
+    """The person's sentence that the first quote stands in."""
     tags: tuple[str, ...] = ()
     """Tags that a person or a program gave with it."""
     asks: str | None = None
@@ -488,7 +489,7 @@ def _filtered(
 ) -> sa.Select[Any]:
     query = query.where(_m.app_id.in_(app_ids), *_with_status(wanted.status, now, by))
     if wanted.search and (words := folded(wanted.search).strip()):
-        query = query.where(sa.func.memchat_holds_all(words, _m.key, _m.value))
+        query = query.where(sa.func.memchat_holds_all(words, _m.key, _m.value, _m.sentence))
     if wanted.memory_types:
         query = query.where(_m.memory_type.in_(wanted.memory_types))
     if wanted.created_by:

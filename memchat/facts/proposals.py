@@ -54,7 +54,8 @@ def asked(fact: Fact, reason: str, target: Memory | None = None) -> Proposal:
     if target is not None:
         entry = {"relation": fact.relation, "target_id": target.id}
         if fact.relation == "ends":
-            entry |= {name: getattr(target, name) for name in ("memory_type", "key", "value")}
+            names = ("memory_type", "key", "value", "sentence")
+            entry |= {name: getattr(target, name) for name in names}
     quote = fact.proofs[0][2] if fact.proofs else None
     return Proposal(reason, quote=quote, **proposed(fact) | _place(fact) | entry)
 
@@ -63,7 +64,7 @@ def refused(fact: Fact, reason: str) -> Proposal:
     """A fact that passed the gate, and that the store did not take."""
     if reason in WITHOUT_WORDS:
         return Proposal(reason)
-    return Proposal(reason, **proposed(fact) | _place(fact) | {"sentence": None, "tags": ()})
+    return Proposal(reason, **proposed(fact) | _place(fact) | {"around": None, "tags": ()})
 
 
 def _place(fact: Fact) -> dict[str, int]:
@@ -234,14 +235,14 @@ def words_of(one: Proposal) -> str:
     if one.key is None and one.memory_id is None:
         return ""
     reason = one.reason.removeprefix(f"{one.by} ") if one.by else one.reason
-    said = (one.value, one.quote, one.sentence, reason, " ".join(one.tags))
+    said = (one.value, one.quote, one.around, one.sentence, reason, " ".join(one.tags))
     return "\n".join(filter(None, said))
 
 
 def leave_to_person(tx: Tx, proposal_id: int, reason: str, *, bare: bool = False) -> None:
     """Note that no second look will come, so that the person has to decide. With ``bare`` the
     sentence around the quote goes."""
-    change(tx, proposal_id, status="pending", reason=reason, **{"sentence": None} if bare else {})
+    change(tx, proposal_id, status="pending", reason=reason, **{"around": None} if bare else {})
 
 
 def change(tx: Tx, proposal_id: int, **columns: Any) -> None:
@@ -265,7 +266,7 @@ def of_message(tx: Tx, message_id: int) -> int | None:
 def ask_for_program(tx: Tx, proposal_id: int, by: str, reason: str) -> None:
     """Give a proposal the reason of a program, without a quote: no message of the person says
     it."""
-    unsaid = dict.fromkeys(("message_id", "session_id", "start", "end", "quote", "sentence"))
+    unsaid = dict.fromkeys(("message_id", "session_id", "start", "end", "quote", "around"))
     change(tx, proposal_id, reason=reason, by=by, **unsaid)
 
 

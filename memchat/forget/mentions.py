@@ -27,7 +27,7 @@ from memchat.errors import InputError, NotFound
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN
-from memchat.forget import purge, tombstones
+from memchat.forget import purge, tombstones, wording
 from memchat.language.lexicon import FUNCTION_WORDS
 from memchat.language.text import DATE_WORDS, NUMBER_WORDS, folded
 from memchat.notes import rows
@@ -35,7 +35,7 @@ from memchat.notes.rows import NewChunk
 from memchat.search import keywords, receipts
 from memchat.search import turns as search_turns
 from memchat.search.keywords import passage_id
-from memchat.types import Elsewhere, Memory, NewNote, Place, PlaceKind
+from memchat.types import Elsewhere, Evidence, Memory, NewNote, Place, PlaceKind
 
 _WORD = re.compile(
     "[^\\W_](?:[^\\W_]|[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f"
@@ -102,7 +102,7 @@ class IdentifyingWords:
         stems: Mapping[str, str],
     ) -> set[tuple[int, int]]:
         if keywords.UNSPACED.search(word):
-            return purge.spans_of([word], content)
+            return wording.spans_of([word], content)
         return {span for said, span in runs if stems.get(said, said) == stems.get(word, word)}
 
 
@@ -177,7 +177,7 @@ def _without(part: NewChunk, identifying: IdentifyingWords) -> NewChunk:
 
 
 def _blanked(content: str, identifying: IdentifyingWords) -> str:
-    return purge.blank(content, identifying.spans({0: content}).get(0, ()))
+    return wording.blank(content, identifying.spans({0: content}).get(0, ()))
 
 
 _AROUND = 60
@@ -188,9 +188,7 @@ def find(tx: Tx, chosen: Sequence[Memory]) -> Elsewhere:
     """What still mentions these memories when they are forgotten. The result has the id of the
     first."""
     gone = purge.with_merged(tx, chosen)
-    occurrences = purge.Occurrences()
-    for traces in purge.traces_of(tx, gone.values()):
-        purge.collect_occurrences(tx, traces, occurrences)
+    occurrences = purge.occurrences_of(tx, purge.traces_of(tx, gone.values()))
     app_ids = sorted({i for app_id in occurrences.scopes for i in apps.related_ids(tx, app_id)})
     values = sorted({value for facts in occurrences.scopes.values() for _, value in facts})
     identifying = identifying_words(tx, app_ids, values)
@@ -199,6 +197,30 @@ def find(tx: Tx, chosen: Sequence[Memory]) -> Elsewhere:
     search = _Search(tx, app_ids, identifying, occurrences, frozenset(gone))
     found = sorted(search.every(), key=lambda place: (place.at, place.id), reverse=True)
     return Elsewhere(chosen[0].id, identifying.groups, tuple(found))
+
+
+def unproved_by(tx: Tx, chosen: Sequence[Memory]) -> list[Memory]:
+    """The memories in use that no words prove any more once these are forgotten."""
+    gone = purge.with_merged(tx, chosen)
+    occurrences = purge.occurrences_of(tx, purge.traces_of(tx, gone.values()))
+    turns = {turn.id: turn for i in occurrences.quotes for turn in messages.of_session(tx, i)}
+    left = {turn.id: purge.redacted_text(turn, occurrences) for turn in turns.values()}
+    changed = [i for i, content in left.items() if content != turns[i].content]
+    others = [i for i in changes.proved_memories(tx, changed) if i not in gone]
+
+    def still_proves(proof: Evidence) -> bool:
+        start, end = proof.start, proof.start + len(proof.quote)
+        spared = occurrences.spared.get(proof.message_id, ())
+        whole = left.get(proof.message_id, "")[start:end] == proof.quote
+        return whole or any(start <= a and b <= end for a, b in spared)
+
+    lost = [
+        memory_id
+        for memory_id, proofs in changes.evidence_of_memories(tx, others).items()
+        if not any(proof.message_id not in left or still_proves(proof) for proof in proofs)
+    ]
+    found = memories.by_ids(tx, tx.ids, lost).values()
+    return [memory for memory in found if memory.active]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +279,7 @@ class _Search:
             for session_id, spans in self.identifying.spans(said).items():
                 values = self.occurrences.values.get(session_id, set())
                 taught = session_id in self.occurrences.quotes
-                if not (taught or purge.mentions_any(said[session_id], values)):
+                if not (taught or wording.mentions_any(said[session_id], values)):
                     at, shown = rows[session_id].last_activity_at, _excerpt(said[session_id], spans)
                     yield Place(kind, session_id, session_id, at, shown)
 
@@ -296,7 +318,7 @@ class _Search:
         texts = self.identifying.spans({i: note.text for i, note in there.items()})
         for note_id in sorted(titles.keys() | texts.keys()):
             note, title = there[note_id], named[note_id]
-            shown = f"{purge.blank(title, sorted(titles.get(note_id, ())))}"
+            shown = f"{wording.blank(title, sorted(titles.get(note_id, ())))}"
             if note_id in texts:
                 shown += f": {_excerpt(note.text, texts[note_id])}"
             file = note.type == rows.TYPE and not note.missing
@@ -313,7 +335,7 @@ class _Search:
             rewritten = (
                 turn is not None and purge.redacted_text(turn, self.occurrences) != turn.content
             )
-            if not (rewritten or purge.spans_of(purge.searched_wordings(facts), said)):
+            if not (rewritten or wording.spans_of(purge.searched_wordings(facts), said)):
                 kind: PlaceKind = "refusal" if one.status == "refused" else "inbox"
                 session_id = turn.session_id if turn is not None else None
                 yield Place(kind, i, session_id, one.created_at, _excerpt(said, spans))
@@ -417,7 +439,7 @@ def _blank_turns(
 ) -> list[int]:
     turns = messages.of_session(tx, session_id)
     held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
-    texts = {t.id: purge.blank(t.content, held[t.id]) for t in turns if t.id in held}
+    texts = {t.id: wording.blank(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:
         receipts.remove_prompts(tx, [turn.id for turn in turns if turn.role == "assistant"])
     return purge.rewrite_turns(tx, session_id, turns, texts)
@@ -427,5 +449,5 @@ def _excerpt(content: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text around the first of these places, each of them blanked."""
     every = sorted(spans)
     start, end = max(every[0][0] - _AROUND, 0), every[0][1] + _AROUND
-    shown = " ".join(purge.blank(content, every)[start:end].split())
+    shown = " ".join(wording.blank(content, every)[start:end].split())
     return f"{'…' if start else ''}{shown}{'…' if end < len(content) else ''}"

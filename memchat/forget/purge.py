@@ -16,30 +16,34 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
 from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.db import schema as t
-from memchat.db.records import among
 from memchat.facts import changes, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import FORGOTTEN, search_text
 from memchat.forget import tombstones
 from memchat.forget.tombstones import Mark
+from memchat.forget.wording import (
+    FILLER,
+    blank,
+    may_say,
+    meaningful_words,
+    mentions_any,
+    spans_of,
+    strip_cues,
+    strip_sentences,
+)
 from memchat.language import sentences, text
-from memchat.language.text import folded
 from memchat.notes import rows as notes_rows
-from memchat.search import embeddings, keywords, passages, receipts, render, turns
+from memchat.search import embeddings, passages, receipts, render, turns
 from memchat.search.embed import shortened
 from memchat.types import Event, Evidence, Hit, Memory, Message
-
-FILLER = "·"
-SHORTEST_ECHO = 3
-SHORTEST_UNSPACED = 2
-"""From how many characters on a value is blanked wherever it stands: in scripts without spaces, and
-for values with a digit."""
 
 
 @dataclass(slots=True)
@@ -56,6 +60,11 @@ class Occurrences:
     """Session id → values now and before, for sessions that taught a fact or were shown it."""
     scopes: defaultdict[int, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
     """Scope row → keys and values now and before."""
+    sentences: set[str] = field(default_factory=set)
+    """The sentences of the facts, which lists in replies have."""
+    spared: defaultdict[int, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
+    """Message id → (start, end) of clauses in ``spans`` that prove another fact and have no word of
+    these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +79,19 @@ class Traces:
     @property
     def facts(self) -> set[tuple[str, str]]:
         """(key, value) in all the wordings that the memory ever had."""
-        states = [state for event in self.events for state in (event.old, event.new) if state]
-        said = {(state["key"], state["value"]) for state in states if "value" in state}
+        said = {(state["key"], state["value"]) for state in self._states if "value" in state}
         return said | {(self.memory.key, self.memory.value)}
+
+    @property
+    def sentences(self) -> set[str]:
+        """The sentences that the memory ever had."""
+        told = [self.memory.sentence, *(state.get("sentence") for state in self._states)]
+        return {sentence for sentence in told if sentence}
+
+    @property
+    def _states(self) -> list[dict[str, Any]]:
+        """What the memory was before and after each event."""
+        return [state for event in self.events for state in (event.old, event.new) if state]
 
     def shown(self, tx: Tx) -> list[int]:
         """The memories whose lines may hold words of this one, itself first: a replaced value is
@@ -98,6 +117,7 @@ def collect_occurrences(tx: Tx, traces: Traces, occurrences: Occurrences) -> Non
     memory, facts = traces.memory, traces.facts
     # However short a value is, a line "key: value" of memchat reveals it.
     values = searched_wordings(facts)
+    occurrences.sentences |= traces.sentences
     occurrences.scopes[traces.app_id] |= facts
     said: list[int] = []
     for proof in traces.proofs:
@@ -117,7 +137,7 @@ def collect_occurrences(tx: Tx, traces: Traces, occurrences: Occurrences) -> Non
     for session_id, content, describes in texts:
         # The list was sent with every message, so only texts that say the value are blanked: for a
         # title or summary one word of it is enough, for a reply it takes the whole value.
-        if session_id in session_ids or not _may_say(words if describes else pieces, content):
+        if session_id in session_ids or not may_say(words if describes else pieces, content):
             continue
         if mentions_any(content, bare) if describes else spans_of(values, content):
             session_ids.add(session_id)
@@ -125,13 +145,37 @@ def collect_occurrences(tx: Tx, traces: Traces, occurrences: Occurrences) -> Non
         occurrences.values[session_id] |= values
 
 
-def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
-    """Whether a text may hold all the words of one of these. For ASCII this is known without
-    folding, which takes twenty times as long."""
-    if not content.isascii():
-        return True
-    low = content.lower()
-    return any(all(word in low for word in words) for words in pieces)
+def occurrences_of(tx: Tx, every: Iterable[Traces], shown_in: Collection[int] = ()) -> Occurrences:
+    """Where the words of these memories stand, and which clauses among them are spared."""
+    found, ids = Occurrences(shown_in), set()
+    for traces in every:
+        ids.add(traces.memory.id)
+        collect_occurrences(tx, traces, found)
+    quoted = messages.by_ids(tx, [*found.spans])
+    others = [i for i in changes.proved_memories(tx, quoted) if i not in ids]
+    values = {one.id: one.value for one in memories.read(tx, memories.OF_IDS, ids=others)}
+    gone = {w for facts in found.scopes.values() for _, v in facts for w in meaningful_words(v)}
+    for memory_id, proofs in changes.evidence_of_memories(tx, others).items():
+        wanted = meaningful_words(values[memory_id])
+        for proof in proofs:
+            for message_id, _ in sessions.same_message(tx, proof.message_id):
+                turn, span = quoted.get(message_id), (proof.start, proof.start + len(proof.quote))
+                if turn is not None:
+                    found.spared[message_id] |= _clauses(turn.content, span, wanted, gone)
+    return found
+
+
+def _clauses(
+    content: str, span: tuple[int, int], wanted: Collection[str], gone: Collection[str]
+) -> set[tuple[int, int]]:
+    """The clauses of a quote that have one of the words wanted and none of those that go."""
+
+    def holds(place: tuple[int, int], words: Collection[str]) -> bool:
+        said = content[slice(*place)]
+        return any(text.holds_word(said, word) or word in text.numbers(said) for word in words)
+
+    places = sentences.clauses(content, *span)
+    return {place for place in places if holds(place, wanted) and not holds(place, gone)}
 
 
 def drop_receipt_lines(tx: Tx, every: Iterable[Traces]) -> None:
@@ -165,7 +209,7 @@ def blank_sessions(
             for turn in turns
             if (content := redacted_text(turn, occurrences)) != turn.content
         }
-        every += rewrite_turns(tx, session_id, turns, held, keep_transcript)
+        every += rewrite_turns(tx, session_id, turns, held, keep_transcript, occurrences.spared)
         if session_id in occurrences.quotes:
             proposals.remove_refused(tx, session_id)  # they may come from its words
     return every
@@ -176,12 +220,17 @@ def redacted_text(turn: Message, occurrences: Occurrences) -> str:
     values = occurrences.values.get(turn.session_id)
     if values is None:
         return turn.content
-    taught = occurrences.quotes.get(turn.session_id)
-    spans = set(occurrences.spans.get(turn.id, ()))
+    taught = occurrences.quotes.get(turn.session_id, set())
+    content, spans = turn.content, set(occurrences.spans.get(turn.id, ()))
+    if taught:
+        spans |= spans_of(taught, content)
+    blanked = blank(content, spans)
+    for start, end in occurrences.spared.get(turn.id, ()):
+        blanked = blanked[:start] + content[start:end] + blanked[end:]
     # Where the fact was only shown, replies may repeat it; the user's words came from elsewhere.
     if taught or turn.role == "assistant":
-        spans |= spans_of(values | (taught or set()), turn.content)
-    return blank(turn.content, spans)
+        blanked = blank(blanked, spans_of(values | occurrences.sentences, content))
+    return blanked
 
 
 def rewrite_turns(
@@ -190,6 +239,7 @@ def rewrite_turns(
     turns: Sequence[Message],
     texts: Mapping[int, str],
     keep_transcript: bool = False,
+    spared: Mapping[int, Collection[tuple[int, int]]] = MappingProxyType({}),
 ) -> list[int]:
     """Store the blanked texts of turns, or bar the turns from search and learning, and remove
     everything derived from their words; their ids."""
@@ -199,7 +249,7 @@ def rewrite_turns(
     else:
         messages.rewrite(tx, session_id, texts)
         for message_id, content in texts.items():
-            changes.update_quotes(tx, message_id, content)
+            changes.update_quotes(tx, message_id, content, spared.get(message_id, ()))
     drop_query_vectors(tx, [turn for turn in turns if turn.id in texts])
     receipts.remove(tx, "message", ids)
     proposals.remove_of_messages(tx, ids)
@@ -217,13 +267,6 @@ def blank_description(tx: Tx, session_id: int, values: Iterable[str]) -> None:
     )
 
 
-def mentions_any(described: str, values: Iterable[str]) -> bool:
-    """Whether a title or a summary shares a word with any of these values."""
-    every = set(values)
-    forgotten = {word for value in every for word in meaningful_words(value)}
-    return bool(meaningful_words(described) & forgotten or spans_of(every, described))
-
-
 def set_description(tx: Tx, session_id: int, title: str | None, summary: str | None) -> None:
     """Set title and summary; where the title changes, the receipt lines with the old one go."""
     if sessions.description(tx, session_id)[0] != title:
@@ -231,52 +274,10 @@ def set_description(tx: Tx, session_id: int, title: str | None, summary: str | N
     sessions.set_description(tx, session_id, title, summary)
 
 
-def meaningful_words(value: str) -> set[str]:
-    """The content words and numbers of a text."""
-    return text.content_words(value) | text.numbers(value)
-
-
-def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
-    """(start, end) of each place where one of ``wanted`` stands in a text."""
-    hay = text.fold(content)
-    found: set[tuple[int, int]] = set()
-    for words in wanted:
-        needle = text.normal_value(words)
-        if needle not in hay.text:
-            continue
-        # Without spaces there are no word boundaries; Korean appends particles to the word.
-        running = text.UNSPACED.search(needle) or "\uac00" <= needle[-1:] <= "\ud7af"
-        short = running or any(c.isdigit() for c in needle)
-        if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
-            continue
-        if not running:
-            found |= {(span.start, span.end) for span in sentences.find_spans(words, content)}
-            continue
-        at = hay.text.find(needle)
-        while at >= 0:
-            end = at + len(needle)
-            found.add((hay.offsets[at], hay.ends[end - 1]))
-            at = hay.text.find(needle, end)
-    return found
-
-
-def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
-    """A text with these places replaced by the filler."""
-    chars = list(content)
-    for start, end in spans:
-        chars[start:end] = FILLER * len(chars[start:end])
-    return "".join(chars)
-
-
 def drop_query_vectors(tx: Tx, turns: Iterable[Message]) -> None:
     """Delete the vectors of these turns as search queries."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
     passages.remove_unused(tx, hashes)
-
-
-def is_blanked(text: str) -> bool:
-    """Whether a text has lost all of its words to forgetting."""
-    return FILLER in text and not any(map(str.isalnum, text))
 
 
 def present_search_text(
@@ -374,13 +375,11 @@ def forget(
     ids = list(gone)
     homes = changes.app_ids_of(tx, ids)
     every = traces_of(tx, gone.values())
-    occurrences = Occurrences(shown_in)
-    for traces in every:
-        if tombstone:
-            hidden = traces.memory.inactive_reason == FORGOTTEN
-            # What was said between hiding and purging counts as said after it was forgotten.
-            _add_tombstones(tx, traces, traces.memory.updated_at if hidden else tx.now)
-        collect_occurrences(tx, traces, occurrences)
+    occurrences = occurrences_of(tx, every, shown_in)
+    for traces in every if tombstone else ():
+        hidden = traces.memory.inactive_reason == FORGOTTEN
+        # What was said between hiding and purging counts as said after it was forgotten.
+        _add_tombstones(tx, traces, traces.memory.updated_at if hidden else tx.now)
     drop_receipt_lines(tx, every)
     changes.remove(tx, ids)
     reworded: set[int] = set()
@@ -389,6 +388,7 @@ def forget(
             app_ids = apps.related_ids(tx, app_id)
             _drop_proposals(tx, app_ids, facts)
             reworded |= strip_cues(tx, app_ids, facts)
+            strip_sentences(tx, app_ids, facts)
     rewritten = blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
@@ -461,7 +461,9 @@ def forget_app(tx: Tx, app_id: int) -> int:
     given = [traces for traces, ids in zip(every, shown, strict=True) if not left.isdisjoint(ids)]
     drop_receipt_lines(tx, given)
     if others:
-        touched |= strip_cues(tx, apps.related_ids(tx, others[0]), facts)
+        related = apps.related_ids(tx, others[0])
+        touched |= strip_cues(tx, related, facts)
+        strip_sentences(tx, related, facts)
     tx.execute(sa.delete(t.memory_events).where(t.memory_events.c.app_id == app_id))
     tx.forget_bytes(app_id, *reindex(tx, touched, Cause("user")))
     return len(rows)
@@ -509,50 +511,6 @@ def _drop_proposals(tx: Tx, app_ids: Sequence[int], facts: Collection[tuple[str,
     )
 
 
-_CUES = {
-    x: sa.select(x.c.id, x.c.cues).where(among(x.c.app_id, "app_ids"), x.c.cues != "")
-    for x in (t.memories, t.proposals)
-}
-
-
-def strip_cues(tx: Tx, app_ids: Sequence[int], facts: Iterable[tuple[str, str]]) -> set[int]:
-    """Remove the cues that reveal any of these facts from what these scope rows hold; the memories
-    that had such cues, whose search text has to be written again."""
-    words = {
-        w for key, value in facts for w in meaningful_words(f"{key.replace('_', ' ')} {value}")
-    }
-
-    found = [(o, *row) for o, cues in _CUES.items() for row in tx.rows(cues, app_ids=app_ids)]
-    every = {cue for _, _, cues in found for cue in cues.split()}
-    gone = {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
-    changed = set()
-    for table, row_id, cues in found:
-        left = " ".join(cue for cue in cues.split() if cue not in gone)
-        if left != cues:
-            tx.execute(sa.update(table).where(table.c.id == row_id).values(cues=left))
-            if table is t.memories:
-                changed.add(int(row_id))
-    return changed
-
-
-def _cue_contains(cue: str, words: Collection[str]) -> bool:
-    said = text.fold(cue).text
-    return said in words or any(
-        w in said and len(w) >= (SHORTEST_UNSPACED if text.UNSPACED.search(w) else SHORTEST_ECHO)
-        for w in words
-    )
-
-
-def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
-    """The cues that the search index treats as another form of any of these words."""
-    # The index does not hold times and decimals ("day:2") as words.
-    wanted = {folded(word) for word in words if word.isalpha()}
-    said = {cue: folded(cue) for cue in every}
-    stems = keywords.stems(wanted.union(said.values()))
-    forgotten = {stems.get(word, word) for word in wanted}
-    return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}
-
-
 def _drop_turns(tx: Tx, turns: Sequence[Message]) -> set[int]:
     """Remove turns from search before they are deleted; the memories that their quotes prove."""
     ids = [turn.id for turn in turns]
@@ -582,7 +540,9 @@ def drop_forgotten(
     """
     facts = [_facts_in(hit) for hit in hits]
     gone = _forgotten(tx, {*read}.union(*facts))
-    words = {w for _, key, value in gone for w in (value, f"{key}: {value}")}
+    words = searched_wordings({(key, value) for _, key, value in gone})
+    own = [hit.memory for hit in hits if hit.memory is not None and hit.memory.sentence]
+    words |= {m.sentence for m in own if m.sentence and (m.id, m.key, m.value) in gone}
     turns = messages.by_ids(tx, [hit.id for hit in hits if hit.kind == "message"])
     titles = sessions.titles(tx, [turn.session_id for turn in turns.values()])
     kept = [
@@ -595,7 +555,8 @@ def drop_forgotten(
 
 
 def strip_read_cues(tx: Tx, app_id: int, read: Iterable[Fact]) -> set[int]:
-    """Remove the cues that reveal any of these facts that was forgotten since a model read them.
+    """Remove the cues and sentences that reveal any of these facts that was forgotten since a model
+    read them.
 
     To be called in the transaction that wrote the model's answer. Gives the memories whose search
     text must be written again.
@@ -604,7 +565,9 @@ def strip_read_cues(tx: Tx, app_id: int, read: Iterable[Fact]) -> set[int]:
     if not gone:
         return set()
     tx.forget_bytes()  # the cues were in the file for a moment
-    return strip_cues(tx, apps.related_ids(tx, app_id), gone)
+    related = apps.related_ids(tx, app_id)
+    strip_sentences(tx, related, gone)
+    return strip_cues(tx, related, gone)
 
 
 def _forgotten(tx: Tx, facts: Collection[Fact]) -> set[Fact]:

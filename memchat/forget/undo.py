@@ -19,7 +19,7 @@ from memchat.facts.consolidation import ACCEPTED, ADDED_BY_HAND, KEPT_ANYWAY
 from memchat.facts.in_force import drop_replacement_question, is_single_valued, said_order
 from memchat.forget import purge, tombstones
 from memchat.search import turns as search_turns
-from memchat.types import LEARNED, Event, Evidence, Memory, Message, Scope, Undone
+from memchat.types import LEARNED, Event, Evidence, Memory, Message, Undone
 
 DELETED = "conversation deleted"
 TAKEN_BACK = "taken back"
@@ -361,5 +361,5 @@ def _have_read(tx: Tx, session_id: int, message_id: int) -> None:
     if found is None or found[0].ended_at is None:
         return
     session, app_id = found
-    if apps.memory_switch(tx, Scope(session.user, session.app)).on:
+    if apps.memory_of(tx, session).on:
         jobs.enqueue(tx, "extract", app_id, session_id, tx.now)

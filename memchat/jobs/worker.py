@@ -444,14 +444,20 @@ def log_result(done: JobsDone) -> None:
 def close_session(tx: Tx, session: Session) -> None:
     """End a session and, in the same transaction, queue the extraction of its unread messages."""
     sessions.end(tx, session.id)
-    scope = Scope(session.user, session.app)
-    own = apps.find(tx, scope).own
-    if not own or not apps.memory_switch(tx, scope).on:
+    own = apps.find(tx, Scope(session.user, session.app)).own
+    if not own or not apps.memory_of(tx, session).on:
         return
     if sessions.has_unread_messages(tx, session.id):
         jobs.enqueue(tx, "extract", own, session.id, tx.now)
     elif proposals.awaiting_second_look(tx, session.id):
         jobs.enqueue(tx, "verify", own, session.id, tx.now)
+
+
+def set_memory(tx: Tx, session: Session, *, on: bool) -> None:
+    """Set a session's own switch. With that on, what an ended one was not read for is queued."""
+    sessions.change(tx, session.id, memory=int(on))
+    if on and session.ended_at is not None:
+        close_session(tx, replace(session, memory=True))
 
 
 def is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:

@@ -87,6 +87,31 @@ def next_sentence(message: str, end: int) -> str:
     return sentence_around(message, at, at + 1).text if rest else ""
 
 
+_JOINT = re.compile(
+    r"[;:、，]|,(?!\d)|\s[-–—]\s|(?<!\w)(?:and|but|while|because|und|aber|weil|et|mais|y|pero|e|ma|mas|maar"
+    r"|en(?= (?:ik|mijn|we|het|de)\b))(?!\w)",
+    re.IGNORECASE,
+)
+"""Where clauses are joined."""
+
+
+def clause_edges(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span widened to the clause breaks around it in its sentence."""
+    sentence = sentence_around(text, start, end)
+    breaks = [m.span() for m in _JOINT.finditer(text, sentence.start, sentence.end)]
+    left = max((b for _, b in breaks if b <= start), default=sentence.start)
+    right = min((a for a, _ in breaks if a >= end), default=sentence.end)
+    return left, right
+
+
+def clauses(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The clauses of a part of a text."""
+    breaks = [m.span() for m in _JOINT.finditer(text, start, end)]
+    breaks = sorted([*breaks, *((at, at) for at in _breaks(text) if start < at < end)])
+    starts = [start, *(b for _, b in breaks)]
+    return list(zip(starts, [*(a for a, _ in breaks), end], strict=True))
+
+
 _MIN_UNSPACED = 4
 _MAX_PIECES = 4
 

@@ -148,6 +148,8 @@ class Candidate(_Part):
     type: Annotated[MemoryType, _known(MEMORY_TYPES, "other")] = "other"
     key: Line = Field(min_length=1)
     value: Line = ""
+    sentence: Line = ""
+    """The fact in one plain sentence to the person. Read by them alone, never evidence."""
     many: Annotated[bool, WrapValidator(lambda value, read: _or(value, read, False))] = False
     until_said: OptionalText = None
     until: OptionalText = None
@@ -228,6 +230,7 @@ def json_schema() -> dict[str, Any]:
         "type": {"type": "string", "enum": list(MEMORY_TYPES)},
         "key": text,
         "value": text,
+        "sentence": text,
         "many": {"type": "boolean"},
         "until_said": maybe,
         "until": maybe,
@@ -369,7 +372,8 @@ class Verdict:
         """The verdict with nothing of what was said or proposed."""
         item = self.candidate
         quotes = tuple(quote.model_copy(update={"text": HIDDEN_WORDS}) for quote in item.quotes)
-        hidden = {"key": "secret", "value": HIDDEN_WORDS, "quotes": quotes, "cues": ()}
+        hidden: dict[str, Any] = {"key": "secret", "value": HIDDEN_WORDS, "quotes": quotes}
+        hidden |= {"sentence": "", "cues": ()}
         spans = tuple(replace(span, quote=HIDDEN_WORDS) for span in self.spans)
         candidate = item.model_copy(update=hidden)
         return replace(self, spans=spans, candidate=candidate, wordless=True)

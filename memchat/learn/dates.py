@@ -16,7 +16,7 @@ from memchat.errors import InputError
 from memchat.language import calendar, lexicon
 from memchat.language.calendar import PERIODS, SEASON_STARTS, NamedDate, coded_days, later, period
 from memchat.language.lexicon import languages_of
-from memchat.language.sentences import Span, find_spans, sentence_around
+from memchat.language.sentences import Span, clause_edges, find_spans, sentence_around
 from memchat.language.text import (
     UNSPACED,
     content_words,
@@ -27,22 +27,6 @@ from memchat.language.text import (
 )
 from memchat.learn.candidate import Case, Turn
 from memchat.learn.own_words import is_quoted
-
-_BREAK = re.compile(
-    r"[;:、，]|,(?!\d)|\s[-–—]\s|(?<!\w)(?:and|but|while|because|und|aber|weil|et|mais|y|pero|e|ma|mas|maar"
-    r"|en(?= (?:ik|mijn|we|het|de)\b))(?!\w)",
-    re.IGNORECASE,
-)
-
-
-def clause_edges(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span widened to the clause breaks around it in its sentence."""
-    sentence = sentence_around(text, start, end)
-    breaks = [m.span() for m in _BREAK.finditer(text, sentence.start, sentence.end)]
-    left = max((b for _, b in breaks if b <= start), default=sentence.start)
-    right = min((a for a, _ in breaks if a >= end), default=sentence.end)
-    return left, right
-
 
 _AROUND = 400
 """Characters beside a span from which its language is recognised."""

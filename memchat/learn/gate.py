@@ -283,7 +283,7 @@ def check_secrets(case: Case) -> None:
     """Refuse secrets in value, key and quotes, also where the word that marks them stands outside
     the quote. Addresses and phone numbers are kept if the user asked for it and says yes. What is
     letters alone is left to the second look, where one follows."""
-    _drop_revealing_cues(case)
+    _drop_what_reveals(case)
     found = _kinds(case)
     kinds = {kind for kind, plain in found if not (plain and case.look_follows)}
     if not kinds:
@@ -297,8 +297,9 @@ def check_secrets(case: Case) -> None:
     case.wordless = True
 
 
-def _drop_revealing_cues(case: Case) -> None:
-    """Drop cues that hold a secret said anywhere in the conversation; cues have no quote."""
+def _drop_what_reveals(case: Case) -> None:
+    """Drop cues, and a sentence, that hold a secret said anywhere in the conversation; they have no
+    quote."""
     item = case.candidate
     hidden = {words for words, _secret in _own(case)}
     turns = [turn.text for turn in case.turns]
@@ -311,6 +312,8 @@ def _drop_revealing_cues(case: Case) -> None:
     }
     if revealing:
         case.change(cues=tuple(cue for cue in item.cues if cue not in revealing))
+    if any(secrets.reveals(item.sentence, words) for words in hidden):
+        case.change(sentence="")
 
 
 def _own(case: Case) -> Iterator[tuple[str, secrets.Secret]]:

@@ -12,16 +12,17 @@ only the second look fails, the proposals wait in the inbox for a job of their o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from memchat import types
 from memchat.config import Settings
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
 from memchat.db.jobs import Claim
-from memchat.errors import ConfigError, ProviderError, StoreError
+from memchat.errors import ConfigError, InputError, MemChatError, ProviderError, StoreError
 from memchat.facts import keys, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.consolidation import ingest, session_end
@@ -29,8 +30,11 @@ from memchat.facts.memories import Fact
 from memchat.facts.proposals import target_of
 from memchat.forget import purge
 from memchat.language import secrets
+from memchat.language.lexicon import is_sensitive
+from memchat.language.telling import sentence_of
 from memchat.learn import model_calls, outcomes
-from memchat.learn.candidate import ExtractionAnswer
+from memchat.learn.candidate import ExtractionAnswer, Turn
+from memchat.learn.gate import judge
 from memchat.learn.session_reading import (
     NEAREST_FACTS,
     SessionReading,
@@ -38,12 +42,13 @@ from memchat.learn.session_reading import (
     grounded_description,
     shown_memory_lines,
 )
+from memchat.learn.values import VALUE_LIMIT, true_sentence
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.search import passages, turns
 from memchat.search.embed import EmbeddingSpace
 from memchat.search.turns import Made
-from memchat.types import Change, Learned, OnProgress, Scope, Session, timed
+from memchat.types import Change, Draft, Learned, OnProgress, Session, timed
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +197,8 @@ class Learner:
 
     @staticmethod
     def _memory_is_on(tx: Tx, session: Session) -> bool:
-        return apps.memory_switch(tx, Scope(session.user, session.app)).on
+        found = sessions.by_id(tx, session.id)  # its switch may have been set meanwhile
+        return found is not None and apps.memory_of(tx, found[0]).on
 
     @staticmethod
     def _stored_description(tx: Tx, session_id: int) -> dict[str, str]:
@@ -434,3 +440,39 @@ class Learner:
     def _add_usage(tx: Tx, reading: SessionReading) -> None:
         for spent in reading.usage:
             usage.add(tx, reading.app_id, reading.session.id, spent)
+
+
+def drafted(models: Iterable[ChatModel], prompts: Prompts, statement: str, now: datetime) -> Draft:
+    """What would be remembered of a statement, as it is read of a conversation: by the first of
+    these models that reads a fact in it. ``now`` is in the person's time zone.
+
+    Raises InputError for one that is blank or, where none reads a fact, too long for a value.
+    """
+    if not statement.strip():
+        raise InputError("the statement is empty")
+    turn = Turn("u1", "user", types.clean_text(statement), now, 1)
+    for model in models:
+        reader = model_calls.Extractor(model, prompts, [])
+        try:
+            answers = reader.read(model_calls.Window((turn,)), [], keys.COMMON_KEYS)
+        except MemChatError as error:
+            log.warning("a statement could not be read: %s", error)
+            continue
+        items = (item for answer in answers for item in answer.facts if item.relation != "ends")
+        judged = [
+            judge(item, [turn], [], prompt_text=reader.instructions, injected=()) for item in items
+        ]
+        read = sorted(
+            (one for one in judged if one.outcome != "refuse"), key=lambda one: one.outcome
+        )
+        for verdict in read[:1]:  # what passes before what would wait
+            item = verdict.candidate
+            told = true_sentence(item.sentence, item.key, item.value, statement)
+            told = told or sentence_of(item.key, item.value, statement)
+            sensitive = "sensitive" in item.flags or is_sensitive(item.key)
+            days = (verdict.starts, verdict.until)
+            return Draft(item.type, item.key, item.value, *days, told, sensitive)
+    from memchat.language.statements import without_filler  # its many patterns are seldom needed
+
+    said = types.one_line(without_filler(statement.strip()), "statement", VALUE_LIMIT)
+    return Draft("other", "note", said, read=False)

@@ -317,6 +317,8 @@ class LookRequest:
     """The known fact that ``relation`` speaks of, as "key: value"."""
     until: str | None = None
     starts: str | None = None
+    sentence: str = ""
+    """The fact in one plain sentence, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +332,8 @@ class LookAnswer:
     """The whole value that holds now, where a part of a list changed."""
     relation: Relation | None = None
     """What it is to the known fact, where the candidate said something else."""
+    tells: bool = False
+    """Whether the sentence says just the fact."""
 
 
 UNCLEAR = LookAnswer("unclear")
@@ -382,6 +386,7 @@ def json_schema() -> dict[str, Any]:
         why={"type": ["string", "null"], "enum": [*REFUSAL_REASONS, None]},
         **{"is": {"type": ["string", "null"], "enum": [*RELATIONS, None]}},
         now={"type": ["string", "null"]},
+        tells={"type": ["boolean", "null"]},
     )
     return object_schema(verdicts=list_schema(one))
 
@@ -393,7 +398,7 @@ def _answer(item: dict[str, Any]) -> LookAnswer:
         now = " ".join(now.split()) if isinstance(now, str) else ""
         new = None if now.casefold() in ("", "null", "none") else now
         known = next((one for one in RELATIONS if one == relation), None)
-        return LookAnswer("holds", now=new, relation=known)
+        return LookAnswer("holds", now=new, relation=known, tells=item.get("tells") is True)
     if answer == "not":
         return LookAnswer("not", REFUSAL_REASONS.get(why, REFUSAL_REASONS["never_said"]))
     return LookAnswer("secret", SECRET) if answer == "secret" else UNCLEAR
@@ -417,6 +422,7 @@ def _data(requests: Sequence[LookRequest], messages: Sequence[Turn], masks: bool
             "from": ", ".join(dict.fromkeys(name for name, _, _ in request.sentences)),
             "words": " … ".join(words),
             "fact": f"{request.key}: {fact}" if fact else request.key,
+            "sentence": hide(request.sentence),
             "is": request.relation,
             "known": hide(request.known or ""),
             "starts": request.starts,
@@ -533,6 +539,7 @@ def to_request(
         f"{target.key}: {target.value}" if target else None,
         verdict.until.isoformat() if verdict.until else None,
         verdict.starts.isoformat() if verdict.starts else None,
+        item.sentence,
     )
 
 
@@ -544,6 +551,8 @@ def apply_answer(
     if look.answer == "secret" or (verdict.suspect and look.answer == "unclear"):
         return as_secret(verdict)
     verdict = replace(verdict, suspect=False)
+    if not look.tells:
+        verdict = replace(verdict, candidate=verdict.candidate.model_copy(update={"sentence": ""}))
     if verdict.outcome != "accept":
         return verdict
     verdict = replace(verdict, detail={"verdict": look.answer, "model": model})
@@ -554,7 +563,7 @@ def apply_answer(
     item = verdict.candidate
     if look.now and item.relation == "updates":
         if values.is_supported_rewording(item.value, look.now, messages, known):
-            item = item.model_copy(update={"value": look.now})
+            item = item.model_copy(update={"value": look.now, "sentence": ""})
         verdict = replace(verdict, candidate=item)
     return replace(verdict, outcome="accept", reasons=())
 
@@ -572,7 +581,7 @@ def without_secrets(
     if not told or verdict.wordless:
         return verdict
     item, places = verdict.candidate, [span_of(proof) for proof in verdict.spans]
-    words = " \n".join((item.key, item.value, *(quote.text for quote in item.quotes)))
+    words = " \n".join((item.key, item.value, item.sentence, *(q.text for q in item.quotes)))
     if any(secret.is_in(places, words) for secret in told):
         return as_secret(verdict)
     around = [(i, sentence_around(said[i], start, end)) for i, start, end in places]

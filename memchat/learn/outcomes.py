@@ -13,9 +13,9 @@ from memchat.facts import proposals
 from memchat.facts.memories import Fact, search_text
 from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, WITHOUT_WORDS
 from memchat.forget import tombstones
-from memchat.forget.purge import FILLER
+from memchat.forget.wording import FILLER
 from memchat.language import secrets, sentences, text
-from memchat.learn import gate
+from memchat.learn import gate, values
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Verdict
 from memchat.learn.model_calls import NOT_LOOKED_AT
 from memchat.types import Change, Memory, Proposal
@@ -111,7 +111,7 @@ def to_fact(verdict: Verdict, reading: SessionReading) -> Fact:
         created_by="auto",
         proofs=tuple((p.message_id, p.start, p.quote) for p in verdict.spans),
         detail=verdict.detail,
-        sentence=None if verdict.bare else _sentence(verdict.spans[0], reading),
+        around=None if verdict.bare else _around(verdict.spans[0], reading),
         asks=verdict.asks,
         **_proposed(verdict, reading.known) | {"key": item.key, "value": item.value},
     )
@@ -130,8 +130,10 @@ def inbox_entry(verdict: Verdict, reading: SessionReading) -> Proposal:
         masked=masked,
         # No model can be asked about words in which a secret was masked.
         status="unchecked" if NOT_LOOKED_AT in verdict.reasons and not masked else "pending",
-        sentence=_sentence(proof, reading) if proof and not verdict.bare else None,
-        **fields | _place(proof) | {"value": value},
+        around=_around(proof, reading) if proof and not verdict.bare else None,
+        **fields
+        | _place(proof)
+        | {"value": value, "sentence": None if masked else fields["sentence"]},
     )
 
 
@@ -160,12 +162,16 @@ def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any
     item = verdict.candidate
     target = known.get(item.to or "")
     of_this_session = target is not None and target.memory_id < 0
+    # A change of what this session proposed has its key, by which it is found later.
+    key = target.key if target is not None and of_this_session else item.key
+    said = " \n".join(proof.quote for proof in verdict.spans)
+    told = item.sentence if item.relation != "ends" else None
     return {
         "memory_type": item.type,
-        # A change of what this session proposed has its key, by which it is found later.
-        "key": target.key if target is not None and of_this_session else item.key,
+        "key": key,
         # An end without a value gets the value of what it ends.
         "value": item.value or (target.value if target is not None else ""),
+        "sentence": values.true_sentence(told, key, item.value, said),
         "many": item.many,
         "relation": item.relation,
         "target_id": None if target is None or of_this_session else target.memory_id,
@@ -183,7 +189,7 @@ def _reasons(verdict: Verdict, known: Mapping[str, KnownFact]) -> Sequence[str]:
     return [gate.KNOWN_ALREADY] if repeats else verdict.reasons
 
 
-def _sentence(proof: Proof, reading: SessionReading) -> str | None:
+def _around(proof: Proof, reading: SessionReading) -> str | None:
     """The sentence around a quote; None where a secret stands in it."""
     turn = reading.by_id.get(proof.message_id)
     if turn is None:
@@ -242,7 +248,7 @@ def _reveals_secret(row: Proposal, secret_spans: Iterable[tuple[int, int, int, s
     part is not recognised by itself, and the reason may repeat it."""
     if row.key is None:
         return False
-    words = f"{row.key} {row.value or ''}\n{row.reason}"
+    words = f"{row.key} {row.value or ''}\n{row.sentence or ''}\n{row.reason}"
     plain = text.normal_value(words)
     pieces = [one for one in (row.value or "").casefold().split() if len(one) >= _SHORTEST_PART]
     for message_id, start, end, secret in secret_spans:

@@ -202,6 +202,7 @@ class SessionReading:
             type=item.memory_type or "other",
             key=item.key or "",
             value=item.value or "",
+            sentence=item.sentence or "",
             many=item.many,
             to=fact.id if fact is not None else None,
             relation=item.relation,

@@ -20,6 +20,7 @@ from memchat.language import lexicon
 from memchat.language.secrets import find_in_conversation, find_secrets, reveals
 from memchat.language.sentences import Span, find_span, sentence_around
 from memchat.language.text import (
+    NUMBER_WORDS,
     content_words,
     fold,
     holds_word,
@@ -29,7 +30,13 @@ from memchat.language.text import (
     visible_text,
 )
 from memchat.learn.candidate import Case, Turn
-from memchat.learn.own_words import is_instruction, own_words, reads_as_instruction
+from memchat.learn.own_words import (
+    hidden_instruction,
+    is_instruction,
+    overrides_rules,
+    own_words,
+    reads_as_instruction,
+)
 
 _COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
 
@@ -364,6 +371,59 @@ def check_value(case: Case) -> None:
     )
     if unsaid:
         case.reviews.append(f"you did not say the name {', '.join(unsaid)} there")
+
+
+SENTENCE_LIMIT = 200
+
+
+def true_sentence(sentence: str | None, key: str, value: str, said: str = "") -> str | None:
+    """A sentence about a fact, on one line; None where it is not true to it, as far as code can
+    tell: it has just the numbers, dates and names of the value, and its negation. Other names, and
+    a "not", may be those of ``said``, the words that prove the fact. It holds no secret."""
+    told = visible_text(sentence or "")
+    named, around = f"{key.replace('_', ' ')} {value}", f"{key.replace('_', ' ')} {value} \n{said}"
+    words = content_words(value)
+    true = (
+        0 < len(told) <= SENTENCE_LIMIT
+        and numbers(value) <= numbers(told)
+        and not any(_is_told_number(told, one) for one in numbers(told) - numbers(named))
+        and all(_is_told(told, name) for name in all_names(value))
+        and all(holds_word(around, name, loosely=False) for name in names(told))
+        and (not words or any(holds_word(told, word) for word in words))
+        and _negation_agrees(told, value, said)
+        and not find_secrets(told)
+        and not (overrides_rules(told) or hidden_instruction(told))
+        and ("?" in value or "?" not in fold(told).text)
+    )
+    return told if true else None
+
+
+def _is_told_number(sentence: str, number: str) -> bool:
+    """Whether a number of a sentence is one in its own language: "due" is two in Italian alone."""
+    folded = fold(sentence).text
+    if not number.isdigit() or number in re.findall(r"\d+", folded):
+        return True
+    said = {word for word in re.findall(r"[^\W\d_]+", folded) if word in NUMBER_WORDS}
+    listed = {
+        entry.partition("=")[0]
+        for code in lexicon.languages_of(folded) or lexicon.codes()
+        for entry in lexicon.entries(code, "numbers")
+    }
+    return not said or not listed.isdisjoint(said)
+
+
+def _is_told(sentence: str, name: str) -> bool:
+    """Whether a sentence has a name as it is, with an s of the genitive or, in scripts whose names
+    take endings, with one of these."""
+    if not fold(name).text.isascii():
+        return holds_word(sentence, name, loosely=False)
+    return any(_named(sentence, form) for form in (name, f"{name}s"))
+
+
+def _negation_agrees(sentence: str, value: str, said: str) -> bool:
+    if is_negated(sentence):
+        return is_negated(value) or is_negated(said)
+    return not is_negated(value)
 
 
 def is_supported_rewording(value: str, now: str, messages: Sequence[str], known: str) -> bool:

@@ -97,6 +97,8 @@ class MemoryResult(Result):
     promoted_from: str | None = None
     """The app it was kept in, before it was kept for every app"""
     tags: list[str] = []
+    sentence: str | None = None
+    """It in plain words to the person"""
 
     @classmethod
     def of(cls, memory: types.Memory, origin: types.MemoryOrigin | None = None) -> MemoryResult:
@@ -301,7 +303,7 @@ def _address(note_id: int, number: int) -> str:
 
 def _message(done: types.Written) -> str:
     memory = done.memory
-    named = f"{memory.key}: {memory.value}" if memory is not None else "it"
+    named = memory.told.rstrip(".") if memory is not None else "it"
     stored = f"Remembered {named}{done.reason and f', but {done.reason}'}."
     if done.replaced is not None:
         stored += f" It replaces: {done.replaced}."
@@ -695,9 +697,8 @@ def _time(text: str) -> datetime:
 
 def _listed(memory: types.Memory) -> types.Hit:
     """A memory that no question was asked for, as if a search had found it."""
-    text = f"{memory.key.replace('_', ' ')}: {memory.value}"
-    said_at = memory.said_at
-    return types.Hit("memory", memory.id, text, 0, None, None, LISTED, 0, memory, said_at=said_at)
+    told, said = memory.told, memory.said_at
+    return types.Hit("memory", memory.id, told, 0, None, None, LISTED, 0, memory, said_at=said)
 
 
 def _fitting(hits: Iterable[Searched], room: int) -> Iterator[tuple[Searched, int]]:

@@ -28,6 +28,7 @@ from memchat.language.statements import (
     stem,
     without_filler,
 )
+from memchat.language.telling import acting, sentence_of
 from memchat.providers import Completion
 from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 
@@ -101,9 +102,7 @@ _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
 _DATA = tomllib.loads((files("memchat.providers") / "offline_words.toml").read_text("utf-8"))
 SENTENCES: dict[str, str] = _DATA["sentences"]
-"""The sentence for a memory, by its key."""
-VERBS: dict[str, str] = _DATA["verbs"]
-"""Verbs of values in the third person, with their form after "you"."""
+"""Sentences for keys whose values have the form that the patterns give them."""
 _STOP = frozenset(_DATA["stop"].split())
 
 
@@ -218,6 +217,7 @@ def _propose(fact: Statement, message_id: str, known: Sequence[Known]) -> dict[s
         "type": kind,
         "key": key,
         "value": value,
+        "sentence": None if fact.ends else sentence_of(key, value, fact.quote),
         "many": many,
         "until_said": fact.until_said,
         "until": fact.until,
@@ -486,13 +486,10 @@ def _tell(fact: Fact) -> str:
     """A fact in the second person: ``you live in Lisbon``."""
     if fact.past_turn:
         return f"you said “{fact.value}”"
-    for verb, yours in VERBS.items():
-        if fact.value.startswith(verb + " "):
-            return f"you {yours}{fact.value.removeprefix(verb)}"
+    shape, told = SENTENCES.get(fact.key), sentence_of(fact.key, fact.value)
+    if told is not None and (shape is None or acting(fact.key, fact.value)):
+        return f"{told[0].lower()}{told[1:-1]}"
     key, value = fact.key.replace("_", " "), fact.value
-    if fact.key == "job" and value[:1].islower() and not re.match(r"(?:an?|the)\s", value):
-        value = f"{'an' if value[0] in 'aeiou' else 'a'} {value}"
-    shape = SENTENCES.get(fact.key)
     if shape is None and re.match(r"(?:ends|expires|starts|begins|runs out)\b", value):
         shape = "your {k} {v}"
     elif shape is None:

@@ -369,6 +369,8 @@ STRETCH = 4
 takes longer is said to hang."""
 LOADING = 10.0
 """Seconds that the first question waits for a model that is being loaded."""
+BUSY = 1.0
+"""Seconds that a model on this machine gets, which is late only where the machine is busy."""
 LOST = 60.0
 """Seconds after which a question is given up, and a service that hung is tried again."""
 
@@ -393,18 +395,20 @@ class QueryTimeout:
     The service goes on meanwhile, and a late vector is kept for the next time. A service whose
     last answer took a little longer than the limit, as one on the network may, is given that time;
     one that hangs or has not answered yet is not, and while it hangs no new question is sent. A
-    model that this machine has to load first is waited for once, for ``LOADING`` seconds at most.
-    Safe in several threads.
+    model on this machine gets ``BUSY`` seconds, and ``LOADING`` seconds once, to be loaded. Safe in
+    several threads.
     """
 
     def __init__(
-        self, seconds: float, embed: Callable[[str], Question], *, loads: bool = False
+        self, seconds: float, embed: Callable[[str], Question], *, local: bool = False
     ) -> None:
-        """``embed`` gives the question with its vector, however long that takes; ``loads`` says
-        that its first answer waits for a model to be loaded."""
+        """``embed`` gives the question with its vector, however long that takes; ``local`` says
+        that a model on this machine makes it, which is loaded first. With no ``seconds`` at all
+        that is given none either, once it is loaded."""
         self._seconds = seconds
         self._embed = embed
-        self._loading = LOADING if loads else 0.0
+        self._busy = BUSY if local and seconds else 0.0
+        self._loading = LOADING if local else 0.0
         """Seconds to wait for the loading; 0 once it is done, or took too long."""
         self._last: float | None = None
         self._open: dict[Future[Question], float] = {}
@@ -453,12 +457,12 @@ class QueryTimeout:
             for future, begun in self._open.items()
             if not future.done() and now - begun < LOST
         }
-        limit = max(STRETCH * self._seconds, self._loading)
+        limit = max(STRETCH * self._seconds, self._busy, self._loading)
         return any(now - begun > limit for begun in self._open.values())
 
     def _limit(self) -> float:
         late = self._last is not None and self._seconds < self._last <= STRETCH * self._seconds
-        return max(self._seconds * (STRETCH if late else 1), self._loading)
+        return max(self._seconds * (STRETCH if late else 1), self._busy, self._loading)
 
     def _run(self, query: PendingQuery) -> None:
         started = time.monotonic()

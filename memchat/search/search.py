@@ -20,7 +20,7 @@ from memchat.facts import changes
 from memchat.facts.changes import Taught
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN, ValuesInForce, is_over
-from memchat.forget.purge import is_blanked
+from memchat.forget.wording import is_blanked
 from memchat.language import text
 from memchat.language.text import content_words, normal_value
 from memchat.search import embeddings, keywords, ranking, render

@@ -29,7 +29,7 @@ from memchat.facts.changes import Cause
 from memchat.facts.in_force import said_order, values_of_key
 from memchat.facts.memories import sha1_of
 from memchat.forget import purge, tombstones
-from memchat.forget.purge import FILLER
+from memchat.forget.wording import FILLER
 from memchat.notes import rows
 from memchat.notes.index import Cutter
 from memchat.search import passages, turns
@@ -393,8 +393,7 @@ class ImportRun:
         unread = [
             session.id
             for session, _ in sessions.ended_with_unread(self.tx, self.user)
-            if session.id in self._talks
-            and apps.memory_switch(self.tx, types.Scope(self.user, session.app)).on
+            if session.id in self._talks and apps.memory_of(self.tx, session).on
         ]
         for session_id in unread:
             jobs.enqueue(self.tx, "extract", self._talks[session_id], session_id, self.tx.now)

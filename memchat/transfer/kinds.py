@@ -29,6 +29,7 @@ from memchat.facts import manual
 from memchat.facts.changes import UPKEEP
 from memchat.facts.memories import tags_of_row, visible
 from memchat.facts.proposals import FORGET, PROMOTE
+from memchat.learn.values import true_sentence
 from memchat.types.conversations import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 FORMAT = "memchat export"
@@ -138,7 +139,7 @@ SESSION = _kind(
     schema.sessions,
     _s.app_id.in_(_here),
     "id app title summary started_at last_activity_at ended_at extracted_to copied_from:session"
-    " client_id:client shelf",
+    " memory client_id:client shelf",
     {
         "extracted_to": _read_to(),
         "client_id": sa.select(schema.clients.c.id)
@@ -163,7 +164,7 @@ MEMORY = _kind(
     _f.app_id.in_(_here) & visible,
     "id app memory_type key value many active inactive_reason replaced_by:memory expires_at"
     " starts_at cues sensitive pinned created_by created_at updated_at said_at last_seen_at"
-    " seen_count match_count read_count tags",
+    " seen_count match_count read_count sentence tags",
     {"tags": tags_of_row},
     created_by=("manual", "auto", "import", "mcp"),
     inactive_reason=("superseded", "merged", "expired", "ended"),
@@ -212,7 +213,7 @@ INBOX_ITEM = _kind(
     & (_i.status == "pending")
     & (_i.memory_id.is_(None) | _i.memory_id.in_(_facts)),
     "id app message_id:message reason memory_type key value expires_at starts_at many cues"
-    " sensitive relation target_id:memory quote start sentence masked memory_id:memory"
+    " sensitive relation target_id:memory quote start around sentence masked memory_id:memory"
     " related_id:memory created_at tags by",
     memory_type=types.MEMORY_TYPES,
     relation=("new", "updates", "ends", "same", "beside", FORGET, PROMOTE),
@@ -316,6 +317,8 @@ def checked(record: Mapping[str, Any]) -> tuple[Kind, Values]:
     of the record.
     """
     kind = KINDS[record["record"]]
+    if kind is SESSION:
+        record = {"memory": True} | {**record}  # files from before it had a switch of its own
     values = {field.name: _checked(field, record.get(field.name)) for field in kind.fields}
     if kind is MEMORY:
         _check_memory(values)
@@ -338,6 +341,8 @@ def _check_memory(values: Values) -> None:
     # It was kept where it comes from, perhaps by another version's rules: refusing would lose it.
     values["sensitive"] |= manual.is_secret(values["key"], values["value"], keep=True)
     values["tags"] = _tags(values["tags"])
+    told = values["sentence"]  # its proof may be elsewhere, so its own words stand for that
+    values["sentence"] = true_sentence(told, values["key"], values["value"], told or "")
     if values["active"] != (values["inactive_reason"] is None):
         raise InputError("it must have an inactive_reason exactly if it is not active")
 
@@ -390,6 +395,7 @@ _STATE = (
     *(Field(name, str) for name in ("memory_type", "key", "value")),
     *(Field(name, date, optional=True) for name in ("expires_at", "starts_at")),
     Field("replaced_by", int, optional=True),
+    Field("sentence", str, optional=True),
 )
 """Of the fields that an event has of a memory before and after it, those that are read again
 whenever the memory is forgotten or imported."""

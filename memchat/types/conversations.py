@@ -364,6 +364,9 @@ class Session:
     """The conversation whose beginning this one was made with, while that is there."""
     shelf: str | None = None
     """``pinned`` or ``archived``, where the person put it; None: it is in the list."""
+    memory: bool = True
+    """Its own switch: whether memory takes part in it, where it is on for the person and the
+    app."""
 
 
 @dataclass(frozen=True, slots=True)

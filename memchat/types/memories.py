@@ -73,10 +73,39 @@ class Memory:
     """Whether a chat model gets it only if it fits the message, as with health or debts."""
     tags: tuple[str, ...] = ()
     """The words that a person or a program groups it by, sorted. No model sees them."""
+    sentence: str | None = None
+    """The same in one plain sentence, in the person's language; None where there is none, or none
+    that is true to it. A person reads it; no model does, and no search."""
+
+    @property
+    def told(self) -> str:
+        """What a person reads of it: its sentence, else ``Name: value``."""
+        return self.sentence or named_value(self.key, self.value)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
         return to_json(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What would be remembered of a statement; nothing of it is stored."""
+
+    memory_type: MemoryType
+    key: str
+    value: str
+    starts_at: date | None = None
+    expires_at: date | None = None
+    sentence: str | None = None
+    """As of a memory."""
+    sensitive: bool = False
+    read: bool = True
+    """Whether a model or a pattern read it; else it is the statement as it was said."""
+
+    @property
+    def told(self) -> str:
+        """As of a memory."""
+        return self.sentence or named_value(self.key, self.value)
 
 
 class MemoryChanges(TypedDict, total=False):
@@ -92,6 +121,8 @@ class MemoryChanges(TypedDict, total=False):
     sensitive: bool | None
     tags: Iterable[str] | None
     """All tags that it has from now on."""
+    sentence: str | None
+    """A new sentence, which is kept where it is true to the value."""
     keep_secret: bool
     """Whether a value that looks like a secret is kept all the same."""
 
@@ -111,7 +142,8 @@ class Wanted:
     """A filter and an order for a list of memories."""
 
     search: str = ""
-    """Each of these words must be in the key or the value, whatever its case and accents."""
+    """Each of these words must be in the key, the value or the sentence, whatever its case and
+    accents."""
     memory_types: tuple[MemoryType, ...] = ()
     created_by: tuple[CreatedBy, ...] = ()
     tags: tuple[str, ...] = ()
@@ -168,6 +200,12 @@ class Event:
     new: dict[str, Any] | None
     detail: dict[str, Any] | None = None
     """The second look's ``verdict``, ``reason`` and ``model``, where there was one."""
+
+
+def named_value(key: str, value: str) -> str:
+    """``Sister city: Ghent``."""
+    name = key.replace("_", " ")
+    return f"{name[:1].upper()}{name[1:]}: {value}"
 
 
 TAG_LIMIT = 40
@@ -295,8 +333,10 @@ class Proposal:
     value: str | None = None
     quote: str | None = None
     """The words, while it waits."""
+    around: str | None = None
+    """The person's sentence that contains ``quote``."""
     sentence: str | None = None
-    """The sentence that contains ``quote``."""
+    """What is proposed, in one plain sentence, as ``Memory.sentence``."""
     relation: str = "new"
     """What accepting it does: new, updates (it replaces ``target_id``), ends, same or beside; for
     one memory also forget (delete it for good) or promote (keep it for every app)."""
@@ -336,6 +376,14 @@ class Proposal:
             return ""
         words = f"{self.key}: {self.value}" if self.value else self.key
         return f"end of {words}" if self.relation == "ends" else words
+
+    @property
+    def told(self) -> str:
+        """What a person reads of the fact that it is about, as ``Memory.told``; empty if only the
+        reason was kept."""
+        if self.key is None:
+            return ""
+        return self.sentence or named_value(self.key, self.value or "")
 
 
 InboxItem = Proposal

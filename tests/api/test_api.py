@@ -17,12 +17,12 @@ from tests.support.paths import ROOT
 NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients Completion
-ConfigError DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence Exported
+ConfigError DeadHolder Deleted Draft Elsewhere Embedder EmbeddingState Event Evidence Exported
 ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Finding Given Hit
 Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
-MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mentions Message Messages
-MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes
-NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
+MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message
+Messages MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse
+Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
 SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
 SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts
@@ -64,13 +64,13 @@ User
     export(*, all_apps: bool = True) -> Iterator[dict[str, Any]]
     export_file(file: Path | str | TextIO, *, format: str = 'jsonl', all_apps: bool = True,
         progress: Callable[[Progress], None] | None = None) -> Exported
-    import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
-        | None = None) -> Imported
+    import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress],
+        None] | None = None) -> Imported
     inbox -> Inbox
     instructions(*, all_apps: bool = False) -> str
     memories -> Memories
     memory_switch(*, all_apps: bool = False) -> MemorySwitch
-    mend(findings: Iterable[Finding]) -> Changed
+    mend(findings: Iterable[Finding]) -> Mended
     mentions -> Mentions
     notes -> Notes
     scope -> Scope
@@ -79,6 +79,7 @@ User
     sessions -> Sessions
     set_instructions(text: str, *, all_apps: bool = False) -> None
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
+    unmend(mended: Mended) -> Changed
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
 ClientAccess
     called() -> None
@@ -105,24 +106,26 @@ Clients
 Memories
     add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
         None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] =
-        ()) -> Memory
+        (), sentence: str | None = None) -> Memory
     browse(wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed
     browse_ids(wanted: Wanted) -> Sequence[int]
     clear() -> Deleted
-    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
-        tags: Iterable[str] = ()) -> int
-    delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank: Elsewhere
-        | None = None) -> Deleted
-    delete_many(memory_ids: Iterable[int], *, keep_transcript: bool = False, hold: float = 0.0,
-        blank: Elsewhere | None = None, progress: Callable[[Progress], None] | None = None) ->
-        Deleted
+    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int =
+        30, tags: Iterable[str] = ()) -> int
+    delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank:
+        Elsewhere | None = None) -> Deleted
+    delete_many(memory_ids: Iterable[int], *, keep_transcript: bool = False, hold: float =
+        0.0, blank: Elsewhere | None = None, progress: Callable[[Progress], None] | None =
+        None) -> Deleted
+    draft(statement: str) -> Draft
     embedding_states(memory_ids: Sequence[int]) -> Sequence[EmbeddingState]
     evidence(memory_id: int) -> Sequence[Evidence]
     get(memory_id: int) -> Memory
     history(memory_id: int) -> Sequence[Event]
     insights(*, top: int = 10) -> Insights
-    list(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
-        tags: Iterable[str] = (), limit: int = 100, cursor: str | None = None) -> Page[Memory]
+    list(query: str = '', *, type: str | None = None, status: str = 'active', within: int =
+        30, tags: Iterable[str] = (), limit: int = 100, cursor: str | None = None) ->
+        Page[Memory]
     origins(memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]
     pin(memory_id: int, *, on: bool = True) -> Memory
     replaced(memory_id: int) -> Sequence[Memory]
@@ -159,6 +162,7 @@ Sessions
     read_all(message_id: int) -> Session
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
+    set_memory(session_id: int, on: bool) -> MemorySwitch
     unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
     unmute(memory_id: int, session_id: int) -> Memory
     used(session_id: int) -> Mapping[int, Sequence[str]]
@@ -204,6 +208,7 @@ Inbox
 Mentions
     blank(found: Elsewhere, *, hold: float = 0.0) -> Changed
     find(memory_ids: Sequence[int]) -> Elsewhere | None
+    unproved(memory_ids: Sequence[int]) -> Sequence[Memory]
 Apps
     delete(app: str) -> Deleted
     list() -> Sequence[AppInfo]
@@ -224,6 +229,7 @@ Chat
     scope -> Scope
     send(text: str, *, timeout: float | None = None, read_all: bool = False) -> Reply
     session_id -> int | None
+    set_memory(on: bool) -> MemorySwitch
     turns -> tuple[Message, ...]
 Reply
     add(piece: str) -> None

@@ -62,11 +62,11 @@ def test_commands_to_memory_ask_no_model_also_one_with_tools(open_store: Opener)
     ana = open_store(chat_model=model).user("ana")
     ana.memories.add("profile", "city", "Lisbon")
     with ana.chat() as chat:
-        assert "city: Lisbon" in chat.send("/memories").read()
+        assert "You live in Lisbon" in chat.send("/memories").read()
         assert "Forget it for good?" in chat.send("/forget Lisbon").read()
         # Another command is no answer to the question.
         said = chat.send("/memories").read()
-        assert said.startswith("Nothing was forgotten.") and "city: Lisbon" in said
+        assert said.startswith("Nothing was forgotten.") and "You live in Lisbon" in said
         assert "Forget it for good?" in chat.send("/forget my city").read()
         assert "Forgotten: 1 memory." in chat.send("yes").read()
     assert not [one for one in model.requests if one.purpose == "chat"]

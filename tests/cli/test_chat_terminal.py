@@ -102,7 +102,7 @@ def test_a_person_is_asked_before_something_is_forgotten(
 ) -> None:
     env.memchat("memories", "add", "profile", "city", "Lisbon")
     terminal = Terminal(env, "memories", "delete", "1")
-    assert "city: Lisbon" in terminal.until("[y/N]")
+    assert "You live in Lisbon." in terminal.until("[y/N]")
     terminal.type(f"{answer}\r")
     terminal.leave()
     assert terminal.exit_code == code
@@ -180,11 +180,11 @@ def test_a_person_tells_the_chat_to_remember_to_list_and_to_forget(env: Env) -> 
     terminal = Terminal(env, "chat")
     terminal.until("> ")
     terminal.type("remember that I am allergic to nuts\r")
-    terminal.until("Saved: allergy: nuts.")
+    terminal.until("Saved: You are allergic to nuts.")
     terminal.until("memory: added #1 allergy")
     terminal.until("> ")
     terminal.type("what do you remember about me?\r")
-    terminal.until("- #1 allergy: nuts (said ")
+    terminal.until("- #1 You are allergic to nuts (said ")
     terminal.until("> ")
     terminal.type("forget my allergy\r")
     terminal.until("Forget it for good? (yes or no)")
@@ -210,7 +210,7 @@ def test_a_yes_in_the_chat_may_have_more_behind_it(env: Env) -> None:
 
 def test_commands_work_in_a_piped_chat_and_a_no_keeps_everything(env: Env) -> None:
     done = env.memchat("chat", said="remember that I am vegan\nforget my diet\nno\nyes\n")
-    assert "Saved: diet: vegan." in done.out and "Nothing was forgotten." in done.out
+    assert "Saved: Your diet is vegan." in done.out and "Nothing was forgotten." in done.out
     assert done.err.count("memory: ") == 1 and "memory: added #1 diet" in done.err
     assert done.code == 0 and env.remembered() == "vegan"
 

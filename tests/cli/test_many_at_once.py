@@ -92,7 +92,7 @@ def test_notes_and_sessions_are_deleted_by_numbers_and_words(env: Env) -> None:
         env.memchat("chat", said=said)
     shown = env.memchat("sessions", "delete", "1", "2", "--dry-run")
     # Each of them proves it alone; once both are gone nothing does.
-    assert "goes: 1  city: Lisbon" in shown.out and "stays" not in shown.out
+    assert "goes: 1  You live in Lisbon." in shown.out and "stays" not in shown.out
     assert len(env.listed("sessions", "list")) == 3
     done = env.memchat("sessions", "delete", "--query", "lisbon", "--yes")
     assert done.code == 0, done.err

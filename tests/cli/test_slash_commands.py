@@ -35,7 +35,7 @@ def test_an_unknown_command_is_said_and_the_chat_goes_on(env: Env) -> None:
 def test_memories_and_forget_are_carried_out_at_once(env: Env) -> None:
     env.memchat("memories", "add", "profile", "city", "Lisbon")
     done = env.memchat("chat", said="/memories\n/forget city\nyes\n/memories\n")
-    assert "city: Lisbon" in done.out and "Forgotten: 1 memory." in done.out
+    assert "You live in Lisbon" in done.out and "Forgotten: 1 memory." in done.out
     assert "I remember nothing about you yet." in done.out
     assert env.listed("memories", "list") == []
 

@@ -50,7 +50,10 @@ def values(run: Run) -> set[object]:
 def test_deleting_a_conversation_says_what_becomes_of_the_memories(run: Run, talks) -> None:
     done = run("sessions", "delete", str(talks[1]), "--dry-run")
     assert done.code == 0
-    assert done.out.splitlines() == ["goes: 3  city: Porto", "comes back: 1  city: Lisbon"]
+    assert done.out.splitlines() == [
+        "goes: 3  You live in Porto.",
+        "comes back: 1  You live in Lisbon.",
+    ]
     assert "nothing was deleted" in done.err
     assert values(run) == {"Porto", "keep bees"}
     refused = run("sessions", "delete", str(talks[1]))
@@ -69,7 +72,7 @@ def test_one_message_may_go_by_the_number_that_show_gives_it(run: Run, talks) ->
     shown = run("sessions", "show", str(talks[0])).out
     number = next(line for line in shown.splitlines() if line.startswith("user")).rpartition("#")[2]
     done = run("sessions", "delete", str(talks[0]), "--message", number, "--yes")
-    assert done.out == "goes: 1  city: Lisbon\n" and f"deleted message {number}" in done.err
+    assert done.out == "goes: 1  You live in Lisbon.\n" and f"deleted message {number}" in done.err
     assert "Lisbon" not in run("sessions", "show", str(talks[0])).out
     other = run("sessions", "delete", str(talks[1]), "--message", "4", "--yes")
     assert other.code == 2 and "has no message 4" in other.err

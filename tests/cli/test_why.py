@@ -52,7 +52,7 @@ def test_not_relevant_and_back_on_the_command_line(mc, monkeypatch, capsys) -> N
     city = mc.user("ana").memories.add("profile", "city", "Lisbon").id
     reply_to(mc, "Hi")
     code, out, _ = run(mc, monkeypatch, capsys, "why", "--not-relevant", str(city))
-    assert (code, out) == (0, "kept out of session 1: city: Lisbon\n")
+    assert (code, out) == (0, "kept out of session 1: You live in Lisbon.\n")
     assert "not relevant here" in run(mc, monkeypatch, capsys, "why", "--all")[1]
     run(mc, monkeypatch, capsys, "why", "2", "--relevant", str(city))
     assert "not relevant here" not in run(mc, monkeypatch, capsys, "why", "--all")[1]

@@ -5,6 +5,7 @@ One more entry in ``tests.support.rows.BACKENDS`` tests a second kind of store.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ from memchat.db import apps, jobs, messages, records, sessions, usage
 from memchat.facts import audit, changes, in_force, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.memories import NewMemory, ValuesInForce
-from memchat.forget import mentions, purge, tombstones
+from memchat.forget import mentions, purge, tombstones, wording
 from memchat.search import embeddings, keywords, passages, question_dates, receipts, repair
 from memchat.search.receipts import SentPrompt
 from memchat.types import Hit, Proposal, Scope, Service, Usage, Wanted
@@ -61,6 +62,9 @@ def test_apps_are_made_found_switched_and_deleted(tx) -> None:
     apps.set_memory(tx, own, False)
     assert not apps.memory_switch(tx, ANA).on and apps.memory_switch(tx, ANA, all_apps=True).on
     assert [app.memory for app in apps.of_user(tx, "ana")] == [False, True]
+    session, _ = sessions.by_id(tx, talk(tx, work, "Hello")[0])
+    assert apps.memory_of(tx, session).on
+    assert not apps.memory_of(tx, replace(session, memory=False)).on
     apps.remove(tx, work)
     assert apps.other_ids(tx, own) == [shared]
 
@@ -251,6 +255,7 @@ def test_messages_are_indexed_rewritten_and_removed(tx, own) -> None:
     first, _, last = ids
     assert messages.ids_of(tx, session_id) == [m.id for m in messages.of_app(tx, own)] == ids
     assert messages.first_words(tx, [session_id], 6) == {session_id: "I live"}
+    assert messages.said_last(tx.within(own)) == "And I bake bread \nI live in Lisbon"
     assert messages.last_with_words(tx, [session_id], "LÍVE bon")[session_id].id == first
     assert messages.last_with_words(tx, [session_id], "live bread") == {}
     assert messages.to_read_whole(tx, session_id) == set()
@@ -358,7 +363,10 @@ def test_tombstones_cues_and_other_mentions(tx, own) -> None:
     tombstones.remove(tx, [own], [mark])
     tombstones.remove_of_memory(tx, lisbon)
     assert not tombstones.any_in(tx, own)
-    assert purge.strip_cues(tx, [own], [("town", "sea")]) == {lisbon}
+    assert wording.strip_cues(tx, [own], [("town", "sea")]) == {lisbon}
+    told = add(tx, own, "Faro", sentence="You live in Faro, by the harbour.")
+    wording.strip_sentences(tx, [own], [("home", "harbour")])
+    assert memories.by_ids(tx, [own], [told])[told].sentence is None
     session_id, (said,) = talk(tx, own, "Olá Lisbon")
     sessions.set_description(tx, session_id, "Trip", None)
     messages.exclude(tx, [said])

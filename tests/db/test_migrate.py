@@ -37,7 +37,7 @@ from tests.support.rows import count
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "1557796c69c74f8c"}
+LANDED = {"0100_baseline.py": "a488297b47e14ebd"}
 LATER = """
 import sys
 from pathlib import Path

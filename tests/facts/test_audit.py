@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from memchat import MemChat
+from memchat import InputError, MemChat
 from memchat.db import Tx
 from memchat.types import Finding, to_json
 from tests.support import private
@@ -80,12 +80,55 @@ def test_a_value_beside_its_denial_is_a_contradiction(clean) -> None:
 def test_what_says_the_same_is_a_duplicate_and_is_merged_so_that_it_can_be_undone(clean) -> None:
     ana = clean.user("ana")
     old = ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "household", "a cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     (one,) = found(clean, "duplicate")
     assert ana.mend([one]).count == 1
     assert found(clean, "duplicate") == []
     assert ana.memories.get(old.id).inactive_reason == "merged"
     assert ana.memories.restore(old.id).active
+
+
+def test_one_value_under_two_keys_is_two_facts(clean) -> None:
+    clean.user("ana").memories.add("profile", "birthplace", "Lisbon")
+    assert found(clean) == []
+
+
+def test_what_was_mended_can_be_undone_at_once(clean, clock) -> None:
+    ana = clean.user("ana")
+    ana.memories.add("profile", "hometown", "Faro", tags=["moved"])
+    direct(clean, "UPDATE memories SET key = 'city' WHERE value = 'Faro'")
+    ana.memories.add("fact", "pet", "a cat called Miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
+    before = {m.id: (m.active, m.tags) for m in ana.memories.list(status="all")}
+    clock.advance(days=1)
+    mended = ana.mend(f for f in ana.audit().findings if f.fix)
+    assert mended.count == 2 and len(ana.memories.list()) == len(before) - 2
+    assert ana.unmend(mended).count == 2
+    assert {m.id: (m.active, m.tags) for m in ana.memories.list(status="all")} == before
+    assert {one.kind for one in found(clean)} == {"contradiction", "duplicate"}
+
+
+def test_what_was_changed_since_it_was_mended_is_not_undone(clean) -> None:
+    ana = clean.user("ana")
+    ana.memories.add("fact", "pet", "a cat called Miso")
+    kept = ana.memories.add("fact", "pet", "the cat called Miso")
+    mended = ana.mend(found(clean, "duplicate"))
+    (gone,) = ana.memories.list(status="inactive")
+    ana.memories.restore(gone.id)
+    with pytest.raises(InputError, match="changed"):
+        ana.unmend(mended)
+    assert ana.memories.get(kept.id).active
+
+
+def test_a_secret_that_was_mended_does_not_come_back(clean) -> None:
+    ana = clean.user("ana")
+    ana.memories.add("fact", "note", "to be replaced")
+    words = "the password is Tr0ub4dor"
+    direct(clean, "UPDATE memories SET value = ?, created_by = 'auto' WHERE key = 'note'", words)
+    mended = ana.mend(found(clean, "secret"))
+    assert mended.count == 1 and ana.unmend(mended).count == 0
+    assert active(clean) == {value for _, value in CLEAN}
+    assert "Tr0ub4dor" not in repr(mended)
 
 
 def test_what_holds_and_what_is_to_come_are_no_duplicates(clean, clock) -> None:
@@ -240,7 +283,7 @@ def test_notes_without_vectors_that_nothing_is_queued_for_are_mended(clean) -> N
 def test_what_changed_since_the_look_is_left_alone(clean) -> None:
     ana = clean.user("ana")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "household", "a cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     (one,) = found(clean, "duplicate")
     ana.memories.delete(one.memory_ids[1])
     assert ana.mend([one]).count == 0
@@ -251,7 +294,7 @@ def test_another_user_s_findings_cannot_be_mended(clean) -> None:
     ana = clean.user("ana")
     bo = clean.user("bo")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "household", "a cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     before = active(clean)
     assert bo.mend(found(clean, "duplicate")).count == 0
     assert active(clean) == before and bo.audit().findings == ()
@@ -260,6 +303,6 @@ def test_another_user_s_findings_cannot_be_mended(clean) -> None:
 def test_a_finding_is_plain_json(clean) -> None:
     ana = clean.user("ana")
     ana.memories.add("fact", "pet", "a cat called Miso")
-    ana.memories.add("fact", "household", "a cat called miso")
+    ana.memories.add("fact", "pet", "the cat called Miso")
     (one,) = json.loads(json.dumps(to_json(ana.audit())))["findings"]
     assert one["kind"] == "duplicate" and len(one["memory_ids"]) == 2

@@ -9,7 +9,7 @@ import pytest
 from memchat import MemChat
 from memchat.chat import Chat
 from memchat.errors import InputError, NotFound
-from memchat.forget.purge import FILLER
+from memchat.forget.wording import FILLER
 from memchat.search import keywords
 from memchat.testing import ScriptedModel
 from memchat.types import Elsewhere, Memory

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memchat import MemChat
-from memchat.forget.purge import FILLER
+from memchat.forget.wording import FILLER
 from memchat.testing import ScriptedModel
 from memchat.types import Why, to_json
 from tests.support import private

@@ -18,6 +18,7 @@ FACT: dict[str, Any] = {
     "type": "profile",
     "key": "city",
     "value": "Bergen",
+    "sentence": "You live in Bergen.",
     "many": False,
     "until_said": None,
     "until": None,
@@ -192,7 +193,7 @@ def test_no_json_breaks_the_reader(data: Any) -> None:
 
 
 def test_the_schema_is_strict_and_short() -> None:
-    assert len(json.dumps(json_schema(), separators=(",", ":"))) <= 1500
+    assert len(json.dumps(json_schema(), separators=(",", ":"))) <= 1600
 
     def walk(node: Any) -> None:
         if isinstance(node, dict):

@@ -8,7 +8,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.forget import purge
+from memchat.forget.wording import FILLER
 from memchat.providers import local
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import ScriptedModel
@@ -296,7 +296,7 @@ def test_after_forgetting_the_turn_is_found_by_its_other_words_only(mc, extract_
     mc.user("ana").memories.delete(memory_id)
     assert found(mc, "Lisbon city") == []
     (line,) = [text for text in found(mc, "the old harbour") if "harbour" in text]
-    assert "Lisbon" not in line and purge.FILLER in line
+    assert "Lisbon" not in line and FILLER in line
     with private.database(mc).read() as tx:
         texts = (
             tx.connection.exec_driver_sql("SELECT text FROM passages WHERE kind = 'turn'")

@@ -127,7 +127,7 @@ def _content(item: InboxItem) -> None:
         st.markdown(ui.literal(asked))
     if item.reason != asked:
         st.markdown(f"Why it waits: {ui.sentence(item.reason)}")
-    around = item.sentence or item.quote
+    around = item.around or item.quote
     if around and around != item.quote:
         st.markdown(f"> {ui.literal(around)}")
     if st.session_state.get("deciding") == item.id:

@@ -32,7 +32,8 @@ def test_forgetting_shows_what_it_found_and_waits_for_a_yes(open_store: Opener) 
     chat = ana.chat()
     asks = chat.send("Please forget my city.").read()
     assert asks == (
-        "I found 1 memory:\n1. #1 city: Lisbon (said 2026-05-01)\nForget it for good? (yes or no)"
+        "I found 1 memory:\n1. #1 You live in Lisbon (said 2026-05-01)\n"
+        "Forget it for good? (yes or no)"
     )
     assert sorted(values(mc)) == ["Ana", "Lisbon"]
     reply = chat.send("yes")
@@ -104,7 +105,7 @@ def asked_about_nuts(open_store: Opener, *replies: Any, tools: bool = True) -> t
     ana.memories.add("profile", "allergy", "nuts")
     ana.memories.add("profile", "city", "Lisbon")
     chat = ana.chat()
-    assert "allergy: nuts" in chat.send("Forget my allergy.").read()
+    assert "You are allergic to nuts" in chat.send("Forget my allergy.").read()
     return mc, chat
 
 
@@ -194,7 +195,7 @@ def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again
     mc, chat = asked_about_nuts(open_store, "Well.")
     again = chat.send(message)
     assert again.read().startswith(
-        f"Well.\n\n{command_replies.STILL_ASKED} I found 1 memory:\n1. #1 allergy"
+        f"Well.\n\n{command_replies.STILL_ASKED} I found 1 memory:\n1. #1 You are allergic"
     )
     assert again.read().endswith("Forget it for good? (yes or no)") and len(values(mc)) == 2
     assert [hit.memory.value for hit in again.by_code.hits] == ["nuts"], "they are on the receipt"
@@ -211,7 +212,7 @@ def test_what_went_meanwhile_is_not_asked_about_again(open_store: Opener) -> Non
 def test_what_follows_a_yes_may_be_a_command_of_its_own(open_store: Opener) -> None:
     mc, chat = asked_about_nuts(open_store, tools=False)
     reply = chat.send("Yes. Forget my city, too.").read()
-    assert reply.startswith("Forgotten: 1 memory.\n\nI found 1 memory:\n1. #2 city: Lisbon")
+    assert reply.startswith("Forgotten: 1 memory.\n\nI found 1 memory:\n1. #2 You live in Lisbon")
     assert chat.send("yes").read() == "Forgotten: 1 memory." and values(mc) == []
 
 
@@ -247,7 +248,7 @@ def test_of_several_those_go_that_the_first_sentence_names(
     ana.memories.add("profile", "allergy", "nuts")
     ana.memories.add("profile", "city", "Lisbon")
     chat = ana.chat()
-    assert "2. #2 city: Lisbon" in chat.send("Forget my allergy and my city.").read()
+    assert "2. #2 You live in Lisbon" in chat.send("Forget my allergy and my city.").read()
     chat.send(message).read()
     assert sorted(values(mc)) == left
 
@@ -274,7 +275,7 @@ def test_of_several_those_go_that_are_named(open_store, said_then: str, left: li
     ana.memories.add("profile", "allergy", "shellfish")
     chat = ana.chat()
     asks = chat.send("Forget my allergy and my city.").read()
-    assert "1. #2 allergy: shellfish" in asks and "2. #1 city: Lisbon" in asks
+    assert "1. #2 You are allergic to shellfish" in asks and "2. #1 You live in Lisbon" in asks
     chat.send(said_then).read()
     assert sorted(values(mc)) == left
 
@@ -329,7 +330,9 @@ def test_a_replaced_value_can_be_named_and_goes(open_store: Opener, clock) -> No
     clock.advance(days=1)
     ana.memories.add("profile", "city", "Lisbon")
     chat = ana.chat()
-    assert "1. #1 city: Porto (said 2026-05-01, superseded)" in chat.send("Forget Porto.").read()
+    assert (
+        "1. #1 You live in Porto (said 2026-05-01, superseded)" in chat.send("Forget Porto.").read()
+    )
     chat.send("yes").read()
     assert [m.value for m in ana.memories.list(status="all")] == ["Lisbon"]
 

@@ -51,7 +51,7 @@ def test_a_memory_and_a_message_are_one_list_and_numbers_choose(
         asked = chat.send("Forget that I live in Lisbon.").read()
         assert asked == (
             "I found 1 memory and 1 message of this conversation:\n"
-            "1. #1 city: Lisbon (said 2026-05-01)\n2. not learnt yet: “I live in Lisbon.”\n"
+            "1. #1 You live in Lisbon (said 2026-05-01)\n2. not learnt yet: “I live in Lisbon.”\n"
             "Forget these 2 for good? (yes, no, or the numbers)"
         )
         assert "1 message of this conversation" in chat.send("2").read()
@@ -83,6 +83,6 @@ def test_what_was_read_already_is_forgotten_as_a_memory(
     chat.send("I work as a nurse").read()
     chat.end()
     asked = chat.send("Forget that I work as a nurse.").read()
-    assert "job: nurse" in asked and "not learnt yet" not in asked
+    assert "Job: nurse" in asked and "not learnt yet" not in asked
     assert chat.send("yes").read().startswith("Forgotten: 1 memory.")
     assert values(mc) == []

@@ -26,7 +26,7 @@ def test_a_fact_to_remember_is_saved_at_once_and_the_reply_says_so(open_store: O
     mc = open_store(chat_model=model)
     ana = mc.user("ana")
     reply = ana.chat().send("Remember that I am allergic to nuts.")
-    assert reply.read() == "Saved: allergy: nuts."
+    assert reply.read() == "Saved: You are allergic to nuts."
     assert [change.kind for change in reply.done] == ["added"]
     (memory,) = ana.memories.list()
     (proof,) = ana.memories.evidence(memory.id)
@@ -62,7 +62,7 @@ def test_a_newer_value_of_a_slot_of_one_s_own_takes_the_place_of_the_one_before(
     chat.send("Remember that I drive a red Fiat.").read()
     clock.advance(days=1)
     newer = chat.send("Remember that I drive a blue Skoda now.").read()
-    assert newer == "Saved: car: blue Skoda (before: red Fiat)."
+    assert newer == "Saved: Car: blue Skoda (before: red Fiat)."
     assert values(mc) == ["blue Skoda"]
 
 
@@ -70,8 +70,8 @@ def test_words_of_the_model_come_first_and_code_s_own_after_them(open_store: Ope
     call = Calls(kept("I live in Porto", "city", "Porto"), text="Porto is lovely.")
     mc = open_store(chat_model=caller(call))
     pieces = list(mc.user("ana").chat().send("I live in Porto, remember that."))
-    assert pieces == ["Porto ", "is ", "lovely.", "\n\nSaved: city: Porto."]
-    assert said(mc)[1] == "Porto is lovely.\n\nSaved: city: Porto."
+    assert pieces == ["Porto ", "is ", "lovely.", "\n\nSaved: You live in Porto."]
+    assert said(mc)[1] == "Porto is lovely.\n\nSaved: You live in Porto."
 
 
 def test_a_newer_value_takes_the_place_of_the_one_before(open_store: Opener, clock) -> None:
@@ -79,7 +79,7 @@ def test_a_newer_value_takes_the_place_of_the_one_before(open_store: Opener, clo
     tell(mc, "Lisbon")
     clock.advance(days=1)
     reply = mc.user("ana").chat().send("Remember that I moved to Porto.")
-    assert reply.read() == "Saved: city: Porto (before: Lisbon)."
+    assert reply.read() == "Saved: You live in Porto (before: Lisbon)."
     assert values(mc) == ["Porto"]
 
 
@@ -101,7 +101,7 @@ def test_what_is_known_already_is_not_called_saved(open_store: Opener, clock) ->
     ana.memories.add("profile", "city", "Lisbon")
     clock.advance(days=1)
     reply = ana.chat().send("Remember that I live in Lisbon.")
-    assert reply.read() == "I knew that already: city: Lisbon."
+    assert reply.read() == "I knew that already: You live in Lisbon."
 
 
 def test_how_long_it_holds_is_kept_with_it(open_store: Opener) -> None:
@@ -109,7 +109,7 @@ def test_how_long_it_holds_is_kept_with_it(open_store: Opener) -> None:
     call = keep("I am in Porto until Friday", "current_stay", "in Porto", "fact", **until)
     mc = open_store(chat_model=caller(call))
     reply = mc.user("ana").chat().send("Remember that I am in Porto until Friday.")
-    assert reply.read() == "Saved: current_stay: in Porto (until 2026-05-01)."
+    assert reply.read() == "Saved: Current stay: in Porto (until 2026-05-01)."
 
 
 def test_words_that_nobody_said_are_refused(open_store: Opener) -> None:
@@ -144,7 +144,7 @@ def test_an_earlier_message_of_the_conversation_is_proof_enough(open_store: Open
     ana = mc.user("ana")
     chat = ana.chat()
     chat.send("I play the cello.").read()
-    assert chat.send("Remember that.").read() == "Saved: hobby: plays the cello."
+    assert chat.send("Remember that.").read() == "Saved: You play the cello."
     assert ana.memories.evidence(1)[0].message_id == 1
 
 
@@ -175,7 +175,7 @@ def test_two_facts_in_one_message_are_both_saved(open_store: Opener) -> None:
     calls = Calls(kept("I live in Porto", "city", "Porto"), kept("I am vegan", "diet", "vegan"))
     mc = open_store(chat_model=caller(calls))
     reply = mc.user("ana").chat().send("Remember that I live in Porto. And I am vegan.")
-    assert reply.read() == "Saved: city: Porto.\nSaved: diet: vegan."
+    assert reply.read() == "Saved: You live in Porto.\nSaved: Your diet is vegan."
 
 
 def test_a_claim_without_a_call_saves_nothing_and_nothing_is_shown_as_done(open_store) -> None:
@@ -188,8 +188,8 @@ def test_a_plain_command_is_carried_out_though_the_model_only_claims_it(open_sto
     mc = open_store(chat_model=caller("I have noted that.", "I have forgotten it."))
     chat = mc.user("ana").chat()
     said_first = chat.send("Remember that I live in Porto.").read()
-    assert said_first == "I have noted that.\n\nSaved: city: Porto."
-    assert "1. #1 city: Porto" in chat.send("Forget my city.").read()
+    assert said_first == "I have noted that.\n\nSaved: You live in Porto."
+    assert "1. #1 You live in Porto" in chat.send("Forget my city.").read()
     assert values(mc) == ["Porto"]
 
 
@@ -205,7 +205,7 @@ def test_a_plain_command_is_carried_out_though_the_model_only_claims_it(open_sto
 def test_the_usual_ways_of_asking_pass_the_gate(open_store: Opener, message: str) -> None:
     mc = open_store(chat_model=caller(keep("I am vegan", "diet", "vegan")))
     ana = mc.user("ana")
-    assert ana.chat().send(message).read() == "Saved: diet: vegan."
+    assert ana.chat().send(message).read() == "Saved: Your diet is vegan."
     (proof,) = ana.memories.evidence(1)
     assert message[proof.start :].startswith(proof.quote)
 

@@ -29,8 +29,9 @@ def test_the_list_is_made_by_code_of_all_that_is_remembered(open_store: Opener, 
     reply = ana.chat().send("What do you remember about me?")
     assert reply.read() == (
         "I remember 3 memories about you.\n"
-        "Preferences:\n- #2 like: jazz (said 2026-05-02, kept everywhere)\n"
-        "Profile:\n- #3 name: Ana (said 2026-05-02)\n- #1 city: Lisbon (said 2026-05-01)"
+        "Preferences:\n- #2 You like jazz (said 2026-05-02, kept everywhere)\n"
+        "Profile:\n- #3 Your name is Ana (said 2026-05-02)\n"
+        "- #1 You live in Lisbon (said 2026-05-01)"
     )
     assert len(model.requests) == 1
     listed = [hit for hit in ana.sessions.receipt(reply.message_id) if hit.channel == "listed"]
@@ -62,9 +63,12 @@ def test_nothing_is_learnt_from_a_conversation_that_only_lists(open_store, extra
 def test_a_bare_command_needs_no_model_at_all(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel())
     chat = mc.user("ana").chat()
-    assert chat.send("Please remember that I am allergic to nuts").read() == "Saved: allergy: nuts."
-    assert "allergy: nuts" in chat.send("What do you know about me?").read()
-    assert "1. #1 allergy: nuts" in chat.send("Vergiss, dass ich nuts nicht mag").read()
+    assert (
+        chat.send("Please remember that I am allergic to nuts").read()
+        == "Saved: You are allergic to nuts."
+    )
+    assert "You are allergic to nuts" in chat.send("What do you know about me?").read()
+    assert "1. #1 You are allergic to nuts" in chat.send("Vergiss, dass ich nuts nicht mag").read()
     assert chat.send("ja").read() == "Forgotten: 1 memory."
     assert values(mc) == [] and len(said(mc)) == 8
     assert rows_with(mc, "nuts") == [] and files_with(mc, "nuts") == []
@@ -74,7 +78,7 @@ def test_a_command_with_more_behind_it_is_one_call_and_code_s_words_after_it(ope
     model = ScriptedModel(["Try a curry."])
     mc = open_store(chat_model=model)
     reply = mc.user("ana").chat().send("Remember that I am vegan. What can I cook?")
-    assert reply.read() == "Try a curry.\n\nSaved: diet: vegan."
+    assert reply.read() == "Try a curry.\n\nSaved: Your diet is vegan."
     assert len(model.requests) == 1 and model.requests[0].tools == ()
 
 
@@ -96,7 +100,7 @@ def test_the_stand_in_keeps_it_as_a_note_since_nobody_else_will_read_it(open_sto
     model.stand_in = True
     mc = open_store(chat_model=model)
     reply = mc.user("ana").chat().send("Merk dir bitte, dass ich gegen Nüsse allergisch bin.")
-    assert reply.read() == "Saved: note: ich gegen Nüsse allergisch bin."
+    assert reply.read() == "Saved: Note: ich gegen Nüsse allergisch bin."
 
 
 # Off and incognito
@@ -166,7 +170,9 @@ def test_a_turn_with_a_command_is_one_request_and_its_answer_is_none(
     mc = open_store(chat_model=chat_of(server))
     ana = mc.user("ana")
     chat = ana.chat()
-    assert chat.send("Remember that I live in Porto.").read() == "Lovely.\n\nSaved: city: Porto."
+    assert (
+        chat.send("Remember that I live in Porto.").read() == "Lovely.\n\nSaved: You live in Porto."
+    )
     asks = chat.send("Forget my city. And what do you know?").read()
     assert asks.startswith("I remember 1 memory about you.")
     assert asks.endswith("Forget it for good? (yes or no)")
