@@ -165,7 +165,8 @@ class Sessions(Resource):
             home = apps.ensure(tx, there)
             moved_id = sessions.start(tx, home.own, "", tx.now, found.started_at)
             kept = {"title": found.title, "last_activity_at": found.last_activity_at}
-            sessions.change(tx, moved_id, shelf=found.shelf, **kept)
+            own = {"shelf": found.shelf, "memory": int(found.memory)}
+            sessions.change(tx, moved_id, **own, **kept)
             for turn in turns:
                 said = (turn.role, turn.content, turn.created_at, turn.status)
                 messages.add(tx, moved_id, *said, memory=turn.id in learnable)

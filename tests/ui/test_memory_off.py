@@ -94,8 +94,21 @@ def test_with_memory_off_nothing_is_injected_kept_or_queued_and_the_viewer_still
     assert ana.memories.list() == []
 
 
-def test_the_switch_in_the_chat_is_kept(mc: MemChat) -> None:
+def test_the_switch_in_a_chat_is_that_chats_own_and_is_kept(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     at.toggle(key="memory").set_value(False).run()
-    assert not mc.user(**ANA).memory_switch().on
-    assert "Nothing is remembered" in text(app())
+    assert "Nothing is remembered: memory is off for this chat." in text(at)
+    assert not any("emember" in one for one in at.get("button_group")[0].options)
+    assert ana.memory_switch().on, "the space's own switch is not touched"
+    say(at, "I live in Porto.")
+    here = number(at)
+    assert not at.toggle(key="memory").value and not ana.sessions.get(here).memory
+    press(at, "new")
+    assert at.toggle(key="memory").value
+    work_through(desk())
+    assert ana.memories.list() == []
+    again = app(c=str(here))
+    assert not again.toggle(key="memory").value
+    again.toggle(key="memory").set_value(True).run()
+    assert ana.sessions.get(here).memory

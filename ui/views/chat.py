@@ -31,7 +31,7 @@ def page() -> None:
     # for, and seen by the next look.
     answering = talk is not None and talk.answering
     turns = _turns(talk, session, answering=answering)
-    _header(session, incognito=incognito)
+    _header(talk, session, incognito=incognito)
     ui.show_problem()
     if not turns and not answering:
         _empty(incognito=incognito)
@@ -73,7 +73,7 @@ def _session(talk: Talk | None) -> Session | None:
 # The head
 
 
-def _header(session: Session | None, *, incognito: bool) -> None:
+def _header(talk: Talk | None, session: Session | None, *, incognito: bool) -> None:
     title = "New chat"
     if session is not None:
         title = sidebar.title_of(session, _opening(session.id))
@@ -84,7 +84,7 @@ def _header(session: Session | None, *, incognito: bool) -> None:
     with st.container(key=key, horizontal=True, vertical_alignment="center"):
         st.subheader(ui.literal(ui.shorten(title, 60)), anchor=False, width="stretch")
         if not incognito:
-            _switch()
+            _switch(talk, session)
     if session is not None and session.copied_from is not None:
         _origin(session.copied_from)
     if incognito:
@@ -104,37 +104,43 @@ def _origin(session_id: int) -> None:
         st.button(label, key="original", type="tertiary", on_click=go, args=(session_id,))
 
 
-def _switch() -> None:
-    person = ui.person()
-    switch = person.memory_switch()
-    own = next((app.memory for app in person.apps.list() if app.name == ui.app_name()), True)
-    closed = own and not switch.on
-    if st.session_state.get("memory") != (own and not closed):
-        st.session_state["memory"] = own and not closed
+def _switch(talk: Talk | None, session: Session | None) -> None:
+    """The chat's own switch of memory; where it is off for the space or the person, that counts."""
+    off = space.why_off()
+    own = session.memory if session is not None else talk is None or talk.chat.memory.on
+    st.session_state["memory"] = own and not off
     st.toggle(
         "Memory",
         key="memory",
         on_change=_toggle,
-        disabled=closed,
-        help=f"Off: {space.why_off()}."
-        if not switch.on
-        else "What you say about yourself is kept "
-        "when a chat ends, and used in later ones. See Memories.",
+        disabled=bool(off),
+        help="What you say of yourself here is kept when the chat ends, and used in later ones.",
     )
-    if not switch.on:
-        st.caption(f"Nothing is remembered: {ui.literal(space.why_off())}.")
+    if off or not own:
+        st.caption(f"Nothing is remembered: {ui.literal(off or 'memory is off for this chat')}.")
 
 
 def _toggle() -> None:
-    on = bool(st.session_state["memory"])
-    ui.attempt(lambda: ui.person().set_memory(on))
+    state, desk, on = st.session_state, ui.desk(), bool(st.session_state["memory"])
+
+    def work() -> None:
+        talk = sidebar.here()
+        if talk is None and state["here"] is not None:
+            ui.person().sessions.set_memory(state["here"], on)
+            return
+        if talk is None:
+            talk = state["talk"] = desk.open(ui.app_name())
+        desk.seen(state["tab"], talk)
+        talk.chat.set_memory(on)
+
+    ui.attempt(work)
 
 
 def _empty(*, incognito: bool) -> None:
     with st.container(key="empty-chat"):
         st.title("What is on your mind?", anchor=False)
         _notices()
-        off = incognito or not ui.person().memory_switch().on
+        off = incognito or not st.session_state.get("memory", True)
         suggestions = SUGGESTIONS[2:] if off else SUGGESTIONS
         st.pills(
             "Suggestions",
