@@ -11,8 +11,8 @@ from ui import components as ui
 from ui import decisions, sidebar
 
 SHOWN = 20
+# How the question about what is no longer there ends: no yes can do it.
 GONE = ("is gone.", "has changed.")
-"""How the question about what is no longer there ends: no yes can do it."""
 
 
 def page() -> None:
