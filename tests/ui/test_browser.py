@@ -110,9 +110,9 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
         memory = page.get_by_role("listitem").filter(has_text="Porto")
         memory.get_by_role("button", name="What can be done").click()
         page.get_by_role("menuitem", name="Forget").click()
-        memory.get_by_text("Forgotten: City: Porto").wait_for()
+        memory.get_by_text("Forgotten: You live in Porto").wait_for()
         page.locator(".st-key-undo-bar").get_by_role("button", name="Undo").click()
-        memory.get_by_role("button", name="What can be done: City: Porto").wait_for()
+        memory.get_by_role("button", name="What can be done: You live in Porto").wait_for()
         assert rows(tmp_path, "SELECT value FROM memories WHERE key = 'city' AND active")
 
 
@@ -405,7 +405,7 @@ def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> 
         page.get_by_text("Remembered: city: Lisbon").first.wait_for()
         tab_to("Memories")
         page.keyboard.press("Enter")
-        page.get_by_role("button", name="What can be done: City: Lisbon").wait_for()
+        page.get_by_role("button", name="What can be done: You live in Lisbon").wait_for()
         tab_to("What can be done")
         page.keyboard.press("Enter")
         tab_to("Forget")
@@ -413,7 +413,7 @@ def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> 
         page.get_by_text("Nothing is remembered yet").wait_for()
         tab_to("Undo")
         page.keyboard.press("Enter")
-        page.get_by_role("button", name="What can be done: City: Lisbon").wait_for()
+        page.get_by_role("button", name="What can be done: You live in Lisbon").wait_for()
 
 
 @pytest.mark.slow

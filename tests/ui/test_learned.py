@@ -8,7 +8,7 @@ import pytest
 
 from memchat import MemChat
 from tests.support.answers import answer, fact
-from tests.support.ui.tab import ANA, app, buttons, lines, number, press, say, text, until
+from tests.support.ui.tab import ANA, act, app, buttons, lines, number, press, say, text, until
 from tests.support.wire import Fail, OpenAIServer, Say
 
 TWO_HOLD = json.dumps({"verdicts": [{"id": f"c{n}", "answer": "holds"} for n in (1, 2)]})
@@ -101,9 +101,9 @@ def test_an_incognito_chat_says_nothing_of_the_chat_before(
 def test_an_error_stands_in_the_form_that_caused_it(mc: MemChat, service: OpenAIServer) -> None:
     mc.user(**ANA).memories.add("profile", "city", "Lisbon")
     at = app("memories")
-    press(at, "change-1")
+    act(at, "edit", 1)
     at.text_area(key="value-1").set_value("   ")
-    press(at, "FormSubmitter:form-1-Save")
+    press(at, "save-1")
     assert len(at.error) == 1
     kinds = [element.type for element in at.main]
     assert kinds.index("error") > kinds.index("text_area")

@@ -74,7 +74,7 @@ def test_a_memory_is_edited(mc: MemChat) -> None:
     at.text_area(key=f"value-{kept.id}").set_value("Porto")
     press(at, f"save-{kept.id}")
     assert ana.memories.get(kept.id).value == "Porto"
-    assert sentences(at) == ["City: Porto"]
+    assert sentences(at) == ["You live in Porto."]
     assert not buttons(at, "save-")
 
 
@@ -119,7 +119,7 @@ def test_memories_are_searched_filtered_and_sorted(mc: MemChat) -> None:
     assert sentences(at) == ["Car: [100%] [elec]tric"]
     at.text_input(key="search-memories").set_value("").run()
     at.selectbox(key="sort").set_value("key").run()
-    assert sentences(at) == ["Bike: green", "Car: 100% electric", "City: Lisbon"]
+    assert sentences(at) == ["Bike: green", "Car: 100% electric", "You live in Lisbon."]
     at.selectbox(key="created").set_value("auto").run()
     assert "Nothing fits" in text(at)
 
@@ -147,7 +147,7 @@ def test_the_summary_tells_the_facts_by_group_each_with_the_way_to_its_source(mc
     at = app("memories")
     at.get("button_group")[0].set_value("What I know about you").run()
     first, second = summary(at)
-    assert first["rows"] == [{"id": kept.id, "said": "City: Lisbon.", "day": "today"}]
+    assert first["rows"] == [{"id": kept.id, "said": "You live in Lisbon.", "day": "today"}]
     assert (second["title"], len(second["rows"]), second["more"]) == ("Preferences", 8, "2 more")
     act(at, "details", kept.id)
     assert "It was entered or accepted by you." in text(at).replace("it was", "It was")
@@ -241,12 +241,12 @@ def test_what_was_forgotten_is_found_under_forgotten_until_it_is_purged(mc: MemC
     assert "Nothing waits to be forgotten" in text(at)
     memories.delete(kept.id, hold=3600)
     at.run()
-    assert sentences(at) == ["City: Zanzibar"]
+    assert sentences(at) == ["You live in Zanzibar."]
     act(at, "restore", kept.id)
     assert memories.get(kept.id).active
     memories.delete(kept.id)
     at.run()
-    assert "City: Zanzibar" not in sentences(at)
+    assert "You live in Zanzibar." not in sentences(at)
 
 
 def test_a_forgotten_memory_is_gone_for_good_when_nobody_undid_it(
