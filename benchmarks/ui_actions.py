@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -85,13 +84,12 @@ class Actions:
     def _memories(self, _n: int) -> None:
         page = self._page
         text = "document.body.innerText.includes({!r})".format
-        following = page.get_by_role("button", name="Next →")
-        self._take("next page", following.click, text("Page 2 of"))
-        before = page.get_by_role("button", name="← Before")
-        self._take("page before", before.click, text("Page 1 of"))
-        pill = page.get_by_role("button", name="Preference", exact=True)
+        rows = "document.querySelectorAll('.memchat-row').length > {}".format
+        last = page.locator(".memchat-row").nth(49)
+        self._take("fifty more", last.scroll_into_view_if_needed, rows(50))
         shared = len(range(4, self._count, len(TYPES)))
-        self._take("filter by type", pill.click, text(f"{shared:,} memories"))
+        pill = page.get_by_text(f"Preferences {shared:,}", exact=True)
+        self._take("choose a group", pill.click, text(f"{shared:,} memories"))
         self._take("filter off", pill.click, text(f"{self._count:,} memories"))
 
     def _row(self, n: int) -> None:
@@ -101,26 +99,26 @@ class Actions:
         number = n * 37 % self._count
         box.fill(f"{THINGS[number % 10]} {number:05}")
         self._take("search", lambda: box.press("Enter"), text("1 memory"))
-        row = page.locator("[class*=st-key-row-]").first
+        row = page.locator(".memchat-row").first
+        about = "document.querySelector('.memchat-row small').textContent.includes('pinned')"
 
-        def press(name: str, label: str, holds: str) -> None:
-            button = row.get_by_role("button", name=re.compile(f"^{label}")).first
-            self._take(name, button.click, holds)
+        def choose(name: str, label: str, holds: str) -> None:
+            row.get_by_role("button", name="What can be done").click()
+            item = page.get_by_role("menuitem", name=label, exact=True)
+            self._take(name, item.click, holds)
 
-        there = "[...document.querySelectorAll('button')].some(b => b.innerText === {!r})".format
-        press("pin", "Pin", there("Unpin"))
-        press("unpin", "Unpin", there("Pin"))
-        dialog = "document.querySelector('[role=dialog]')?.innerText.includes('What happened')"
-        press("open details", "Details", dialog)
+        choose("pin", "Pin", about)
+        choose("unpin", "Unpin", f"!{about}")
+        dialog = "document.querySelector('[role=dialog]')?.innerText.includes({!r})".format
         closed = "document.querySelector('[role=dialog]') === null"
+        choose("open details", "Details", dialog("What happened"))
         self._take("close details", lambda: page.keyboard.press("Escape"), closed)
-        press("open editor", "Edit", there("Save"))
-        cancel = page.get_by_role("button", name="Cancel")
-        self._take("leave it", cancel.click, there("Edit"))
-        gone = "document.querySelector('[class*=st-key-pick-]') === null"
-        press("forget", "Forget", gone)
-        back = "document.querySelector('[class*=st-key-pick-]') !== null"
-        self._take("undo", page.get_by_role("button", name="Undo").first.click, back)
+        choose("open editor", "Edit", dialog("Save"))
+        self._take("leave it", page.get_by_role("button", name="Cancel").click, closed)
+        dots = "document.querySelector('.memchat-row .dots')"
+        choose("forget", "Forget", f"{dots} === null")
+        undo = row.get_by_role("button", name="Undo")
+        self._take("undo", undo.click, f"{dots} !== null")
         box.fill("")
         self._take("show all again", lambda: box.press("Enter"), text(f"{self._count:,} memories"))
 

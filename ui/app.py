@@ -51,7 +51,7 @@ def _draw(desk: Desk) -> None:
     elif page is not chat:
         sidebar.address()
     if state.get("page path") != page.url_path:
-        state.update({"page path": page.url_path, "rows of": None})
+        state.update({"page path": page.url_path, "rows of": None, "opened": None})
     state["tab"] = _tab()
     sidebar.show()
     desk.seen(state["tab"], sidebar.here())

@@ -192,19 +192,22 @@ def named(memory: Memory) -> str:
 
 def described(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
-    parts = [TYPES[memory.memory_type], *_origin(memory)]
-    if memory.starts_at is not None:
-        parts.append(f"from {memory.starts_at:%-d %B %Y}")
+    return literal(" · ".join([TYPES[memory.memory_type], *origin_of(memory), *span_of(memory)]))
+
+
+def span_of(memory: Memory) -> list[str]:
+    """From when, until when and where a memory is used, or why no longer."""
+    parts = [f"from {memory.starts_at:%-d %B %Y}"] if memory.starts_at is not None else []
     if memory.expires_at is not None:
         parts.append(f"until {memory.expires_at:%-d %B %Y}")
     if not memory.app:
         parts.append("in every space")
     if memory.inactive_reason:
         parts.append(memory.inactive_reason)
-    return literal(" · ".join(parts))
+    return parts
 
 
-def _origin(memory: Memory) -> list[str]:
+def origin_of(memory: Memory) -> list[str]:
     """Where a memory comes from, and when it was said or stored."""
     at = day(memory.said_at)
     if memory.created_by != "mcp":

@@ -37,9 +37,9 @@ def forget(ids: Sequence[int]) -> None:
         found = user.mentions.find(ids)
         st.session_state.update({"elsewhere": found, "elsewhere of": ui.app_name()})
     st.session_state.get("chosen", set()).difference_update(ids)
-    back = f"forget-{ids[0]}" if len(ids) == 1 else ""
+    back = f"row-{ids[0]}" if len(ids) == 1 else ""
     name = _name(ids)
-    what = f": {name}" if name else f" {ui.plural(len(ids), 'memory', 'memories')}"
+    what = f": {ui.literal(name)}" if name else f" {ui.plural(len(ids), 'memory', 'memories')}"
     words = f"Forgot{what}. {GONE}"
     held = hold.keep(words, seconds, _undo, memory_ids=ids, back=back)
     held.name = name
@@ -57,14 +57,14 @@ def forget_as_asked(item: InboxItem) -> None:
         return
     name = _words(done[0])
     ids = [done[0].id]
-    words = f"Forgot: {name}. {GONE}"
+    words = f"Forgot: {ui.literal(name)}. {GONE}"
     held = hold.keep(words, UNDO_SECONDS, _undo, memory_ids=ids, back=f"item-{item.id}")
     held.name = name
     old_backups.look()
 
 
 def _name(ids: Sequence[int]) -> str:
-    """The words of one memory, for Markdown; those of many are not named."""
+    """The words of one memory; those of many are not named."""
     if len(ids) != 1:
         return ""
     try:
@@ -75,7 +75,7 @@ def _name(ids: Sequence[int]) -> str:
 
 
 def _words(memory: Memory) -> str:
-    return ui.literal(ui.shorten(f"{memory.key.replace('_', ' ')}: {memory.value}", NAME_LENGTH))
+    return ui.shorten(memory.told, NAME_LENGTH).removesuffix(".")
 
 
 def blank(found: Elsewhere) -> None:

@@ -34,7 +34,7 @@ class Hold:
     back: str = ""
     """The part of the page that has the keyboard once it is undone (``scripts/focus.js``)."""
     name: str = ""
-    """The one memory that it forgot, in words for Markdown."""
+    """The one memory that it forgot, in words."""
     number: int = field(default_factory=lambda: next(_numbers))
 
     @property

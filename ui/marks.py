@@ -14,6 +14,15 @@ BEFORE = 24
 """Characters of a message that are shown at most before the first word found."""
 
 
+def pieces(text: str, query: str) -> list[tuple[str, bool]]:
+    """A text on one line in pieces, each with whether it is a word of the query."""
+    line, found, at = _line(text), list[tuple[str, bool]](), 0
+    for start, end in places(query, line):
+        found += [(line[at:start], False), (line[start:end], True)]
+        at = end
+    return [piece for piece in [*found, (line[at:], False)] if piece[0]]
+
+
 def marked(text: str, query: str) -> str:
     """A text for Markdown, just as it is, with the words of the query marked."""
     line = _line(text)

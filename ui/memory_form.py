@@ -1,8 +1,10 @@
-"""The forms in which a memory is added or changed."""
+"""The dialogs in which a memory is added or changed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
+from typing import Any
 
 import streamlit as st
 
@@ -10,102 +12,71 @@ from memchat.types import MEMORY_TYPES, Memory
 from ui import components as ui
 
 
-def change(memory_id: int | None) -> None:
-    """Open the form of a memory, or close the one that is open."""
-    st.session_state["changing"] = memory_id
+def close() -> None:
+    """Leave the dialog."""
+    st.session_state.update({"opened": None, "secret": None})
 
 
-def edit_form(memory: Memory) -> None:
+@st.dialog("Edit", on_dismiss=close)
+def edit(memory: Memory) -> None:
     """The fields of a memory, to be changed."""
-    with st.form(f"form-{memory.id}", border=False):
-        fields, anyway = _fields(memory), ui.anyway()
+    memories, number = ui.person().memories, str(memory.id)
+    _form(number, memory, "Save", lambda fields: memories.update(memory.id, **fields))
+
+
+@st.dialog("Remember", on_dismiss=close)
+def add(words: str) -> None:
+    """The fields of a new memory, as far as the person's words fill them in."""
+    _form("new", None, "Keep", lambda fields: ui.person().memories.add(**fields), words)
+
+
+def _form(
+    number: str,
+    memory: Memory | None,
+    save: str,
+    keep: Callable[[dict[str, Any]], object],
+    words: str = "",
+) -> None:
+    with st.form(f"form-of-{number}", border=False):
+        fields = _fields(number, memory, words) | {"keep_secret": ui.anyway()}
         with st.container(horizontal=True):
-            saved = st.form_submit_button("Save", type="primary")
-            left = st.form_submit_button("Cancel")
-    if saved:
-        kind, key, value, until, everywhere, tags = fields
-        changed = ui.attempt(
-            lambda: ui.person().memories.update(
-                memory.id,
-                type=kind,
-                key=key,
-                value=value,
-                expires_at=until,
-                all_apps=everywhere,
-                tags=tags,
-                keep_secret=anyway,
-            ),
-            at=f"form-{memory.id}",
-        )
-        if changed:
-            change(None)
+            saved = st.form_submit_button(save, type="primary", key=f"save-{number}")
+            left = st.form_submit_button("Cancel", key=f"leave-{number}")
+    if saved and ui.attempt(lambda: keep(fields), at=f"form-{number}"):
+        ui.desk().wake()
+        st.session_state["rows"] = []  # they are put in order anew
+        left = True
     if left:
-        st.session_state["secret"] = None
-        change(None)
+        close()
     if saved or left:
         st.rerun()
 
 
-def begin_adding() -> None:
-    """Open the form of a new memory."""
-    st.session_state["adding"] = True
-
-
-def add_form() -> None:
-    """The fields of a new memory."""
-    with st.form("add-form"):
-        (kind, key, value, until, everywhere, tags), anyway = _fields(None), ui.anyway()
-        with st.container(horizontal=True):
-            saved = st.form_submit_button("Keep", type="primary")
-            left = st.form_submit_button("Cancel")
-    if saved:
-        desk = ui.desk()
-        kept = ui.attempt(
-            lambda: ui.person().memories.add(
-                kind,
-                key,
-                value,
-                expires_at=until,
-                all_apps=everywhere,
-                tags=tags,
-                keep_secret=anyway,
-            ),
-            at="form-new",
-        )
-        desk.wake()
-        st.session_state.update({"adding": not kept, "rows of": None})
-    if left:
-        st.session_state.update(adding=False, secret=None)
-    if saved or left:
-        st.rerun()
-
-
-def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool, list[str]]:
-    number = memory.id if memory else "new"
-    left, right = st.columns([1, 2])
-    kind = left.selectbox(
+def _fields(number: str, memory: Memory | None, words: str) -> dict[str, Any]:
+    value = st.text_area(
+        "Value",
+        value=memory.value if memory else words,
+        key=f"value-{number}",
+        max_chars=280,
+        height=80,
+    )
+    left, right = st.columns([2, 1])
+    name = left.text_input(
+        "Name",
+        value=memory.key.replace("_", " ") if memory else "",
+        key=f"key-{number}",
+        placeholder="e.g. favourite tea",
+    )
+    kind = right.selectbox(
         "Type",
         MEMORY_TYPES,
         index=MEMORY_TYPES.index(memory.memory_type if memory else "fact"),
         format_func=lambda kind: ui.TYPES[kind],
         key=f"type-{number}",
     )
-    key = right.text_input(
-        "Key",
-        value=memory.key if memory else "",
-        key=f"key-{number}",
-        placeholder="e.g. favourite tea",
-    )
-    value = st.text_area(
-        "Value",
-        value=memory.value if memory else "",
-        key=f"value-{number}",
-        max_chars=280,
-        height=80,
-    )
     ui.show_problem(f"form-{number}")
     left, right = st.columns(2, vertical_alignment="bottom")
-    until = left.date_input(
+    until: date | None = left.date_input(
         "Last day it holds (empty: no end)",
         value=memory.expires_at if memory else None,
         key=f"until-{number}",
@@ -120,4 +91,11 @@ def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool, li
         key=f"tags-{number}",
         placeholder="Words to group it by",
     )
-    return kind, key, value, until, everywhere, [tags] if tags.strip() else []
+    return {
+        "type": kind,
+        "key": name,
+        "value": value,
+        "expires_at": until,
+        "all_apps": everywhere,
+        "tags": [tags] if tags.strip() else [],
+    }

@@ -9,7 +9,7 @@ diagrams, icons and pictures, and what they name is fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from html import escape, unescape
@@ -89,6 +89,17 @@ def reply_html(text: str, sources: tuple[int, ...] = ()) -> str:
     if len(text) > LONGEST:
         return _framed(f"<p>{escape(text)}</p>")
     return _framed(_reader().render(text, {SOURCES: sources}))
+
+
+def placed_blocks(text: str) -> Iterator[tuple[range, str]]:
+    """A text's blocks of Markdown as HTML, each with the lines that it is written on."""
+    reader, env, begin = _reader(), dict[str, Any](), 0
+    tokens = reader.parse(text, env)
+    for n, token in enumerate(tokens, 1):
+        if token.level == 0 and token.nesting <= 0:
+            lines = range(*(tokens[begin].map or (0, 0)))
+            yield lines, reader.renderer.render(tokens[begin:n], reader.options, env)
+            begin = n
 
 
 class ComingReply:

@@ -12,7 +12,7 @@ from memchat import types
 from memchat.api import base
 from memchat.db import Tx, jobs
 from memchat.errors import InputError, NotFound
-from memchat.facts import audit, changes, manual, memories, proposals
+from memchat.facts import audit, changes, keys, manual, memories, proposals
 from memchat.facts.changes import Cause
 from memchat.facts.in_force import as_of
 from memchat.facts.manual import ManualChanges
@@ -150,6 +150,12 @@ class Memories(base.Resource):
         """The tags of the memories in use, each with how many have it, the most used first."""
         with self._database.read(self._scope) as tx:
             return memories.tag_counts(tx, tx.ids, self._standing(tx))
+
+    def groups(self) -> Mapping[str, int]:
+        """The groups that a person looks for memories in (``Wanted.group``), each with how many in
+        use it has."""
+        with self._database.read(self._scope) as tx:
+            return memories.group_counts(tx, tx.ids, self._standing(tx))
 
     def update(self, memory_id: int, **changes: Unpack[types.MemoryChanges]) -> types.Memory:
         """Change a memory; what is not given stays.
@@ -355,6 +361,7 @@ def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> t
 def _checked(wanted: types.Wanted) -> types.Wanted:
     base.check_choice(wanted.status, memories.STATUSES, "status")
     base.check_choice(wanted.sort, memories.SORTS, "sort")
+    base.check_choice(wanted.group or "more", keys.GROUPS, "group")
     return memories.or_over(replace(wanted, tags=types.clean_tags(wanted.tags)))
 
 

@@ -74,6 +74,29 @@ COMMON_KEYS = tuple(_COMMON.split())
 """The keys named in the prompt. A longer list would invite the model to fill it."""
 
 
+_GROUPS = {
+    "people": "partner friend child sibling colleague pet family mother mum mom father dad parent "
+    "grandmother grandfather aunt uncle cousin niece nephew neighbour neighbor boss roommate",
+    "health": "allergy medication health_condition health blood_type height weight diet illness "
+    "therapy sleep exercise doctor",
+    "work": "job employer salary work_hours project skill editor issue_tracker tool task commute "
+    "next_step status approach decision problem",
+    "plans": "goal plan appointment trip event deadline wedding move holiday vacation",
+}
+_GROUP_OF = {key: group for group, keys in _GROUPS.items() for key in keys.split()}
+GROUPS = ("about you", "people", "health", "work", "preferences", "plans", "more")
+
+
+def group(memory_type: str, key: str) -> str:
+    """Which of ``GROUPS`` a person looks for a memory in: by the slot that the model named, whose
+    first word says whose it is (``sister_city``), else by its type."""
+    name = canonical(key)
+    found = _GROUP_OF.get(name) or _GROUP_OF.get(canonical(name.partition("_")[0]))
+    if memory_type == "preference" and found not in ("health", "people"):
+        return "preferences"
+    return found or ("about you" if memory_type == "profile" else "more")
+
+
 def normalise_key(raw: str) -> str:
     """A key in snake_case: letters of any script and digits, folded, joined by single underscores.
 

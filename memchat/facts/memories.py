@@ -8,6 +8,7 @@ begun or ended since, and ``ValuesInForce`` has these changes before they are wr
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
@@ -19,6 +20,7 @@ import sqlalchemy as sa
 from memchat.db import Tx, apps
 from memchat.db import schema as t
 from memchat.db.records import among, from_row
+from memchat.facts import keys
 from memchat.language.text import folded
 from memchat.learn.candidate import Relation
 from memchat.search import keywords, passages
@@ -402,9 +404,17 @@ def ids(
     tx: Tx, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date | None = None
 ) -> list[int]:
     """The ids of all that ``listed`` would give without a limit; pinned ones come first."""
-    query = _filtered(sa.select(_m.id), app_ids, wanted, now, by)
-    query = query.order_by(_m.pinned.desc(), *_ORDERS[wanted.sort], _m.id.desc())
-    return list(tx.execute(query).scalars())
+    query = _filtered(sa.select(_m.id, _m.memory_type, _m.key), app_ids, wanted, now, by)
+    rows = tx.execute(query.order_by(_m.pinned.desc(), *_ORDERS[wanted.sort], _m.id.desc()))
+    group = wanted.group
+    return [one for one, kind, key in rows if not group or keys.group(kind, key) == group]
+
+
+def group_counts(tx: Tx, app_ids: Sequence[int], now: ValuesInForce) -> dict[str, int]:
+    """How many memories in use each group of ``keys.GROUPS`` has, in that order."""
+    query = _filtered(sa.select(_m.memory_type, _m.key), app_ids, Wanted(), now)
+    found = Counter(keys.group(kind, key) for kind, key in tx.execute(query))
+    return {group: found[group] for group in keys.GROUPS if found[group]}
 
 
 def of_ids(tx: Tx, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from memchat.language import lexicon
 from memchat.language.lexicon import FUNCTION_WORDS
@@ -37,6 +37,7 @@ UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆]"
 )
 _HAN_OR_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff々]+")
+_AROUND = "?!.,;:\"'¿¡"
 _LEADING = " \"'([{*_~¿¡,.;:!?。、·•"
 _TRAILING = " \"')]}*_~.,;:!?。、।۔॥"
 
@@ -274,7 +275,7 @@ def places(query: str, text: str) -> list[tuple[int, int]]:
     whole = "".join(letters)
     origin = [at for at, letter in enumerate(letters) for _ in letter]
     found: set[int] = set()
-    for word in folded(query).split():
+    for word in _telling(folded(query).split()):
         start = whole.find(word)
         while start >= 0:
             found.update(range(origin[start], origin[start + len(word) - 1] + 1))
@@ -286,6 +287,18 @@ def places(query: str, text: str) -> list[tuple[int, int]]:
     starts = sorted(at for at in found if at - 1 not in found)
     ends = sorted(at + 1 for at in found if at + 1 not in found)
     return list(zip(starts, ends, strict=True))
+
+
+def _telling(words: list[str]) -> list[str]:
+    """The words of a question that tell what it is about, without the marks at their ends: each
+    "i" and "the" of a text says nothing. Where there are no others, all of them."""
+    bare = [word.strip(_AROUND) or word for word in words]
+    return [word for word in bare if word not in _function_words()] or bare
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset(map(folded, FUNCTION_WORDS))
 
 
 @lru_cache(maxsize=4096)

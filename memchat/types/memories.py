@@ -73,6 +73,14 @@ class Memory:
     """Whether a chat model gets it only if it fits the message, as with health or debts."""
     tags: tuple[str, ...] = ()
     """The words that a person or a program groups it by, sorted. No model sees them."""
+    sentence: str | None = None
+    """The same in one plain sentence, in the person's language; None where there is none, or none
+    that is true to it. A person reads it; no model does, and no search."""
+
+    @property
+    def told(self) -> str:
+        """What a person reads of it: its sentence, else ``Name: value``."""
+        return self.sentence or named_value(self.key, self.value)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
@@ -121,6 +129,8 @@ class Wanted:
     deletion can still be undone."""
     sort: str = "newest"
     """newest, oldest, key, most used, least used, or ending first."""
+    group: str = ""
+    """Only those of this group: about you, people, health, work, preferences, plans or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +178,12 @@ class Event:
     new: dict[str, Any] | None
     detail: dict[str, Any] | None = None
     """The second look's ``verdict``, ``reason`` and ``model``, where there was one."""
+
+
+def named_value(key: str, value: str) -> str:
+    """``Sister city: Ghent``."""
+    name = key.replace("_", " ")
+    return f"{name[:1].upper()}{name[1:]}: {value}"
 
 
 TAG_LIMIT = 40

@@ -115,6 +115,7 @@ Memories
     embedding_states(memory_ids: Sequence[int]) -> Sequence[EmbeddingState]
     evidence(memory_id: int) -> Sequence[Evidence]
     get(memory_id: int) -> Memory
+    groups() -> Mapping[str, int]
     history(memory_id: int) -> Sequence[Event]
     insights(*, top: int = 10) -> Insights
     list(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,

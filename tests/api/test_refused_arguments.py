@@ -51,6 +51,7 @@ REFUSED = {
     "a negative offset": lambda ana: ana.memories.browse(Wanted(), offset=-1),
     "an unknown status of memories": lambda ana: ana.memories.browse(Wanted(status="zzz")),
     "an unknown status of ids": lambda ana: ana.memories.browse_ids(Wanted(status="zzz")),
+    "an unknown group": lambda ana: ana.memories.browse(Wanted(group="zzz")),
     "an unknown order": lambda ana: ana.memories.browse(Wanted(sort="zzz")),
     "an unknown status of proposals": lambda ana: ana.inbox.list(status="nonsense"),
     "an unknown type": lambda ana: ana.memories.list(type="nonsense"),

@@ -9,7 +9,7 @@ import pytest
 
 from memchat import ClientAccess, MemChat, User
 from memchat.config import keys
-from tests.support.ui.tab import ANA, app, buttons, press, text
+from tests.support.ui.tab import ANA, act, app, buttons, press, text
 
 CLAUDE = "Claude Desktop"
 SPRING = datetime(2026, 4, 1, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_a_request_to_forget_is_answered_in_the_inbox_and_undone(
     assert at.button(key=f"reject-{item}").label == "Do not forget it"
     assert at.button(key=f"accept-{item}").label == "Forget it"
     press(at, f"accept-{item}")
-    assert "Forgot: city: Porto. Gone for good in 10 s." in text(at) and ana.inbox.list() == []
+    assert "Forgot: City: Porto. Gone for good in 10 s." in text(at) and ana.inbox.list() == []
     press(at, buttons(at, "undo-")[0])
     assert [memory.value for memory in ana.memories.list()] == ["Porto"]
 
@@ -127,7 +127,7 @@ def test_a_hidden_memory_says_that_it_waits_and_can_be_brought_back(
     at.selectbox(key="status").select("forgotten").run()
     waits = "Claude Desktop asks to forget it. It is out of use until you decide in the Inbox."
     assert waits in text(at)
-    press(at, f"restore-{city.id}")
+    act(at, "restore", city.id)
     assert ana.memories.get(city.id).active and ana.inbox.list() == []
 
 
@@ -140,7 +140,7 @@ def test_a_memory_names_the_program_that_stored_it_and_not_the_person(
     at.selectbox(key="created").select("mcp").run()
     said = text(at)
     assert "stored by Claude Desktop over MCP · today" in said and "Porto" not in said
-    press(at, f"details-{stored.id}")
+    act(at, "details", stored.id)
     said = text(at)
     assert "Sent by Claude Desktop over MCP, today:" in said and "> green tea" in said
     assert "by Claude Desktop over MCP" in said.split("What happened to it")[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, press, text, until
+from tests.support.ui.tab import ANA, act, app, buttons, press, text, until
 from ui import desk, forgetting
 
 LINES = ("The party of Quokkaland was loud.", "Do quokkalands sleep?")
@@ -30,7 +30,7 @@ def test_it_is_told_shown_and_blanked_and_gone_from_the_file(
     monkeypatch.setattr(forgetting, "UNDO_SECONDS", 0.5)
     number = remembered(mc)
     at = app("memories")
-    press(at, f"forget-{number}")
+    act(at, "forget", number)
     assert "It is also spoken of elsewhere: 2 messages." in text(at)
     press(at, "elsewhere-show")
     assert [box.label.replace("\\", "") for box in at.checkbox if "essage" in box.label] == [
@@ -45,7 +45,7 @@ def test_it_is_told_shown_and_blanked_and_gone_from_the_file(
 def test_blanking_is_undone_with_the_forgetting(mc: MemChat) -> None:
     number = remembered(mc)
     at = app("memories")
-    press(at, f"forget-{number}")
+    act(at, "forget", number)
     press(at, "elsewhere-blank")
     assert "Blanked 2 messages. Gone for good in" in text(at)
     press(at, buttons(at, "undo-")[-1])
@@ -58,7 +58,7 @@ def test_one_place_can_stay(mc: MemChat, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(forgetting, "UNDO_SECONDS", 0.5)
     number = remembered(mc)
     at = app("memories")
-    press(at, f"forget-{number}")
+    act(at, "forget", number)
     press(at, "elsewhere-show")
     at.checkbox(key="elsewhere-0").uncheck().run()
     press(at, "elsewhere-blank")
@@ -68,7 +68,7 @@ def test_one_place_can_stay(mc: MemChat, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_left_alone_it_stays_and_is_spoken_of_no_more(mc: MemChat) -> None:
     number = remembered(mc)
     at = app("memories")
-    press(at, f"forget-{number}")
+    act(at, "forget", number)
     press(at, "elsewhere-leave")
     assert "It is also spoken of" not in text(at)
     assert said(mc) == [*LINES]
@@ -82,7 +82,7 @@ def test_a_note_stays_unless_it_is_ticked(mc: MemChat, monkeypatch: pytest.Monke
     assert note is not None
     number = ana.memories.add("profile", "employer", "Quokkaland Ltd").id
     at = app("memories")
-    press(at, f"forget-{number}")
+    act(at, "forget", number)
     assert "It is also spoken of elsewhere: 1 note." in text(at)
     assert at.button(key="elsewhere-blank").disabled
     press(at, "elsewhere-show")

@@ -6,7 +6,7 @@ import pytest
 
 from memchat import MemChat
 from tests.support import private
-from tests.support.ui.tab import ANA, app, buttons, press, text
+from tests.support.ui.tab import ANA, act, app, buttons, press, text
 from ui import forgetting
 from ui.desk import Desk
 
@@ -15,7 +15,7 @@ def test_a_forgetting_is_undone_after_the_models_were_changed(desk: Desk) -> Non
     before = desk.mc
     kept = before.user(**ANA).memories.add("profile", "city", "Lisbon")
     at = app("memories")
-    press(at, f"forget-{kept.id}")
+    act(at, "forget", kept.id)
     desk.change(MemChat(settings=before.settings))
     before.close()
     press(at, buttons(at, "undo-")[0])
@@ -34,6 +34,6 @@ def test_a_forgetting_that_fails_leaves_nothing_to_undo(
             "CREATE TRIGGER refuse BEFORE INSERT ON tombstones"
             " BEGIN SELECT RAISE(ABORT, 'database is locked'); END"
         )
-    press(at, f"forget-{kept.id}")
+    act(at, "forget", kept.id)
     assert "kept" in text(at) and not buttons(at, "undo-") and not buttons(at, "unforget-")
     assert desk.mc.user(**ANA).memories.get(kept.id).active

@@ -78,7 +78,16 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
     ).inbox.list() == []
 
 
-def propose(mc: MemChat, *values: str, masked: bool = False) -> None:
+def test_an_item_takes_one_question_and_one_line_on_why_it_is_asked(mc: MemChat) -> None:
+    propose(mc, "lithium", sensitive=True)
+    at = app("inbox")
+    (said,) = [str(m.value).replace("\\", "") for m in at.markdown if "lithium" in str(m.value)]
+    question, why = said.split("\n\n")
+    assert question == "Remember tea: lithium?"
+    assert "Why it waits: Unsure. Such things are kept with your yes alone. · today" in why
+
+
+def propose(mc: MemChat, *values: str, **fields: bool) -> None:
     """Proposals that wait, each for a memory of this value."""
     with private.database(mc).write() as tx:
         from memchat.db import apps
@@ -88,7 +97,7 @@ def propose(mc: MemChat, *values: str, masked: bool = False) -> None:
         own = apps.ensure(tx, Scope("ana")).own
         for value in values:
             held = Proposal("unsure", memory_type="fact", key="tea", value=value)
-            proposals.add(tx, own, replace(held, masked=masked))
+            proposals.add(tx, own, replace(held, **fields))
 
 
 @pytest.mark.parametrize(("answer", "kept"), [("accept", 2), ("reject", 0)])

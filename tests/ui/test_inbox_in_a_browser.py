@@ -71,7 +71,7 @@ def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_di
     page = opened(browser.new_page(), f"{server.url}inbox")
     first = page.locator("[class*=st-key-item-] button").first
     page.locator(".st-key-keyboard button[aria-keyshortcuts='?']").wait_for()
-    assert first.get_attribute("aria-label") == "Keep: tea: tea number 0"
+    assert first.get_attribute("aria-label") == "Keep: Remember tea: tea number 0?"
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("x")
@@ -86,7 +86,7 @@ def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_di
     assert undo.evaluate("button => button === document.activeElement")
     page.keyboard.press("Enter")
     page.locator("[class*=st-key-item-] button:focus").wait_for()
-    assert first.get_attribute("aria-label") == "Keep: tea: tea number 0"
+    assert first.get_attribute("aria-label") == "Keep: Remember tea: tea number 0?"
     page.get_by_role("link", name=f"Inbox ({COUNT})").wait_for()
 
     page.keyboard.press("e")

@@ -8,7 +8,19 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until, work_through
+from tests.support.ui.tab import (
+    ANA,
+    act,
+    app,
+    buttons,
+    listed,
+    number,
+    press,
+    say,
+    text,
+    until,
+    work_through,
+)
 from ui.components import desk
 
 
@@ -71,7 +83,7 @@ def test_with_memory_off_nothing_is_injected_kept_or_queued_and_the_viewer_still
     at = app("memories")
     assert "Nothing new is remembered: memory is off in the space “default”." in text(at)
     assert "Lisbon" in text(at)
-    press(at, buttons(at, "forget-")[0])
+    act(at, "forget", listed(at)[0]["id"])
     assert ana.memories.list() == []
 
 

@@ -15,7 +15,7 @@ from tests.support import private
 from tests.support.ui.tab import ANA, app, buttons, press, text, until
 from ui.desk import Desk
 from ui.notes import upload
-from ui.notes.note_text import LONG, note_html, place_of, window
+from ui.notes.note_text import LONG, drawn_html, note_html, place_of, window
 from ui.notes.place import Place
 from ui.notes.upload import File
 
@@ -28,7 +28,7 @@ def keep(mc: MemChat, words: str, title: str | None = None, **more: object) -> N
 
 def shown(at: AppTest) -> str:
     """The note's text as it is drawn, with its marks."""
-    (found,) = [h.proto.body for h in at.get("html") if 'class="memchat-note"' in h.proto.body]
+    (found,) = [h.proto.body for h in at.get("html") if 'dir="auto"' in h.proto.body]
     return found
 
 
@@ -117,6 +117,8 @@ def test_a_note_is_read_whole_and_its_address_leads_to_it(mc: MemChat) -> None:
     at = app("notes")
     press(at, f"note-{note.id}")
     assert address(at) == {"note": str(note.id)}
+    assert "<p>The &lt;kiln&gt; is <em>hot</em>.</p>\n<p>:smile: Wait.</p>" in shown(at)
+    press(at, "note-source")
     assert "The &lt;kiln&gt; is *hot*.\n\n:smile: Wait." in shown(at)
     press(at, "all-notes")
     assert address(at) == {} and buttons(at, "note-") == [f"note-{note.id}"]
@@ -183,6 +185,49 @@ def test_the_words_of_a_search_are_lit_in_the_passage() -> None:
     assert '<b class="memchat-found-marked">São</b> Paulo' in whole and "<mark" not in whole
     # Its accent is a character of its own, as no place of a search is counted in.
     assert "</b>" not in note_html("Sa\u0303o", (0, 4), (0, 4), "sao")
+
+
+def test_a_note_is_drawn_as_what_it_is_by_the_renderer_of_replies() -> None:
+    def drawn(text: str) -> str:
+        return drawn_html(text, (0, len(text)), None)
+
+    table = drawn("# Kiln\n\n| part | heat |\n|---|---|\n| lid | 900 |\n\n![x](http://a/b.png)")
+    assert "<h1>Kiln</h1>" in table and "<td>900</td>" in table and "<img" not in table
+    page = drawn("<h2>Kiln</h2><p onclick='x()'>It is <script>y()</script>hot.</p>")
+    assert "<h2>Kiln</h2>" in page and "<p>It is hot.</p>" in page
+    assert "script" not in page and "onclick" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "passage", "words", "lit"),
+    [
+        (
+            "# Kiln\n\nIt was cold. It is *hot* now. Wait.\n",
+            "It is *hot* now.",
+            "is it hot?",
+            '<p>It was cold. <mark class="memchat-passage">It is <em>'
+            '<b class="memchat-found-marked">hot</b></em> now.</mark> Wait.</p>',
+        ),
+        (
+            "Before.\n\n- the kiln\n- the lid\n\nAfter.",
+            "the kiln\n- the lid",
+            "",
+            '<p>Before.</p>\n<div class="memchat-passage-marked"><ul>\n<li>the kiln</li>\n'
+            "<li>the lid</li>\n</ul>\n</div><p>After.</p>",
+        ),
+        (
+            "See http://a.org/kiln for it. Wait.",
+            "See http://a.org/kiln for it.",
+            "kiln",
+            'href="http://a.org/kiln"',
+        ),
+    ],
+)
+def test_the_passage_and_the_words_of_a_search_are_lit_in_what_is_drawn(
+    text: str, passage: str, words: str, lit: str
+) -> None:
+    span = (text.index(passage), len(passage))
+    assert lit in drawn_html(text, (0, len(text)), span, words)
 
 
 def test_another_page_opens_a_note_at_a_passage(mc: MemChat) -> None:

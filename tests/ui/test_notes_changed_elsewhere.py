@@ -76,7 +76,7 @@ def test_a_long_note_is_shown_as_it_was_saved(mc: MemChat) -> None:
     at = editing(note)
     at.text_area(key=f"draft-text-{note.id}").set_value(f"At last! {words}")
     press(at, "save-note")
-    (body,) = [h.proto.body for h in at.get("html") if 'class="memchat-note"' in h.proto.body]
+    (body,) = [h.proto.body for h in at.get("html") if 'dir="auto"' in h.proto.body]
     assert "At last!" in body
 
 

@@ -66,6 +66,18 @@ def test_that_nothing_was_found_is_said_and_filters_count(mc: MemChat) -> None:
     assert "No note speaks of that" in text(at)
 
 
+def test_what_is_less_sure_is_listed_only_where_nothing_is_sure(mc: MemChat) -> None:
+    keep(mc, "The kiln is hot. Mind your hands.")
+    keep(mc, "Herons fly over a hot field in the long summer, far from any town.")
+    at = app("notes")
+    hits = mc.user(**ANA).notes.search("kiln hot hands").hits
+    assert [one.confident for one in hits] == [True, False]
+    search(at, "kiln hot hands")
+    assert len(buttons(at, "hit-")) == 1 and "Less sure" not in text(at)
+    search(at, "hot kettles of brass")
+    assert "Less sure" in text(at) and buttons(at, "hit-")
+
+
 def test_a_changed_note_is_found_by_its_new_words(mc: MemChat) -> None:
     note = keep(mc, "The kiln is hot.")
     at = app("notes")

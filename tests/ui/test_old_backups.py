@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, press, text, until
+from tests.support.ui.tab import ANA, act, app, buttons, press, text, until
 from ui import forgetting
 
 
@@ -23,7 +23,7 @@ def test_a_backup_is_named_once_after_the_last_undo_and_is_deleted(
     made = mc.backups.create().file
     at = app("memories")
     for memory_id in ids:
-        press(at, f"forget-{memory_id}")
+        act(at, "forget", memory_id)
         assert "backup" not in text(at)
     until(at, lambda: "old-backups-delete" in buttons(at, "old"))
     assert text(at).count(made.name) == 1
@@ -35,11 +35,11 @@ def test_a_backup_is_named_once_after_the_last_undo_and_is_deleted(
 def test_a_backup_that_is_left_is_not_named_again(mc: MemChat, ids: list[int]) -> None:
     made = mc.backups.create().file
     at = app("memories")
-    press(at, f"forget-{ids[0]}")
+    act(at, "forget", ids[0])
     until(at, lambda: buttons(at, "old"))
     press(at, "old-backups-leave")
     assert made.exists() and not buttons(at, "old")
-    press(at, f"forget-{ids[1]}")
+    act(at, "forget", ids[1])
     until(at, lambda: not buttons(at, "undo-"))
     at.run()
     assert not buttons(at, "old")
@@ -49,14 +49,14 @@ def test_nothing_is_said_where_the_forgetting_was_undone_or_no_backup_holds_it(
     mc: MemChat, ids: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = app("memories")
-    press(at, f"forget-{ids[0]}")
+    act(at, "forget", ids[0])
     until(at, lambda: not buttons(at, "undo-"))
     mc.jobs.run(user="ana")
     mc.backups.create()
     at.run()
     assert not buttons(at, "old")
     monkeypatch.setattr(forgetting, "UNDO_SECONDS", 30)
-    press(at, f"forget-{ids[1]}")
+    act(at, "forget", ids[1])
     press(at, buttons(at, "undo-")[0])
     at.run()
     assert not buttons(at, "old")

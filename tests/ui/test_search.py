@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, number, press, text, until
+from tests.support.ui.tab import ANA, act, app, buttons, listed, number, press, sentences, text
 from tests.support.wire import Hang, OpenAIServer
 from ui import by_meaning
 from ui.desk import Desk
@@ -25,10 +25,15 @@ def test_the_words_found_are_marked_in_each_memory(mc: MemChat) -> None:
     ana.memories.add("fact", "home town", "São Paulo, by the [river] & *sea*")
     at = app("memories")
     at.text_input(key="search-memories").set_value("sao TOWN [r").run()
-    assert any(
-        "**home [town]**  [São] Paulo, by the [[r]iver] & *sea*" in found(m.value)
-        for m in at.markdown
+    assert sentences(at) == ["Home [town]: [São] Paulo, by the [[r]iver] & *sea*"]
+
+
+def test_words_that_tell_nothing_are_not_marked_but_where_there_are_no_others() -> None:
+    said = "I left the lighthouse in the other inn."
+    assert found(marked(said, "where is the lighthouse?")) == (
+        "I left the [lighthouse] in the other inn."
     )
+    assert found(marked("The end", "the")) == "[The] end"
 
 
 def test_marks_leave_the_text_as_it_is() -> None:
@@ -85,14 +90,10 @@ def test_that_nothing_was_found_is_said(mc: MemChat) -> None:
     assert "Only words are searched." in text(at)
 
 
-def search(at: AppTest, words: str) -> None:
-    """Search the memories, and wait for what is found by meaning."""
+def search(at: AppTest, words: str) -> list[int]:
+    """Search the memories; the ids of the rows that are shown."""
     at.text_input(key="search-memories").set_value(words).run()
-    searched(at)
-
-
-def searched(at: AppTest) -> None:
-    until(at, lambda: "Searching by meaning" not in text(at))
+    return [row["id"] for row in listed(at)]
 
 
 class TestByMeaning:
@@ -102,42 +103,28 @@ class TestByMeaning:
     def models(self) -> dict[str, str]:
         return {"MEMCHAT_EMBED_MODEL": "hash", "MEMCHAT_CHAT_MODEL": "offline/chat"}
 
-    def test_what_is_meant_is_listed_below_what_has_the_words(self, mc: MemChat) -> None:
+    def test_what_fits_best_comes_first_and_what_is_meant_stands_beside_it(
+        self, mc: MemChat
+    ) -> None:
         ana = mc.user(**ANA)
-        exact = ana.memories.add("fact", "boat", "a red kayak in Porto")
-        meant = ana.memories.add("fact", "kayak", "red")
+        exact = ana.memories.add("fact", "boat", "a red kayak in Porto").id
+        meant = ana.memories.add("fact", "kayak", "red").id
         ana.memories.add("fact", "garden", "two lemon trees")
         mc.jobs.embed()
         at = app("memories")
-        search(at, "red kayak porto")
-        rows = [f"details-{exact.id}", f"details-{meant.id}"]
-        assert buttons(at, "details-") == rows
-        assert "By meaning" in [part.value for part in at.subheader]
-        assert not buttons(at, "pick-") and len(at.checkbox) == 2, "the page, and the exact one"
-        at.get("button_group")[0].set_value(["profile"]).run()
-        assert buttons(at, "details-") == []
-        at.get("button_group")[0].set_value([]).run()
-        press(at, f"forget-{meant.id}")
-        assert buttons(at, "details-") == rows[:1]
-
-    def test_what_is_forgotten_there_keeps_its_place_and_can_be_undone(self, mc: MemChat) -> None:
-        ana = mc.user(**ANA)
-        ids = [ana.memories.add("fact", key, "red").id for key in ("kayak", "kayaks")]
-        mc.jobs.embed()
-        at = app("memories")
-        search(at, "red kayak porto")
-        rows = buttons(at, "details-")
-        press(at, f"forget-{ids[0]}")
-        assert len(rows) == 2 and buttons(at, "unforget-") == [f"unforget-{ids[0]}"]
-        press(at, f"unforget-{ids[0]}")
-        assert buttons(at, "details-") == rows and not buttons(at, "unforget-")
+        assert search(at, "red kayak porto") == [exact, meant]
+        at.selectbox(key="created").set_value("auto").run()
+        assert search(at, "red kayak porto") == []
+        at.selectbox(key="created").set_value("").run()
+        act(at, "forget", meant)
+        assert "Forgotten: Kayak: red" in sentences(at)[1]
+        act(at, "unforget", meant)
+        assert sentences(at)[1] == "[Kayak]: [red]"
 
     def test_what_is_not_meant_is_not_listed(self, mc: MemChat) -> None:
         mc.user(**ANA).memories.add("fact", "garden", "two lemon trees")
         mc.jobs.embed()
-        at = app("memories")
-        search(at, "kayak")
-        assert "Nothing else was found by meaning." in text(at)
+        assert search(app("memories"), "kayak") == []
 
 
 class TestByMeaningElsewhere:
@@ -158,40 +145,31 @@ class TestByMeaningElsewhere:
             "OPENAI_BASE_URL": f"{server.url}/v1",
         }
 
-    def test_a_provider_is_asked_only_by_a_button_and_once_for_the_same_words(
+    def test_a_provider_is_asked_with_enter_and_once_for_the_same_words(
         self, desk: Desk, server: OpenAIServer
     ) -> None:
         at = app("memories")
-        for words in ("lis", "lisb", "lisbon city home"):
-            at.text_input(key="search-memories").set_value(words).run()
-        assert server.requests == []
-        press(at, "search-by-meaning")
-        searched(at)
+        assert not at.text_input(key="search-memories").proto.HasField("live_debounce_ms")
+        search(at, "lisbon city home")
         at.run()
         assert [r.body["input"] for r in server.requests] == [["lisbon city home"]]
-        at.text_input(key="search-memories").set_value("lisbon city").run()
-        assert buttons(at, "search-by-meaning")
-        assert len(server.requests) == 1
 
     def test_a_service_that_does_not_answer_is_told_and_asked_again_by_a_button(
         self, desk: Desk, server: OpenAIServer
     ) -> None:
-        at = app("memories")
-        at.text_input(key="search-memories").set_value("boats").run()
         server.key = "another"
-        press(at, "search-by-meaning")
-        searched(at)
+        at = app("memories")
+        search(at, "boats")
         assert text(at).count("earched by words only") == 1
-        assert at.button(key="search-by-meaning").label == "Search again"
+        asked = len(server.requests)
+        press(at, "search-again")
+        assert len(server.requests) > asked
 
-    def test_the_page_is_drawn_while_the_service_is_waited_for(
+    def test_the_page_is_drawn_where_the_service_is_silent(
         self, desk: Desk, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(by_meaning, "PATIENCE_SECONDS", 2.0)
+        monkeypatch.setattr(by_meaning, "PATIENCE_SECONDS", 0.5)
         server.script(Hang())
         at = app("memories")
-        at.text_input(key="search-memories").set_value("boats").run()
-        press(at, "search-by-meaning")
-        assert "Searching by meaning" in text(at)
-        searched(at)
-        assert at.button(key="search-by-meaning").label == "Search again"
+        search(at, "boats")
+        assert buttons(at, "search-again")

@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def row(page: Any, words: str) -> Any:
-    return page.locator("[class*=st-key-row-]").filter(has_text=words)
+    return page.locator(".memchat-row").filter(has_text=words)
 
 
 @pytest.mark.slow
@@ -55,9 +55,9 @@ def test_memories_are_found_while_one_types_and_the_caret_stays(page: Any, serve
     for _ in "paulo":
         page.keyboard.press("ArrowLeft")
     page.keyboard.type("o ")
-    row(page, "São Paulo").locator(".stMarkdownColoredBackground").nth(1).wait_for()
+    row(page, "São Paulo").locator("mark").nth(1).wait_for()
     row(page, "roses").wait_for(state="detached")
-    marked = row(page, "São Paulo").locator(".stMarkdownColoredBackground").all_inner_texts()
+    marked = row(page, "São Paulo").locator("mark").all_inner_texts()
     assert marked == ["São", "Paulo"]
     assert page.evaluate(FOCUS) == "Search memories"
     assert page.evaluate(CARET) == ["sao paulo", 4]

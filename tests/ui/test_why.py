@@ -46,7 +46,7 @@ def test_a_passage_of_a_note_is_shown_as_such_and_offers_no_change(mc: MemChat) 
     press(at, buttons(at, "why-")[0])
     assert "The tiler wants 89" in text(at) and "from your notes" in text(at)
     press(at, "open-0")
-    (body,) = [h.proto.body for h in at.get("html") if 'class="memchat-note"' in h.proto.body]
-    lit = body[body.index("<mark") : body.index("</mark>")]
-    assert at.query_params["note"] and lit.endswith("The tiler  wants 89\nfor the grey slate.")
+    (body,) = [h.proto.body for h in at.get("html") if 'dir="auto"' in h.proto.body]
+    lit = body[body.index('class="memchat-passage-marked"') :]
+    assert at.query_params["note"] and "The tiler  wants 89" in lit and "for the grey slate." in lit
     assert buttons(at, "mute-") == buttons(at, "forget-") == []

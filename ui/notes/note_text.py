@@ -7,6 +7,8 @@ from html import escape
 from unicodedata import is_normalized
 
 from memchat.language.text import places
+from memchat.notes.formats import web_page
+from ui.reply_html import LONGEST, placed_blocks, reply_html
 
 LONG = 40_000
 """Characters of a text that is drawn whole."""
@@ -19,6 +21,18 @@ REACH = 200
 Span = tuple[int, int]
 _HEAD = re.compile(r"“.*?”, \d{4}-\d\d-\d\d: ")
 """What a prompt has before a passage: title and day."""
+_WEB_PAGE = re.compile(
+    r"\s*<(!doctype|html|head|body|article|section|div|p|h[1-6]|table|ul|ol)\b", re.IGNORECASE
+)
+_FROM, _TO, _OPEN, _CLOSE = "\ufdd0\ufdd1\ufdd2\ufdd3"
+"""Characters that stand in no text, as Unicode keeps them free."""
+_MARKS = re.compile(r"[\ufdd0-\ufdd3]|%EF%B7%9[0-3]")
+_ELEMENTS = {
+    _FROM: '<b class="memchat-found">',
+    _TO: "</b>",
+    _OPEN: '<mark class="memchat-passage">',
+    _CLOSE: "</mark>",
+}
 _CHANGED = re.compile(r"(\s+)|([‹›ʼ])|(\[[^\[\]]{1,40}\])")
 """What a prompt may have for other characters: spaces, marks, and the names of secrets."""
 
@@ -42,6 +56,66 @@ def note_html(text: str, span: Span, passage: Span | None, words: str = "") -> s
     part = passage is not None and passage[1] < len(text)
     body = escape(text[start:lit]) + _lit(text[lit:dark], words, part) + escape(text[dark:end])
     return f'<div class="memchat-note" dir="auto">{body}</div>'
+
+
+def drawn_html(text: str, span: Span, passage: Span | None, words: str = "") -> str:
+    """The same as what it is: Markdown, a table, a web page, by the renderer of replies."""
+    start, end = span
+    part = text[start:end]
+    if len(part) > LONGEST:
+        return note_html(text, span, passage, words)
+    if _WEB_PAGE.match(part):
+        return reply_html(web_page(part.encode()).text)
+    begin, after = (start, start) if passage is None else (passage[0], sum(passage))
+    begin, after = (min(max(place, start), end) - start for place in (begin, after))
+    # Whole blocks are lit where the passage is more than words of one paragraph.
+    begin += len(part[begin:after]) - len(part[begin:after].lstrip())
+    after -= len(part[begin:after]) - len(part[begin:after].rstrip())
+    lines = range(part.count("\n", 0, begin), part.count("\n", 0, after) + (after > begin))
+    is_part = passage is not None and passage[1] < len(text)
+    holds = [html for at, html in placed_blocks(part) if _meet(at, lines)] if is_part else []
+    found = _with_marks(part[begin:after], words)
+    inside = len(holds) == 1 and holds[0].startswith("<p>")
+    if inside:
+        found = f"{_OPEN}{found}{_CLOSE}"
+    marked = f"{part[:begin]}{found}{part[after:]}"
+    body = "".join(
+        f'<div class="memchat-passage">{html}</div>'
+        if not inside and is_part and _meet(at, lines)
+        else html
+        for at, html in placed_blocks(marked)
+    )
+    return f'<div class="memchat-reply memchat-text" dir="auto">{_landed(_lights(body))}</div>'
+
+
+def _meet(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
+def _with_marks(text: str, words: str) -> str:
+    """The text with marks that no text has around the words of a search."""
+    for start, end in reversed(places(words, text) if is_normalized("NFC", text) else []):
+        text = f"{text[:start]}{_FROM}{text[start:end]}{_TO}{text[end:]}"
+    return text
+
+
+def _lights(html: str) -> str:
+    """HTML with elements in the place of these marks, which stay out of its tags."""
+    return "".join(
+        _MARKS.sub("", piece) if piece.startswith("<") else _MARKS.sub(_element, piece)
+        for piece in re.split(r"(<[^>]*>)", html)
+    )
+
+
+def _element(mark: re.Match[str]) -> str:
+    return _ELEMENTS.get(mark[0], "")
+
+
+def _landed(html: str) -> str:
+    """The first lit word, or else the passage, named so that it is scrolled to
+    (``scripts/transcript.js``)."""
+    name = "memchat-found" if "memchat-found" in html else "memchat-passage"
+    return html.replace(f'class="{name}"', f'class="{name}-marked"', 1)
 
 
 def place_of(text: str, given: str) -> Span | None:

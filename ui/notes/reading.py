@@ -12,7 +12,7 @@ from ui import components as ui
 from ui import embedding_job, forgetting, hold, old_backups
 from ui.hold import Hold
 from ui.notes import answer, editor, place, row, search, waiting
-from ui.notes.note_text import note_html, window
+from ui.notes.note_text import drawn_html, note_html, window
 from ui.notes.place import LIST, Place
 
 NAME_LENGTH = 36
@@ -54,6 +54,10 @@ def show(note: Note) -> None:
         st.button("Edit", key="edit-note", type="tertiary", on_click=edit)
         delete = partial(_delete, note)
         st.button("Delete", key="delete-note", type="tertiary", on_click=delete)
+        source = bool(st.session_state.get("note source"))
+        turn = partial(st.session_state.update, {"note source": not source})
+        label = "As text" if source else "Source"
+        st.button(label, key="note-source", type="tertiary", on_click=turn)
     _text(note)
     waiting.watch([note.id], jobs)
 
@@ -64,7 +68,8 @@ def _text(note: Note) -> None:
     whole = st.session_state.get("whole note") == note.id
     if not whole:
         span = window(note.text, here.passage)
-    st.html(note_html(note.text, span, here.passage, search.words()))
+    draw = note_html if st.session_state.get("note source") else drawn_html
+    st.html(draw(note.text, span, here.passage, search.words()))
     if span != (0, len(note.text)):
         st.caption(f"Characters {span[0] + 1:,} to {span[1]:,} of {len(note.text):,}.")
         show_all = partial(st.session_state.update, {"whole note": note.id})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 
 import streamlit as st
 
-from memchat.types import NoteHit, NotesFound
+from memchat.types import NotesFound
 from ui import components as ui
 from ui import search_service
 from ui.notes import answer, row
@@ -146,21 +145,16 @@ def results(chosen: Filters) -> None:
     if found.degraded:
         st.caption(ui.sentence(found.degraded))
     sure = [one for one in found.hits if one.confident]
-    _list(sure, wanted.words)
-    if len(found.hits) > len(sure):
+    if found.hits and not sure:
         st.subheader("Less sure", anchor=False)
-        _list(found.hits[len(sure) :], wanted.words)
+    for one in sure or found.hits:
+        row.hit(one, wanted.words)
     if not found.hits:
         ui.empty("No note speaks of that", "Try other words, or fewer filters.", "notes")
     with st.container(horizontal=True):
-        if len(found.hits) == wanted.limit:
+        if len(sure or found.hits) == wanted.limit:
             st.button("Show more", key="more-hits", type="tertiary", on_click=_more)
         st.button("Back to all notes", key="leave-search", type="tertiary", on_click=leave)
-
-
-def _list(hits: Sequence[NoteHit], words: str) -> None:
-    for one in hits:
-        row.hit(one, words)
 
 
 def _found(wanted: _Search) -> NotesFound | None:

@@ -13,17 +13,13 @@
     return () => (undoRow() === before ? null : document.querySelector(`${UNDO} button`));
   };
   const NEXT = [
-    [/st-key-change-(\d+)/, id => `.st-key-value-${id} textarea`],
-    [/st-key-forget-(\d+)/, id => `.st-key-unforget-${id} button`],
-    [/st-key-unforget-(\d+)/, id => `.st-key-forget-${id} button`],
     [/st-key-edit-(\d+)/, n => `.st-key-edited-${n} textarea`],
     [/st-key-forget-told-(\d+-\d+)/, key => `.st-key-untold-${key} button`],
     [/st-key-untold-(\d+-\d+)/, key => `.st-key-forget-told-${key} button`],
     [/st-key-(?:accept|reject)-(?:\d+|chosen|chat-\d+)(?![\w-])/, () => newUndo()],
     [/st-key-delete-note/, () => newUndo()],
     [/st-key-decide-(\d+)/, id => `.st-key-decided-${id} input`],
-    [/st-key-undo-\d+-([a-z]+-\d+)/, key => `.st-key-${key} button`],
-    [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],
+    [/st-key-undo-\d+-([a-z]+-\d+)/, key => `:is(.st-key-${key}, .memchat-${key}) button`],
     [/st-key-(?:edit-note|notes-add)/, () => '[class*="st-key-draft-text-"] textarea'],
     [/st-key-(?:save|leave)-note/, () => ".st-key-edit-note button, .st-key-notes-add button"],
   ];
@@ -45,12 +41,12 @@
   };
   const closed = button => {
     // An editor was saved or left: back to the button that opened it.
-    const rows = ["row", "said", "item"].map(name => `[class*="st-key-${name}-"]`);
+    const rows = ["said", "item"].map(name => `[class*="st-key-${name}-"]`);
     const row = button.closest(rows.join());
-    const id = /st-key-(row|said|item)-(\d+)/.exec(row?.className ?? "");
+    const id = /st-key-(said|item)-(\d+)/.exec(row?.className ?? "");
     if (!id || !button.closest('form, [data-testid="stForm"], .st-key-unedit')) return;
     const kept = id[1] === "item" && button.textContent.trim() !== "Cancel";
-    const opener = { row: "change", said: "edit", item: "decide" }[id[1]];
+    const opener = { said: "edit", item: "decide" }[id[1]];
     want(kept ? newUndo() : `.st-key-${opener}-${id[2]} button`);
   };
   const leave = event => { if (!event.repeat) wanted = null; };

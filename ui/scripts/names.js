@@ -4,7 +4,7 @@
   if (window.memchatNames) return;
   window.memchatNames = true;
   const ROWS = '[class*="st-key-row-"], [class*="st-key-given-"], [class*="st-key-item-"], ' +
-    '[class*="st-key-gone-"], [class*="st-key-undo-row-"], [class*="st-key-client-"]';
+    '[class*="st-key-undo-row-"], [class*="st-key-client-"]';
   const LEFT = / [^.]*\d+ s\.$/; // the seconds that are left would be read out one by one
   const LONGEST = 80; // characters of a message
   const call = (row, text) => {

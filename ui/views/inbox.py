@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from memchat.errors import NotFound
-from memchat.types import InboxItem, Memory
+from memchat.types import InboxItem
 from ui import components as ui
 from ui import decisions, sidebar
 
 SHOWN = 20
+# How the question about what is no longer there ends: no yes can do it.
+GONE = ("is gone.", "has changed.")
 
 
 def page() -> None:
@@ -116,78 +117,31 @@ def _item(item: InboxItem) -> None:
             on_change=_choose,
             args=(item.id,),
         )
-        with st.container():
-            _content(item)
+        _content(item)
 
 
 def _content(item: InboxItem) -> None:
-    ready = _pair(item) if item.memory_id is not None else _proposal(item)
-    asked = ui.person().inbox.question(item) if item.key else ""
-    if asked:
-        st.markdown(ui.literal(asked))
-    if item.reason != asked:
-        st.markdown(f"Why it waits: {ui.sentence(item.reason)}")
-    around = item.sentence or item.quote
-    if around and around != item.quote:
-        st.markdown(f"> {ui.literal(around)}")
+    """One question, and in small letters why it is asked."""
+    asked = decisions.question(item)
+    words = f"{ui.literal(asked)}\n\n:small[:gray[{ui.literal(_why(item))}]]"
+    st.markdown(words, width="stretch")
     if st.session_state.get("deciding") == item.id:
         _edit(item)
     else:
-        _actions(item, ready=ready)
+        _actions(item, ready=not asked.endswith(GONE))
 
 
-def _proposal(item: InboxItem) -> bool:
-    """What would be remembered or ended; whether a yes can do it."""
-    kind = ui.TYPES.get(item.memory_type or "", "Proposal")
-    words = f"{(item.key or '').replace('_', ' ')}: {item.value}"
-    days = f" · from {item.starts_at:%-d %B %Y}" if item.starts_at else ""
-    days += f" · until {item.expires_at:%-d %B %Y}" if item.expires_at else ""
-    about = ui.literal(f"{kind} · {ui.day(item.created_at)}{days}")
-    ends = item.relation == "ends"
-    st.markdown(f"**{'Over: ' if ends else ''}{ui.literal(words)}**\n\n:small[:gray[{about}]]")
-    if not ends or item.target_id is None:
-        return True
-    target = _memory(item.target_id)
-    return target is not None and target.active
-
-
-def _request(item: InboxItem) -> bool:
-    """What a program asks about a whole memory; whether a yes can do it."""
-    asked = decisions.question(item)
-    st.markdown(f"**{ui.literal(asked)}**")
-    return asked.endswith("?")  # where the memory is gone, it says so
-
-
-def _pair(item: InboxItem) -> bool:
-    if item.relation in ("forget", "promote"):
-        return _request(item)
-    newer, older = _memory(item.memory_id), _memory(item.related_id)
-    if newer is None:
-        st.markdown("The memory it is about is gone.")
-        return False
-    if item.related_id is None:
-        st.markdown(f"**Does this still hold?** {ui.named(newer)}")
-        return True
-    if older is None:
-        st.markdown("One of the two memories it is about is gone.")
-        return False
-    st.markdown(f"**{ui.named(newer)}** may take the place of **{ui.named(older)}**")
-    return True
-
-
-def _memory(memory_id: int | None) -> Memory | None:
-    if memory_id is None:
-        return None
-    try:
-        return ui.person().memories.get(memory_id)
-    except NotFound:
-        return None
+def _why(item: InboxItem) -> str:
+    why = f"Why it waits: {ui.as_sentence(item.reason)}"
+    if item.sensitive:
+        why += " Such things are kept with your yes alone."
+    days = [f"from {item.starts_at:%-d %B %Y}"] if item.starts_at else []
+    days += [f"until {item.expires_at:%-d %B %Y}"] if item.expires_at else []
+    return " · ".join([why, *days, ui.day(item.created_at)])
 
 
 def _actions(item: InboxItem, *, ready: bool) -> None:
-    pair = item.memory_id is not None
-    ends = item.relation == "ends"
-    with st.container(horizontal=True):
+    with st.container(key=f"answers-{item.id}", horizontal=True, width="content"):
         if ready and decisions.has_words(item):
             st.button(
                 decisions.label(item),
@@ -202,7 +156,7 @@ def _actions(item: InboxItem, *, ready: bool) -> None:
             on_click=decisions.reject,
             args=([item.id],),
         )
-        if not pair and not ends:
+        if item.memory_id is None and item.relation != "ends":
             st.button("Edit", key=f"decide-{item.id}", on_click=_decide, args=(item.id,))
         if item.message_id is not None and st.button(
             "Open that message", key=f"source-{item.id}", type="tertiary"

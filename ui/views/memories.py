@@ -6,13 +6,12 @@ from typing import cast
 
 import streamlit as st
 
-from memchat.types import MEMORY_TYPES, CreatedBy, Memory, Wanted
-from ui import by_meaning, forgetting, memory_form, memory_row, space
+from memchat.errors import NotFound
+from memchat.types import CreatedBy, Memory, Wanted
+from ui import by_meaning, forgetting, memory_list, space
 from ui import components as ui
 
-# Rows of a page. A row costs the browser some 12 ms: with 20 of them a turn takes too long. No text
-# in quotes stands here: Streamlit would draw it.
-PAGE = 12
+# No text in quotes stands here: Streamlit would draw it.
 STATUSES = {
     "active": "In use",
     "pinned": "Pinned",
@@ -26,17 +25,19 @@ STATUSES = {
 SORTS = {
     "newest": "Newest first",
     "oldest": "Oldest first",
-    "key": "By key",
+    "key": "By name",
     "most used": "Most used",
     "least used": "Least used",
     "ending first": "Ending first",
 }
 
 
+SUMMARY = "What I know about you"
+
+
 def page() -> None:
     """One run."""
-    st.session_state.setdefault("chosen", set())
-    ui.heading("Memories", "What is remembered about you, and where it comes from.")
+    ui.heading("Memories")
     if not ui.person().memory_switch().on:
         st.info(
             f"Nothing new is remembered: {ui.literal(space.why_off())}. What is here can still be "
@@ -44,57 +45,89 @@ def page() -> None:
         )
     ui.show_problem()
     wanted = _filters()
-    key = (wanted, ui.app_name())
-    if st.session_state.get("wanted") != key:
-        st.session_state.update(wanted=key, page=0, chosen=set())
+    if wanted.group == SUMMARY:
+        memory_list.summary()
+        return
+    state = st.session_state
+    view = (wanted, ui.app_name())
+    if state.get("rows of") != view:
+        state.update({"rows of": view, "rows": [], "most": memory_list.MORE})
     _results(wanted)
 
 
 def _filters() -> Wanted:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(key="boxes", horizontal=True, vertical_alignment="bottom"):
+        with (
+            st.form("add-box", border=False, clear_on_submit=True),
+            st.container(horizontal=True, vertical_alignment="bottom"),
+        ):
+            words = st.text_input(
+                "What should I remember?",
+                key="add-words",
+                placeholder="What should I remember?",
+                label_visibility="collapsed",
+            )
+            if st.form_submit_button("Add", key="add", type="primary"):
+                st.session_state["opened"] = ("add", words.strip())
         search = st.text_input(
             "Search memories",
             key="search-memories",
             type="search",
-            live=True,
+            live=not by_meaning.remote(),
             placeholder="Search memories",
             label_visibility="collapsed",
             persist_state="session",
         )
-        st.button("Add", key="add", type="primary", on_click=memory_form.begin_adding)
-    if st.session_state.get("adding"):
-        memory_form.add_form()
-    types = st.pills(
-        "Type",
-        MEMORY_TYPES,
-        selection_mode="multi",
-        format_func=lambda kind: ui.TYPES[kind],
-        key="types",
-        label_visibility="collapsed",
+        with st.popover("Filter", key="filter"):
+            tags, status, created, sort = _tags(), _status(), _created_by(), _sort()
+    return Wanted(
+        search=search.strip(),
+        tags=tags,
+        status=status,
+        created_by=created,
+        sort=sort,
+        group=_group(),
+    )
+
+
+def _group() -> str:
+    """The group that was chosen, or the summary of all; nothing is shown where nothing is known."""
+    groups = ui.person().memories.groups()
+    chosen = st.session_state.get("group")
+    if not groups and not chosen:
+        return ""
+    return (
+        st.pills(
+            "Group",
+            list(dict.fromkeys([SUMMARY, *groups, chosen or SUMMARY])),
+            format_func=lambda name: (
+                name if name == SUMMARY else f"{name.capitalize()} {groups.get(name, 0):,}"
+            ),
+            key="group",
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        or ""
+    )
+
+
+def _status() -> str:
+    return st.selectbox(
+        "Show",
+        list(STATUSES),
+        format_func=lambda name: STATUSES[name],
+        key="status",
         persist_state="session",
     )
-    tags = _tags()
-    with st.container(key="filters"):
-        status, created, sort = st.columns(3)
-    return Wanted(
-        tags=tags,
-        search=search.strip(),
-        memory_types=tuple(types),
-        status=status.selectbox(
-            "Show",
-            list(STATUSES),
-            format_func=lambda name: STATUSES[name],
-            key="status",
-            persist_state="session",
-        ),
-        created_by=_created_by(created),
-        sort=sort.selectbox(
-            "Order",
-            list(SORTS),
-            format_func=lambda name: SORTS[name],
-            key="sort",
-            persist_state="session",
-        ),
+
+
+def _sort() -> str:
+    return st.selectbox(
+        "Order",
+        list(SORTS),
+        format_func=lambda name: SORTS[name],
+        key="sort",
+        persist_state="session",
     )
 
 
@@ -104,20 +137,11 @@ def _tags() -> tuple[str, ...]:
     every = sorted({*ui.person().memories.tags(), *chosen})
     if not every:
         return ()
-    return tuple(
-        st.multiselect(
-            "Tags",
-            every,
-            key="tags",
-            placeholder="Tags",
-            label_visibility="collapsed",
-            persist_state="session",
-        )
-    )
+    return tuple(st.multiselect("Tags", every, key="tags", persist_state="session"))
 
 
-def _created_by(column: st.delta_generator.DeltaGenerator) -> tuple[CreatedBy, ...]:
-    chosen = column.selectbox(
+def _created_by() -> tuple[CreatedBy, ...]:
+    chosen = st.selectbox(
         "Origin",
         ["", *ui.CREATED],
         format_func=lambda name: ui.CREATED.get(name, "Any").capitalize(),
@@ -128,37 +152,25 @@ def _created_by(column: st.delta_generator.DeltaGenerator) -> tuple[CreatedBy, .
 
 
 def _results(wanted: Wanted) -> None:
-    state = st.session_state
-    found = ui.person().memories.browse(wanted, limit=PAGE, offset=state["page"] * PAGE)
-    if not found.memories and state["page"]:
-        state["page"] = 0
-        st.rerun()
-    if found.total and wanted.status != "forgotten":
-        _bulk(wanted, found.memories, found.total)
+    memories, state = ui.person().memories, st.session_state
+    found = memories.browse(wanted, limit=state["most"])
     there = {memory.id: memory for memory in found.memories}
-    for memory_id in _in_place(wanted, list(there)):
-        if memory_id in there:
-            job = found.unembedded.get(memory_id)
-            memory_row.show(there[memory_id], wanted.search, job)
-        else:
-            memory_row.gone(memory_id)
-    if found.total:
-        _pages(found.total)
-    else:
+    best = by_meaning.ids(wanted)
+    meant = set(best).difference(memories.browse_ids(wanted)) if best else ()
+    there |= {i: memory for i in best if i not in there and (memory := _memory(i)) is not None}
+    state["rows"] += [i for i in dict.fromkeys([*best, *there]) if i not in state["rows"]]
+    by_meaning.notes(wanted)
+    total = found.total + len(meant)
+    if not total:
         _nothing(wanted)
-    if not state["page"]:
-        by_meaning.show(wanted)
+    memory_list.show(there, state["rows"], wanted, total, found.unembedded)
 
 
-def _in_place(wanted: Wanted, ids: list[int]) -> list[int]:
-    """The rows of the page in the order in which they were first drawn, with those that were
-    forgotten since: no row moves under the pointer."""
-    state = st.session_state
-    view = (wanted, ui.app_name(), state["page"])
-    if state.get("rows of") != view:
-        state.update({"rows of": view, "rows": []})
-    state["rows"] += [memory_id for memory_id in ids if memory_id not in state["rows"]]
-    return list(state["rows"])
+def _memory(memory_id: int) -> Memory | None:
+    try:
+        return ui.person().memories.get(memory_id)
+    except NotFound:
+        return None  # it was forgotten since
 
 
 def _nothing(wanted: Wanted) -> None:
@@ -180,91 +192,6 @@ def _nothing(wanted: Wanted) -> None:
     else:
         title = "No memory has these words" if wanted.search else "Nothing fits"
         ui.empty(title, "Try fewer words, or show all.", "memories")
-
-
-# Choosing many
-
-
-def _bulk(wanted: Wanted, shown: tuple[Memory, ...], total: int) -> None:
-    state = st.session_state
-    chosen: set[int] = state["chosen"]
-    ids = [memory.id for memory in shown]
-    all_here = set(ids) <= chosen
-    with st.container(key="bulk", horizontal=True, vertical_alignment="center"):
-        if state.get("all here") != all_here:
-            state["all here"] = all_here
-        st.checkbox("Select page", key="all here", on_change=_choose_page, args=(ids,))
-        st.markdown(
-            f"**{len(chosen):,} selected** of {total:,}"
-            if chosen
-            else ui.plural(total, "memory", "memories"),
-            width="stretch",
-        )
-        if chosen and len(chosen) < total:
-            st.button(
-                f"Select all {total:,} results",
-                key="choose-all",
-                on_click=lambda: state.update(chosen=set(ui.person().memories.browse_ids(wanted))),
-                type="tertiary",
-            )
-        if chosen:
-            st.button("Clear", key="choose-none", type="tertiary", on_click=lambda: chosen.clear())
-            st.button(
-                f"Forget {len(chosen):,}",
-                key="forget-many",
-                type="primary",
-                on_click=_ask,
-                args=(True,),
-            )
-    if chosen and state.get("forgetting"):
-        _forget_many()
-
-
-def _choose_page(ids: list[int]) -> None:
-    chosen: set[int] = st.session_state["chosen"]
-    if st.session_state["all here"]:
-        chosen.update(ids)
-    else:
-        chosen.difference_update(ids)
-
-
-def _ask(forgetting: bool = False) -> None:
-    st.session_state["forgetting"] = forgetting
-
-
-@st.dialog("Forget these memories?", on_dismiss=_ask)
-def _forget_many() -> None:
-    chosen: set[int] = st.session_state["chosen"]
-    st.write(
-        f"{ui.plural(len(chosen), 'memory', 'memories')} and the words that proved them leave this "
-        f"disk. For {forgetting.undo_seconds(len(chosen)):.0f} seconds it can be undone."
-    )
-    with st.container(horizontal=True):
-        if st.button("Forget", key="forget-many-yes", type="primary"):
-            forgetting.forget(sorted(chosen))
-            st.session_state["chosen"] = set()
-            _ask()
-            st.rerun()
-        if st.button("Cancel", key="forget-many-no", on_click=_ask):
-            st.rerun()
-
-
-# Pages
-
-
-def _pages(total: int) -> None:
-    state = st.session_state
-    last = (total - 1) // PAGE
-    if not last:
-        return
-    with st.container(key="pages", horizontal=True, vertical_alignment="center"):
-        st.button("← Before", key="before", disabled=state["page"] == 0, on_click=_turn, args=(-1,))
-        st.markdown(f"Page {state['page'] + 1:,} of {last + 1:,}")
-        st.button("Next →", key="next", disabled=state["page"] == last, on_click=_turn, args=(1,))
-
-
-def _turn(by: int) -> None:
-    st.session_state["page"] += by
 
 
 page()

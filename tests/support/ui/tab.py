@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
 from html import unescape
+from typing import Any
 
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest
 
 from ui import components, launch
@@ -52,6 +55,10 @@ def text(at: AppTest) -> str:
     """All that the page says."""
     kinds = (at.title, at.subheader, at.markdown, at.caption, at.text, at.error, at.info)
     said = [str(e.value) for kind in (*kinds, at.warning, at.success) for e in kind]
+    if at.get("bidi_component"):
+        said += [
+            f"{words} {row['about']}" for words, row in zip(sentences(at), listed(at), strict=True)
+        ]
     said += [_words(e.proto.body) for e in at.get("html") if "<style>" not in e.proto.body]
     return "\n".join(said).replace("\\", "")
 
@@ -95,4 +102,40 @@ def number(at: AppTest) -> int:
 
 def press(at: AppTest, key: str) -> None:
     at.button(key=key).click().run()
+    assert not at.exception
+
+
+def _list(at: AppTest) -> Any:
+    return next(
+        e.proto for e in at.get("bidi_component") if e.proto.component_name == "memchat.rows"
+    )
+
+
+def listed(at: AppTest) -> list[dict[str, Any]]:
+    """The rows that the list of memories is given."""
+    found: list[dict[str, Any]] = json.loads(_list(at).json)["rows"]
+    return found
+
+
+def parts(at: AppTest) -> list[dict[str, Any]]:
+    """The parts of the summary that the list shows in the place of rows."""
+    found: list[dict[str, Any]] = json.loads(_list(at).json)["parts"]
+    return found
+
+
+def sentences(at: AppTest) -> list[str]:
+    """What these rows say, with the words of a search in square brackets."""
+    return [
+        "".join(f"[{words}]" if lit else words for words, lit in row["text"]) for row in listed(at)
+    ]
+
+
+def act(at: AppTest, name: str, *ids: int | str) -> None:
+    """Do in the list what a person chooses there, with these memories or with ``all``."""
+    chosen = "all" if ids == ("all",) else list(ids)
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(_list(at).id, "events")
+    state.json_trigger_value = json.dumps([{"event": "act", "value": {"act": name, "ids": chosen}}])
+    at._run(states)
     assert not at.exception
