@@ -125,14 +125,14 @@ class Actions:
     def _chat(self, n: int) -> None:
         page = self._page
         talk = page.get_by_role("button", name="Turn 0", exact=True)
-        said = "[...document.querySelectorAll('[class*=st-key-said-]')].some(e => "
+        said = "[...document.querySelectorAll('.memchat-said')].some(e => "
         last = f"{said}e.innerText.includes('Turn {TURNS - 1}'))"
         self._take("open a chat of 1,000 messages", talk.click, last)
         earlier = page.get_by_role("button", name="Show earlier messages")
         self._take("show 40 earlier turns", earlier.click, last.replace(str(TURNS - 1), "470"))
         new = page.get_by_role("button", name="New chat")
         self._take("new chat", new.first.click, "document.body.innerText.includes('on your mind?')")
-        box = page.get_by_test_id("stChatInputTextArea")
+        box = page.locator("#memchat-message")
         box.fill(f"Where is thing {n}?")
         stands = f"{said}e.innerText.trim())"
         self._take("say something: own words", lambda: box.press("Enter"), stands)

@@ -11,17 +11,22 @@ from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
 from ui import components as ui
-from ui import elsewhere, hold, old_backups, sidebar
+from ui import elsewhere, hold, live, old_backups, sidebar
 from ui.desk import Desk
 from ui.notes import place
 
 log = logging.getLogger(__name__)
 
 
-@st.cache_resource(scope="session", on_release=lambda tab: ui.desk().gone(tab))
+@st.cache_resource(scope="session", on_release=lambda tab: _gone(tab))
 def _tab() -> str:
     """This browser tab; let go of when it closes, reloads or loses its line."""
     return uuid4().hex
+
+
+def _gone(tab: str) -> None:
+    live.leave(tab)
+    ui.desk().gone(tab)
 
 
 def _draw(desk: Desk) -> None:

@@ -191,8 +191,13 @@ def named(memory: Memory) -> str:
 
 
 def described(memory: Memory) -> str:
+    """What a memory is besides its words, for Markdown."""
+    return literal(about(memory))
+
+
+def about(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
-    return literal(" · ".join([TYPES[memory.memory_type], *origin_of(memory), *span_of(memory)]))
+    return " · ".join([TYPES[memory.memory_type], *origin_of(memory), *span_of(memory)])
 
 
 def span_of(memory: Memory) -> list[str]:

@@ -37,6 +37,8 @@ class Turn:
         """``instead`` are the words that take the place of the last message, if a reply comes."""
         self.reply = reply
         self.drawing = ComingReply()
+        self.lock = threading.Lock()
+        """Held while ``drawing`` is asked, as several tabs may show the reply."""
         self.instead = instead
         self.error: str | None = None
         self.stopped = False
@@ -132,6 +134,8 @@ class Talk:
     mc: MemChat
     """The store and models that the chat was opened with."""
     turn: Turn | None = None
+    said: int = 0
+    """How often something was said here, or answered anew."""
     tabs: set[str] = field(default_factory=set)
     ends_at: datetime | None = None
     """When it is ended, where no tab shows it any more."""
@@ -213,18 +217,22 @@ class Desk:
 
     def say(self, talk: Talk, text: str) -> Turn:
         """Send a message. One whose reply is still coming in is stopped by it."""
-        with self._lock:
-            self._settle(talk)
-            self._renew(talk)
-            talk.turn = Turn(talk.chat.send(text))
-            return talk.turn
+        return self._begin(talk, lambda: Turn(talk.chat.send(text)))
 
     def redo(self, talk: Talk, text: str | None = None) -> Turn:
         """Have the last message answered anew, or said in other words."""
+        return self._begin(talk, lambda: Turn(talk.chat.redo(text), instead=text))
+
+    def go_on(self, talk: Talk) -> Turn:
+        """Have the last reply, which was stopped or cut, go on where it ended."""
+        return self._begin(talk, lambda: Turn(talk.chat.go_on()))
+
+    def _begin(self, talk: Talk, turn: Callable[[], Turn]) -> Turn:
         with self._lock:
             self._settle(talk)
             self._renew(talk)
-            talk.turn = Turn(talk.chat.redo(text), instead=text)
+            talk.turn = turn()
+            talk.said += 1
             return talk.turn
 
     def end(self, talk: Talk) -> None:

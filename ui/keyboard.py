@@ -11,7 +11,7 @@ KEYS = (
     ("S", "Search: the memories and the notes on their pages, the chats on all others"),
     ("M", "Write a message"),
     ("K, X, E", "In the inbox: say yes or no to the first proposal, or edit it"),
-    ("Esc", "Stop a reply, close an editor or a dialog, leave the message box"),
+    ("Esc", "Stop a reply, close an editor or a dialog, write a message"),
     ("?", "Show this list"),
 )
 """Each key, or keys, and what it does."""

@@ -9,7 +9,8 @@ import streamlit as st
 
 from memchat.types import Change, InboxItem, Refusal, Session, Undone
 from ui import components as ui
-from ui import decisions, old_backups, refused
+from ui import decisions, old_backups, parts, refused
+from ui.parts import Part
 
 WHAT = {"added": "Remembered", "revived": "Remembered again", "superseded": "Changed"}
 WHAT |= {"ended": "No longer holds", "merged": "Merged with what was known"}
@@ -20,11 +21,31 @@ NAMED = 6
 NAME_LENGTH = 70
 
 
-def show(session: Session, *, announced: bool = False) -> None:
-    """Under a chat: what it taught, what waits for a yes, what was not kept.
+def under(used: Sequence[str], message_id: int, changes: Sequence[Change]) -> list[Part]:
+    """Under a reply: what was used for it, and what its message taught, with a way back."""
+    told = [f"Used: {_names(used)}"] if used else []
+    if changes:
+        told.append(f"Learnt: {_names(_plainly(change) for change in changes)}")
+    if not told:
+        return []
+    line = [parts.note(" · ".join(told))]
+    if changes:
+        line.append(parts.button("Undo", f"unlearn-{message_id}", _unlearn, message_id, plain=True))
+    return [parts.row(*line)]
 
-    Of a chat that has ended it is also said that nothing was new. ``announced``: screen readers
-    hear the line.
+
+def _plainly(change: Change) -> str:
+    assert change.memory is not None
+    words = f"{change.memory.key.replace('_', ' ')}: {change.memory.value}"
+    if change.kind in ("ended", "merged"):
+        words = f"{WHAT[change.kind].lower()}: {words}"
+    return ui.shorten(words, NAME_LENGTH)
+
+
+def show(session: Session, *, announced: bool = False) -> None:
+    """Under a chat: what waits for a yes and what was not kept. Of a chat that has ended it is also
+    said that nothing was new. ``announced``: it is the chat before this one, and what it taught is
+    named, too; screen readers hear the line.
     """
     sessions = ui.person().sessions
     changes = [
@@ -34,14 +55,16 @@ def show(session: Session, *, announced: bool = False) -> None:
     ]
     waiting = _waiting(session.id, changes)
     refusals = ui.person().inbox.refusals(session_id=session.id)
-    line = _line([change for _, change in changes], waiting, refusals)
-    if not (changes or waiting or refusals):
-        if session.status in ("extracted", "off") and ui.person().memory_switch().on:
+    told = changes if announced else []
+    line = _line([change for _, change in told], waiting, refusals)
+    if not (told or waiting or refusals):
+        read = session.status in ("extracted", "off")
+        if read and not changes and ui.person().memory_switch().on:
             line = "Nothing new was learnt from this chat."
             st.caption(line)
     else:
         with st.expander(line, key=f"learned-{session.id}"):
-            for message_id, change in changes:
+            for message_id, change in told:
                 _change(message_id, change)
             for item in waiting:
                 _undecided(item)
@@ -123,7 +146,7 @@ def _change(message_id: int, change: Change) -> None:
         )
 
 
-def _unlearn(message_id: int, memory_id: int) -> None:
+def _unlearn(message_id: int, memory_id: int | None = None) -> None:
     sessions = ui.person().sessions
     done: list[Undone] = []
     if not ui.attempt(lambda: done.append(sessions.unlearn(message_id, memory_id=memory_id))):

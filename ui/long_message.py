@@ -1,4 +1,4 @@
-"""A long message in a chat: drawn short, with the question what of it is read for memories, and
+"""A long message in a chat: shown short, with the question what of it is read for memories, and
 whether to keep it as a note."""
 
 from __future__ import annotations
@@ -10,89 +10,62 @@ import streamlit as st
 from memchat.types import LongMessage, Message
 from memchat.types.conversations import PASTE_LENGTH
 from ui import components as ui
+from ui import parts
+from ui.parts import Part
 
 LONG = 8_000
 """Characters of a message that is drawn whole."""
 DRAWN = 2_000
 """Characters that are drawn of a longer one, unless all of it is asked for."""
-HEIGHT = 480
-"""Pixels in which the whole text scrolls."""
 
 
-def draw(turn: Message, n: int) -> None:
-    """The text of a message, of a very long one the beginning."""
+def shown(turn: Message, n: int) -> tuple[str, Part | None]:
+    """The text of a message, of a very long one the beginning, and a way to the rest."""
     text = turn.content
     if len(text) <= LONG:
-        st.text(text)
-        return
+        return text, None
     whole = st.session_state.get("whole") == n
-    with st.container(height=HEIGHT if whole else "content", border=False, key=f"long-text-{n}"):
-        st.text(text if whole else f"{text[:DRAWN].rstrip()} …")
     words = "Show less" if whole else f"Show all ({len(text):,} characters)"
-    args = (None if whole else n,)
-    st.button(words, key=f"whole-{n}", type="tertiary", on_click=_show, args=args)
+    more = parts.button(words, f"whole-{n}", _show, None if whole else n, plain=True)
+    return text if whole else f"{text[:DRAWN].rstrip()} …", more
 
 
 def _show(n: int | None) -> None:
     st.session_state["whole"] = n
 
 
-def ask(turn: Message) -> None:
-    """Ask what of a very long message is read for memories, or say it where that is chosen."""
+def ask(turn: Message) -> list[Part]:
+    """The question what of a very long message is read for memories, or what was chosen."""
     if not turn.id or len(turn.content) <= LONG:
-        return
+        return []
     long = _planned(turn)
     if long is None:
-        return
+        return []
+    if long.read_all:
+        return [parts.note("All of this message is read for memories.")]
+    every = f"Read all of it ({long.effort})"
     settled = turn.id in st.session_state.setdefault("settled", set())
-    with st.container(key=f"long-{turn.id}"):
-        if long.read_all:
-            st.caption("All of this message is read for memories.")
-        elif settled:
-            st.caption("The beginning and the end of this message are read for memories.")
-        else:
-            st.caption(
-                "This message is very long. What of it is to be read for memories? "
-                "Its beginning and end, if you choose nothing."
-            )
-        if not long.read_all:
-            with st.container(horizontal=True):
-                if not settled:
-                    st.button(
-                        "Read beginning and end",
-                        key=f"read-ends-{turn.id}",
-                        on_click=_settle,
-                        args=(turn.id,),
-                    )
-                st.button(
-                    f"Read all of it ({ui.literal(long.effort)})",
-                    key=f"read-all-{turn.id}",
-                    type="tertiary" if settled else "secondary",
-                    on_click=_read_all,
-                    args=(long,),
-                )
+    read_all = parts.button(every, f"read-all-{turn.id}", _read_all, long, plain=settled)
+    if settled:
+        told = parts.note("The beginning and the end of this message are read for memories.")
+        return [told, read_all]
+    asked = parts.note(
+        "This message is very long. What of it is to be read for memories? "
+        "Its beginning and end, if you choose nothing."
+    )
+    ends = parts.button("Read beginning and end", f"read-ends-{turn.id}", _settle, turn.id)
+    return [asked, parts.row(ends, read_all)]
 
 
-def keep(turn: Message) -> None:
-    """Offer to keep a long message as a note, or say that it is kept."""
+def keep(turn: Message) -> list[Part]:
+    """The offer to keep a long message as a note, or that it is kept."""
     if not turn.id or len(turn.content) < PASTE_LENGTH:
-        return
+        return []
     kept: dict[int, str] = st.session_state.setdefault("kept as notes", {})
-    with st.container(key=f"keep-{turn.id}", horizontal=True, horizontal_alignment="right"):
-        if turn.id in kept:
-            st.caption(
-                f"Kept as the note “{ui.literal(kept[turn.id])}”. Nothing is learned about you "
-                "from it."
-            )
-        else:
-            st.button(
-                "Keep as a note",
-                key=f"keep-note-{turn.id}",
-                type="tertiary",
-                on_click=_keep,
-                args=(turn,),
-            )
-    ui.show_problem(f"keep-{turn.id}")
+    if turn.id in kept:
+        words = f"Kept as the note “{kept[turn.id]}”. Nothing is learned about you from it."
+        return [parts.note(words)]
+    return [parts.button("Keep as a note", f"keep-note-{turn.id}", _keep, turn, plain=True)]
 
 
 def _keep(turn: Message) -> None:
@@ -101,7 +74,7 @@ def _keep(turn: Message) -> None:
         st.session_state["kept as notes"][turn.id] = note.title or ""
         st.session_state.get("long", {}).pop((turn.id, len(turn.content)), None)
 
-    ui.attempt(work, at=f"keep-{turn.id}")
+    ui.attempt(work)
 
 
 def _planned(turn: Message) -> LongMessage | None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from memchat.api.sessions import keep_note, last_reply
 from memchat.chat.command_words import helped, typed
-from memchat.errors import InputError
+from memchat.errors import InputError, MemChatError
 from memchat.types import Message
 from ui import components as ui
 from ui import sidebar, why
@@ -14,11 +14,6 @@ from ui.desk import Talk
 
 WAIT_SECONDS = 0.15
 """How long a reply is waited for before the page shows that it is coming."""
-
-
-def say() -> None:
-    """Send what stands in the box at the foot of the chat."""
-    send(st.session_state["say"])
 
 
 def suggested() -> None:
@@ -59,7 +54,7 @@ def send(text: str) -> None:
             _follow(talk, text)
 
     if not ui.attempt(work, at="say"):
-        state["say"] = text
+        state["unsent"] = text
 
 
 def answer(text: str, turn: Message) -> None:
@@ -76,42 +71,64 @@ def _follow(talk: Talk, text: str) -> None:
     turn.wait(WAIT_SECONDS)
 
 
-def say_in_copy(text_key: str, n: int, turn: Message) -> None:
-    """Say the earlier message ``turn``, the chat's ``n``-th, in the words of that field: in a copy
-    of the chat that ends before it."""
-    state, desk = st.session_state, ui.desk()
-    text = state[text_key]
+def edit(n: int, words: str) -> None:
+    """Have the chat's ``n``-th message in the editor, as it is whole."""
+    st.session_state["editing"] = (n, words, None)
 
-    def work() -> None:
-        if not text.strip():
-            raise InputError("the message is empty; write something first")
-        talk = sidebar.here()
-        if talk is not None and talk.chat.incognito:
-            turns = talk.chat.turns[:n]
-            sidebar.go(None)
-            state["talk"] = desk.open(ui.app_name(), incognito=True, turns=turns)
-            state["incognito"] = True
+
+def say_anew(n: int, turn: Message, last: bool, text: str) -> None:
+    """Say the chat's ``n``-th message in other words: the last one in its place, an earlier one in
+    a copy of the chat that ends before it. What goes wrong is told in the editor."""
+    state = st.session_state
+    try:
+        if last:
+            _redo(turn, text)
         else:
-            sidebar.go(ui.person().sessions.copy(turn.session_id, before=turn.id).id)
-
-    if ui.attempt(work, at=text_key):
+            _copy(n, turn, text)
+    except MemChatError as error:
+        state["editing"] = (n, text, str(error))
+        return
+    state["editing"] = None
+    if not last:
         send(text)
 
 
-def redo(turn: Message, text_key: str | None = None) -> None:
-    """Have the last message answered anew, or say it in the words of that field. ``turn`` is the
-    message or its reply, as this tab shows it."""
+def redo(turn: Message) -> None:
+    """Have the last message answered anew. ``turn`` is the message or its reply, as this tab shows
+    it."""
+    ui.attempt(lambda: _redo(turn))
+
+
+def go_on(turn: Message) -> None:
+    """Have the reply ``turn`` go on where it ended."""
+    ui.attempt(lambda: ui.desk().go_on(_ready(turn)).wait(WAIT_SECONDS))
+
+
+def _ready(turn: Message) -> Talk:
+    """The chat, open in this tab, where ``turn`` is still the last in it."""
+    _refuse_if_gone_on(turn)
     state, desk = st.session_state, ui.desk()
-    text = state[text_key] if text_key else None
+    talk = sidebar.here() or desk.open(ui.app_name(), session_id=state["here"])
+    desk.seen(state["tab"], talk)
+    return talk
 
-    def work() -> None:
-        _refuse_if_gone_on(turn)
-        talk = sidebar.here() or desk.open(ui.app_name(), session_id=state["here"])
-        desk.seen(state["tab"], talk)
-        desk.redo(talk, text).wait(WAIT_SECONDS)
-        state.update(editing=None, unsent=None)
 
-    ui.attempt(work, at=text_key or "")
+def _redo(turn: Message, text: str | None = None) -> None:
+    ui.desk().redo(_ready(turn), text).wait(WAIT_SECONDS)
+
+
+def _copy(n: int, turn: Message, text: str) -> None:
+    """Go on in a copy of the chat that ends before ``turn``, its ``n``-th."""
+    if not text.strip():
+        raise InputError("the message is empty; write something first")
+    state, talk = st.session_state, sidebar.here()
+    if talk is not None and talk.chat.incognito:
+        turns = talk.chat.turns[:n]
+        sidebar.go(None)
+        state["talk"] = ui.desk().open(ui.app_name(), incognito=True, turns=turns)
+        state["incognito"] = True
+    else:
+        sidebar.go(ui.person().sessions.copy(turn.session_id, before=turn.id).id)
 
 
 def _refuse_if_gone_on(turn: Message) -> None:

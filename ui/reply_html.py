@@ -22,12 +22,28 @@ from linkify_it import LinkifyIt  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.texmath import texmath_plugin
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
+COLOURED = 20_000
+"""Characters of a block of code that is coloured."""
+_COLOURS = HtmlFormatter(nowrap=True, classprefix="c-")
+_OPEN = "open"
+"""Set for a block that still grows: it is drawn again and again, and coloured when it is whole."""
 SOURCES = "sources"
 """The numbers that may be cited, in what the reader of Markdown is given besides a text."""
+_ALIGNED = re.compile(r"\\(begin|end)\{(aligned|gathered)\}(?:\[[bct]\])?")
+_ALIKE = {"aligned": "split", "gathered": "matrix"}
+"""What the converter of formulas knows, for what it does not know and looks the same."""
+_DISPLAYED = re.compile(r"\\\[(.+?)\\\]", re.DOTALL)
+_TASK = re.compile(r"\[([ xX])\](?=\s)")
 _CITATION = re.compile(r"\[([1-9][0-9]{0,2})\]")
 LINKS = ("http://", "https://", "mailto:")
 LONGEST = 200_000
@@ -35,35 +51,11 @@ LONGEST = 200_000
 FORMULA_LIMIT = 2_000
 """Characters of a formula that are set; a longer one is shown as it is written."""
 MATH_ATTRIBUTES = {
-    "display",
-    "displaystyle",
-    "scriptlevel",
-    "mathvariant",
-    "stretchy",
-    "symmetric",
-    "fence",
-    "separator",
-    "form",
-    "lspace",
-    "rspace",
-    "minsize",
-    "maxsize",
-    "movablelimits",
-    "largeop",
-    "accent",
-    "accentunder",
-    "linethickness",
-    "columnalign",
-    "columnspacing",
-    "columnlines",
-    "rowspacing",
-    "rowlines",
-    "width",
-    "height",
-    "depth",
-    "voffset",
-    "notation",
-    "xmlns",
+    *("display", "displaystyle", "scriptlevel", "mathvariant", "stretchy", "symmetric"),
+    *("fence", "separator", "form", "lspace", "rspace", "minsize", "maxsize"),
+    *("movablelimits", "largeop", "accent", "accentunder", "linethickness", "columnalign"),
+    *("columnspacing", "columnlines", "rowspacing", "rowlines", "width", "height", "depth"),
+    *("voffset", "notation", "xmlns"),
 }
 """What of a formula's elements stays: how they are drawn, and no link, style or class."""
 _FAULTS = (
@@ -79,16 +71,31 @@ _FAULTS = (
 """What the converter raises for a formula that it cannot read."""
 
 
-@lru_cache(maxsize=128)
 def reply_html(text: str, sources: tuple[int, ...] = ()) -> str:
-    """The reply as HTML. Whatever the text, every word of it can be read.
+    """The reply as HTML. Whatever the text, every word of it can be read."""
+    return _framed("".join(reply_blocks(text, sources)))
+
+
+@lru_cache(maxsize=256)
+def reply_blocks(text: str, sources: tuple[int, ...] = ()) -> tuple[str, ...]:
+    """The reply as HTML, block by block: paragraphs, lists, tables.
 
     The numbers of ``sources`` in square brackets become buttons that lead to the source of this
     number on the page (``scripts/citations.js``).
     """
     if len(text) > LONGEST:
-        return _framed(f"<p>{escape(text)}</p>")
-    return _framed(_reader().render(text, {SOURCES: sources}))
+        return (f"<p>{escape(text)}</p>",)
+    return tuple(_blocks(text, sources))
+
+
+def _blocks(text: str, sources: tuple[int, ...] = (), *, still: bool = True) -> Iterator[str]:
+    reader, env, begin, depth = _reader(), {SOURCES: sources, _OPEN: not still}, 0, 0
+    tokens = reader.parse(text, env)
+    for n, token in enumerate(tokens, 1):
+        depth += token.nesting
+        if depth == 0:
+            yield reader.renderer.render(tokens[begin:n], reader.options, env)
+            begin = n
 
 
 def placed_blocks(text: str) -> Iterator[tuple[range, str]]:
@@ -107,19 +114,25 @@ class ComingReply:
     block of Markdown is read again."""
 
     def __init__(self) -> None:
-        self._drawn = ""
+        self.blocks: list[str] = []
+        """The blocks that are whole, and stay as they are."""
         self._length = 0
-        """How much of the text is in ``_drawn``: whole blocks."""
+        """How much of the text is in them."""
 
     def html(self, text: str) -> str:
-        """The text so far as HTML; each is longer than the one before."""
+        """The text so far as HTML."""
+        last = self.last(text)
+        return _framed("".join((*self.blocks, last)))
+
+    def last(self, text: str) -> str:
+        """The block that still grows. Each text is as long as the one before, or longer."""
         rest = text[self._length :]
         lines = rest.splitlines(keepends=True)
         blocks = [token.map for token in _reader().parse(rest) if token.level == 0 and token.map]
         whole = sum(map(len, lines[: blocks[-1][0]])) if blocks else 0
-        self._drawn += _reader().render(rest[:whole])
+        self.blocks += _blocks(rest[:whole])
         self._length += whole
-        return _framed(self._drawn + _reader().render(f"{rest[whole:]} ▍"))
+        return "".join(_blocks(f"{rest[whole:]} ▍", still=False))
 
 
 def _framed(body: str) -> str:
@@ -141,6 +154,9 @@ def _reader() -> MarkdownIt:
     reader.core.ruler.push("citations", _cite)
     reader.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
     reader.use(texmath_plugin, delimiters="brackets")
+    reader.inline.ruler.before("escape", "displayed", _displayed)
+    reader.use(footnote_plugin, inline=False)
+    reader.core.ruler.after("inline", "tasks", _tick)
     rules: dict[str, Any] = {
         "link_open": _link,
         "citation": _citation,
@@ -148,16 +164,46 @@ def _reader() -> MarkdownIt:
         "code_block": _code,
         "table_open": _table,
         "table_close": _table,
-        "math_inline": _formula,
-        "math_inline_double": _formula,
-        "math_block": _formula,
-        "math_block_label": _formula,
-        "math_single": _formula,
-        "math_block_eqno": _formula,
+        "footnote_ref": _footnote_sign,
+        "footnote_block_open": lambda *_: '<hr><ol class="memchat-footnotes">',
+        "footnote_block_close": lambda *_: "</ol>",
+        "footnote_open": lambda *_: "<li>",
+        "footnote_close": lambda *_: "</li>",
+        "footnote_anchor": lambda *_: "",
     }
-    for name, rule in rules.items():
+    formulas = ("inline", "inline_double", "block", "block_label", "single", "block_eqno")
+    for name, rule in (rules | {f"math_{kind}": _formula for kind in formulas}).items():
         reader.add_render_rule(name, rule)
     return reader
+
+
+def _displayed(state: StateInline, silent: bool) -> bool:
+    """A formula in ``\\[`` and ``\\]`` that begins within a line."""
+    found = _DISPLAYED.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        token = state.push("math_inline_double", "math", 0)
+        token.content, token.markup = found[1], "$$"
+    state.pos = found.end()
+    return True
+
+
+def _tick(state: StateCore) -> None:
+    """Draw the boxes of a list of tasks, as signs."""
+    for item, _, words in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        box = _TASK.match(words.content) if item.type == "list_item_open" else None
+        if box is not None and words.children and words.children[0].type == "text":
+            sign = "☐" if box[1] == " " else "☑"
+            words.children[0].content = sign + words.children[0].content[box.end() :]
+            item.attrSet("class", "memchat-task")
+
+
+def _footnote_sign(
+    self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any
+) -> str:
+    # Not a link: its target would be one for all replies of the page.
+    return f"<sup>{tokens[at].meta['id'] + 1}</sup>"
 
 
 def _cite(state: StateCore) -> None:
@@ -208,10 +254,16 @@ def _link(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, en
 
 def _code(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
     button = '<button type="button" class="memchat-copy">Copy</button>'
-    language = escape(tokens[at].info.split()[0] if tokens[at].info.strip() else "")
+    language = tokens[at].info.split()[0] if tokens[at].info.strip() else ""
+    source = tokens[at].content
+    drawn = escape(source)
+    if language and not env.get(_OPEN) and len(source) <= COLOURED:
+        with suppress(ClassNotFound):
+            lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+            drawn = highlight(source, lexer, _COLOURS)
     return (
-        f'<div class="memchat-code"><div><span>{language}</span>{button}</div>'
-        f'<pre dir="ltr" tabindex="0"><code>{escape(tokens[at].content)}</code></pre></div>\n'
+        f'<div class="memchat-code"><div><span>{escape(language)}</span>{button}</div>'
+        f'<pre dir="ltr" tabindex="0"><code>{drawn}</code></pre></div>\n'
     )
 
 
@@ -233,7 +285,8 @@ def _formula(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any,
 
 
 def _mathml(source: str, display: str) -> str:
-    math = convert_to_element(source, display=display)
+    known = _ALIGNED.sub(lambda found: f"\\{found[1]}{{{_ALIKE[found[2]]}}}", source)
+    math = convert_to_element(known, display=display)
     for element in math.iter():
         element.attrib = {k: v for k, v in element.attrib.items() if k in MATH_ATTRIBUTES}
         # The converter writes a sign as the text "&#x0002B;", which would be escaped once more.

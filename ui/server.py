@@ -20,6 +20,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from streamlit.web.server.starlette import App
 
+from ui import live
 from ui.theme import HOSTS
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -104,4 +105,4 @@ def _own(headers: Headers) -> bool:
 def app(script: Path) -> App:
     """The server's application, which runs this script for each visitor."""
     own = Mount("/memchat", StaticFiles(directory=SCRIPTS))
-    return App(script, routes=[own], middleware=[Middleware(OwnPagesOnly)])
+    return App(script, routes=[*live.ROUTES, own], middleware=[Middleware(OwnPagesOnly)])

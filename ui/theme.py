@@ -91,8 +91,8 @@ SERVER = {
     "logger.hideWelcomeMessage": True,
     "runner.magicEnabled": False,
     "secrets.files": [],
-    # A whole collection after each run takes 0.2 s, and a reply that comes in is drawn seven times
-    # a second: nothing else in the process would get on. Python's own collector is enough.
+    # A whole collection after each run takes 0.2 s, in which nothing else in the process gets on.
+    # Python's own collector is enough.
     "runner.postScriptGC": False,
 }
 

@@ -3,48 +3,73 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from memchat.types import Message
 from ui import components as ui
-from ui import long_message, memory_reply, message, why
+from ui import learned, live, long_message, memory_reply, message, parts, sidebar, why
 from ui.desk import Talk
-from ui.reply_html import copy_button, reply_html
+from ui.parts import Part
 
 SHOWN = 40
 """Turns drawn at once; earlier ones on request, so that a long conversation stays quick."""
-STREAM_SECONDS = 0.15
 
 
-def show(talk: Talk | None, turns: list[Message], *, answering: bool) -> None:
-    """Draw the last turns, and what went wrong with the latest."""
+def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito: bool) -> None:
+    """Draw the last turns, what went wrong with the latest, and the box to write in."""
     state = st.session_state
+    app, number = ui.app_name(), state["here"]
+    desk = ui.desk()
+    find = partial(desk.find, app, number) if number is not None else lambda: talk
+    parts.clear()
+    parts.acts("say", message.send)
+    parts.acts("unedit", lambda: state.update(editing=None))
     mark = state.get("mark")
     first, end = _window(turns, mark)
-    if first:
-        shown = end - first
-        st.button(
-            f"Show earlier messages ({first:,} more)",
-            key="earlier",
-            on_click=lambda: state.update(shown=shown + SHOWN),
-        )
+    used = learnt = dict[int, Any]()
+    if number is not None and turns:
+        sessions = ui.person().sessions
+        used, learnt = dict(sessions.used(number)), dict(sessions.learned(number))
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
-    for n, turn in enumerate(turns[first:end], first):
-        marked = mark is not None and turn.id == mark
-        if turn.role == "user":
-            _said(talk, turn, n, last=n == asked, answering=answering, marked=marked)
-        else:
-            last = n == len(turns) - 1 and not answering
-            _answer(talk, turn, n, last=last, marked=marked)
+    drawn = [
+        _said(talk, turn, n, last=n == asked)
+        if turn.role == "user"
+        else _answer(talk, turn, n, last=n == len(turns) - 1 and not answering)
+        for n, turn in enumerate(turns[first:end], first)
+    ]
+    for n, one in enumerate(drawn, first):
+        turn, before = turns[n], turns[n - 1] if n else None
+        one["marked"] = mark is not None and turn.id == mark
+        if turn.role == "assistant" and before is not None:
+            taught = learnt.get(before.id, ())
+            one["under"] += learned.under(used.get(turn.id, ()), before.id, taught)
+        elif turn.role == "user" and (n + 1 == len(turns) or turns[n + 1].role == "user"):
+            one["under"] += learned.under((), turn.id, learnt.get(turn.id, ()))
+    top, below = list[Part](), list[Part]()
+    if first:
+        words, more = f"Show earlier messages ({first:,} more)", end - first + SHOWN
+        top.append(parts.button(words, "earlier", lambda: state.update(shown=more)))
     if end < len(turns):
-        st.button(
-            f"Show the latest messages ({len(turns) - end:,} more)",
-            key="latest",
-            on_click=lambda: state.update(mark=None, shown=None),
-        )
-    elif not answering:
-        _trouble(talk, turns, asked)
+        words = f"Show the latest messages ({len(turns) - end:,} more)"
+        below.append(parts.button(words, "latest", lambda: state.update(mark=None, shown=None)))
+    elif turns and not answering:
+        below += _trouble(talk, turns, asked)
+    said = sidebar.here()
+    chat = "incognito" if incognito else f"{app}/{(said.session_id if said else number) or 'new'}"
+    parts.show(
+        {
+            "chat": chat,
+            "turns": drawn,
+            "top": top,
+            "below": below,
+            "answering": answering and end == len(turns),
+            "version": live.version(talk, answering),
+            "live": live.show(state["tab"], find),
+            "unsent": state.pop("unsent", None),
+        }
+    )
 
 
 def _window(turns: list[Message], mark: int | None) -> tuple[int, int]:
@@ -58,120 +83,71 @@ def _window(turns: list[Message], mark: int | None) -> tuple[int, int]:
     return max(end - shown, 0), end
 
 
-def _said(
-    talk: Talk | None, turn: Message, n: int, *, last: bool, answering: bool, marked: bool
-) -> None:
-    """What the person said; ``last``: nothing of theirs came after it, ``marked``: it was looked
-    for."""
-    editing = st.session_state.get("editing") == n and not answering
-    with st.container(key=_key(f"said-{n}", marked)):
-        if marked:
-            st.caption("→ the message that was looked for")
-        if editing:
-            _editor(talk, turn, n, last=last)
-            return
-        with st.chat_message("user"):
-            long_message.draw(turn, n)
-        long_message.ask(turn)
-        long_message.keep(turn)
-    with st.container(key=f"edit-said-{n}", horizontal=True, horizontal_alignment="right"):
-        edit = partial(_edit, n)
-        # Drawn also while it does nothing, so that no turn moves when a reply has come in.
-        st.button("Edit", key=f"edit-{n}", type="tertiary", on_click=edit, disabled=answering)
+def _said(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str, Any]:
+    """What the person said; ``last``: nothing of theirs came after it."""
+    edits, words, error = st.session_state.get("editing") or (None, None, None)
+    text, more = long_message.shown(turn, n)
+    hint = "What only the old words taught is taken back."
+    if not last:
+        hint = "This opens a copy of the chat up to here. This one stays as it is."
+        if talk is not None and talk.chat.incognito:
+            hint = "This opens a new incognito chat with what was said before; this one is lost."
+    key = f"resend-{n}"
+    parts.acts(key, partial(message.say_anew, n, turn, last))
+    parts.acts(f"edit-{n}", partial(message.edit, n, turn.content))
+    said: dict[str, Any] = {
+        "key": f"said-{n}",
+        "who": "you",
+        "text": text,
+        "hint": hint,
+        "resend": key,
+    }
+    said["more"] = more
+    said["edit"] = f"edit-{n}" if text != turn.content else None
+    said["under"] = [*long_message.ask(turn), *long_message.keep(turn)]
+    if edits == n:
+        said |= {"editing": words, "error": error and ui.as_sentence(error)}
+    return said
 
 
-def _key(name: str, marked: bool) -> str:
-    """The key of a turn's container; the scripts know by it which turn was looked for."""
-    return f"{name}-marked" if marked else name
-
-
-def _editor(talk: Talk | None, turn: Message, n: int, *, last: bool) -> None:
-    """The last message is said anew in its place, an earlier one in a copy of the chat."""
-    field = f"edited-{n}"
-    words = st.session_state.get("unsent") or turn.content
-    st.text_area("Say it in other words", value=words, key=field)
-    ui.show_problem(field)
-    with st.container(horizontal=True):
-        send, args = (
-            (message.redo, (turn, field)) if last else (message.say_in_copy, (field, n, turn))
-        )
-        st.button("Send", key="resend", type="primary", on_click=send, args=args)
-        st.button("Cancel", key="unedit", on_click=_edit, args=(None,))
-    if last:
-        st.caption("What only the old words taught is taken back.")
-    elif talk is not None and talk.chat.incognito:
-        st.caption("This opens a new incognito chat with what was said before; this one is lost.")
-    else:
-        st.caption("This opens a copy of the chat up to here. This one stays as it is.")
-
-
-def _edit(n: int | None) -> None:
-    st.session_state.update(editing=n, unsent=None)
-
-
-def _cut(talk: Talk | None, turn: Message) -> str | None:
-    """Why the reply that came in last ended before its time, where nobody stopped it."""
-    reply = talk.turn.reply if talk is not None and talk.turn is not None else None
-    return reply.cut if reply is not None and (reply.message_id or 0) == turn.id else None
-
-
-def _dropped(talk: Talk | None, turn: Message) -> int:
-    """How many turns did not fit the model's window for the reply that came in last."""
-    reply = talk.turn.reply if talk is not None and talk.turn is not None else None
-    same = reply is not None and (reply.message_id or 0) == turn.id
-    return reply.dropped_turns if reply is not None and same else 0
-
-
-def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: bool) -> None:
-    with st.container(key=_key(f"answer-{n}", marked)), st.chat_message("assistant"):
-        memory_reply.show(turn)
-        if turn.status == "partial":
-            cut = _cut(talk, turn) if last else None
-            st.caption(cut or "Stopped before its end.")
-        if last and (dropped := _dropped(talk, turn)):
-            st.caption(
-                f"The model was sent this chat without its first {ui.plural(dropped, 'turn')}."
-            )
+def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str, Any]:
+    body = memory_reply.draw(turn)
+    reply = talk.turn.reply if last and talk is not None and talk.turn is not None else None
+    if reply is not None and (reply.message_id or 0) != turn.id:
+        reply = None
+    if turn.status == "partial":
+        body.append(parts.note((reply.cut if reply else None) or "Stopped before its end."))
+    if reply is not None and reply.dropped_turns:
+        left = ui.plural(reply.dropped_turns, "turn")
+        body.append(parts.note(f"The model was sent this chat without its first {left}."))
     if last and talk is not None and talk.chat.question is not None:
-        memory_reply.answers(talk.chat.question, turn)
-    with st.container(key=f"under-{n}", horizontal=True):
-        st.html(copy_button(turn.content), width="content")
-        if turn.id and st.button("Why this answer", key=f"why-{n}", type="tertiary"):
-            why.ask(turn.id)
-        if last:
-            redo, args = message.redo, (turn,)
-            st.button("Try again", key=f"redo-{n}", type="tertiary", on_click=redo, args=args)
-    if st.session_state.get("why") == turn.id and turn.id:
-        why.show(turn.id)
+        body.append(memory_reply.answers(talk.chat.question, turn))
+    under: list[Part] = [{"copy": turn.content}]
+    if turn.id:
+        under.append(parts.button("Why this answer", f"why-{n}", why.ask, turn.id, plain=True))
+    if last and turn.status == "partial":
+        under.append(parts.button("Continue", f"go-on-{n}", message.go_on, turn, plain=True))
+    if last:
+        under.append(parts.button("Try again", f"redo-{n}", message.redo, turn, plain=True))
+    return {"key": f"answer-{n}", "who": "model", "body": body, "under": [parts.row(*under)]}
 
 
-def come_in(talk: Talk) -> None:
-    """The reply that is coming in, drawn anew several times a second."""
-    st.fragment(_coming, run_every=STREAM_SECONDS)(talk)
-
-
-def _coming(talk: Talk) -> None:
-    turn = talk.turn
-    if turn is None or not turn.running:
-        st.rerun()
-    with st.container(key="answer-coming"), st.chat_message("assistant"):
-        st.html(turn.drawing.html(turn.text) if turn.text else reply_html("*Thinking …*"))
-    with st.container(key="under-coming", horizontal=True):
-        st.button("Stop", key="stop", on_click=turn.stop, shortcut="Esc")
-
-
-def _trouble(talk: Talk | None, turns: list[Message], asked: int) -> None:
+def _trouble(talk: Talk | None, turns: list[Message], asked: int) -> list[Part]:
     """A reply that failed, or a message that never got one."""
     turn = talk.turn if talk is not None else None
     error = turn.error if turn is not None else None
     if turn is not None and error is not None and turn.instead is not None:
         # The old turn stands as it did; the new words wait in its place for another try.
-        st.session_state.update(editing=asked, unsent=turn.instead)
-        turn.instead = None
+        st.session_state["editing"], turn.instead = (asked, turn.instead, None), None
         st.rerun()
+    told: list[Part] = [{"error": ui.as_sentence(error)}] if error is not None else []
     if error is not None:
-        st.error(ui.sentence(error))
-    elif turns[-1].role == "user":
-        st.caption("This message has no reply.")
+        told.append(parts.button("Open Settings", "mend", _lead, plain=True))
     if turns[-1].role == "user":
-        st.button("Try again", key="retry", on_click=message.redo, args=(turns[-1],))
+        told += [] if told else [parts.note("This message has no reply.")]
+        told.append(parts.button("Try again", "retry", message.redo, turns[-1]))
+    return told
+
+
+def _lead() -> None:
+    st.session_state["to page"] = "views/settings.py"

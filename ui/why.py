@@ -40,13 +40,15 @@ def show(message_id: int) -> None:
     except MemChatError as error:
         st.error(ui.literal(str(error)))
         return
-    st.markdown(_summary(why))
-    if why.degraded:
-        st.caption(ui.sentence(why.degraded))
     ui.show_problem()
-    for n, line in enumerate(why.lines):
+    if why.by_model and not why.lines:
+        st.markdown("Nothing that is known fitted this question.")
+    for n, line in enumerate(sorted(why.lines, key=lambda line: -line.hit.score)):
         _line(line, why.reply.session_id, n)
     _also(why)
+    st.caption(_summary(why))
+    if why.degraded:
+        st.caption(ui.sentence(why.degraded))
     _sent(why)
 
 
@@ -54,12 +56,8 @@ def _summary(why: Why) -> str:
     if not why.by_model:
         return "This reply was made by memchat itself, from your memories; no model was asked."
     given = (*why.lines, *why.also)
-    if not given and not why.forgotten:
-        return "No memory and no note was used: nothing that is known fitted the question."
     tokens = sum(line.hit.tokens for line in given)
     text = f"The model was given {ui.plural(len(given), 'line')} ({tokens:,} tokens)."
-    if why.also and not why.lines:
-        text += " Search found none of them for this message."
     if why.forgotten:
         text += f" {ui.plural(why.forgotten, 'other')} that it was given you have forgotten since."
     if why.dropped:
@@ -103,8 +101,7 @@ def _also(why: Why) -> None:
     """The facts that were sent whatever was asked."""
     if not why.also:
         return
-    known = "other fact" if any(line.hit.kind == "memory" for line in why.lines) else "fact"
-    with st.expander(f"Also sent: all {ui.plural(len(why.also), known)}"):
+    with st.expander(f"Also sent: {len(why.also):,}"):
         for n, line in enumerate(why.also, len(why.lines)):
             _line(line, why.reply.session_id, n)
 

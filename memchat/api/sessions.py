@@ -324,6 +324,24 @@ class Sessions(Resource):
         with self._database.read(self._scope) as tx:
             return receipts.of_reply(tx, self._found_message(tx, message_id).id)
 
+    def used(self, session_id: int) -> Mapping[int, Sequence[str]]:
+        """The names of the facts and notes that were found for each reply of a conversation and are
+        still kept, by the reply's id, the best first."""
+        with self._database.read(self._scope) as tx:
+            self._found_session(tx, session_id)
+            found = receipts.found_in(tx, session_id)
+            ids = sorted({i for _, kind, i in found if kind == "memory"})
+            facts = memories.by_ids(tx, tx.ids, ids).values()
+            names = {("memory", fact.id): fact.key.replace("_", " ") for fact in facts}
+            for note_id in {i for _, kind, i in found if kind == "note"}:
+                note = rows.get(tx, tx.ids, note_id)
+                names |= {("note", note_id): note.title or "a note"} if note is not None else {}
+        used: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for message_id, kind, item_id in found:
+            if (kind, item_id) in names:
+                used[message_id][names[kind, item_id]] = None
+        return {message_id: list(named) for message_id, named in used.items()}
+
     def parts(self, reply: types.Message) -> types.ReplyParts:
         """A reply in its parts: the memories that code listed in it, and the question at its end.
 

@@ -32,6 +32,7 @@ OFF = {
 }
 LATER = "Not saved yet: I read our conversation when it ends, and note it then if I can."
 NOT_DONE = "That did not work: nothing was saved or forgotten. Please say it again."
+NOT_KEPT = "Not saved: that is a {kind}, and such things are never kept."
 UNWANTED = "Not saved: you asked for it not to be."
 NOTHING_FORGOTTEN = "Nothing was forgotten."
 NOTHING_BLANKED = "All else stays as it is."

@@ -29,7 +29,7 @@ from memchat.facts.consolidation import ingest
 from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN
 from memchat.forget import mentions, purge
-from memchat.language import lexicon, text
+from memchat.language import lexicon, secrets, text
 from memchat.language.sentences import find_span
 from memchat.language.text import holds_word
 from memchat.learn.candidate import Candidate, KnownFact, Quote, Verdict
@@ -136,7 +136,11 @@ class Commands:
         if command.kind == "forget":
             return self._ask_to_forget([command.words], request)
         proposals = _read_by_rule(command, stand_in)
-        return self._remember(proposals, request) if proposals else CodeReply(command_replies.LATER)
+        if proposals:
+            return self._remember(proposals, request)
+        found = secrets.find_secrets(command.words)
+        kept_out = command_replies.NOT_KEPT.format(kind=found[0].kind) if found else None
+        return CodeReply(kept_out or command_replies.LATER)
 
     def run_tools(self, calls: Sequence[ToolCall], request: Message) -> CodeReply:
         """The tools that a model called for this turn, each once; what cannot be read is skipped.

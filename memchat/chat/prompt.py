@@ -91,9 +91,15 @@ class Prompt:
 
 
 def build(
-    conversation: Conversation, text: str, switch: types.MemorySwitch, *, tools: bool
+    conversation: Conversation,
+    text: str,
+    switch: types.MemorySwitch,
+    *,
+    tools: bool,
+    begun: str = "",
 ) -> Prompt:
-    """Recall what the message asks for and put the prompt together. ``tools``: they are offered.
+    """Recall what the message asks for and put the prompt together. ``tools``: they are offered;
+    ``begun``: the words of the reply so far, which is to go on.
 
     The window is fitted twice, as the memories recalled may need some room of it. Raises InputError
     where the message alone does not fit the model.
@@ -105,7 +111,9 @@ def build(
         query = parts.query_timeout.start(searched)  # its vector is made while this goes on
         conversation.pending_queries.append(query)
     model = parts.model()
-    window = MessageWindow.fit(model, _system(parts, switch, "", tools=tools), conversation.turns)
+    rest = f"\n{parts.prompts.render('go_on', begun=begun)}" if begun else ""
+    system = _system(parts, switch, rest, tools=tools)
+    window = MessageWindow.fit(model, system, conversation.turns)
     if query is not None:
         question = parts.query_timeout.wait(query)
         session_id, fitting = conversation.session_id, list[int]()
@@ -121,7 +129,7 @@ def build(
         for given in (shown, replace(shown, notes=())):
             block = recalled(parts, conversation.fence_mark, given)
             with suppress(InputError):
-                system = _system(parts, switch, block, tools=tools)
+                system = _system(parts, switch, block + rest, tools=tools)
                 window = MessageWindow.fit(model, system, conversation.turns)
                 without = given
                 break

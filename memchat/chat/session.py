@@ -155,6 +155,27 @@ class Chat:
             raise
         return self._reply
 
+    def go_on(self, *, timeout: float | None = None) -> Reply:
+        """Have the last reply, which was stopped or cut, go on where it ended.
+
+        The whole of it is then one reply; where nothing more comes, it stays as it is. ``timeout``
+        is as in ``send``. Raises InputError where the last reply is whole, or there is none.
+        """
+        timeout = checked_timeout(timeout)
+        self._stop_reply()
+        self._conversation.reload()
+        last = self._conversation.turns[-1:]
+        if not last or last[0].status != "partial":
+            raise InputError("the last reply is whole; ask for more in a message")
+        redo = Redo(self._conversation)
+        redo.begin(whole_turn=False)
+        try:
+            self._reply = self._turn(redo, timeout).resend(begun=last[0].content)
+        except MemChatError:
+            redo.finish(None, kept=False)
+            raise
+        return self._reply
+
     def end(self, *, wait: bool = True) -> Learned | None:
         """End the session; with ``wait`` also read it, and give what it taught.
 

@@ -29,7 +29,6 @@ from memchat.forget.undo import ConversationUndo, delete_turns
 from memchat.notes import rows
 from memchat.providers import ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
-from memchat.search.prompt_block import echoed
 from memchat.search.receipts import SentPrompt
 from memchat.types import ChatMessage, Hit, Message, Recalled, Scope, Usage, clean_text
 
@@ -213,7 +212,8 @@ class Turn:
         self._reader = reader
         self._redo = redo
         self._timeout = timeout
-        self._text = ""
+        self._text = self._begun = ""
+        """What the person said, and the words of a reply that is to go on."""
         self._message_id: int | None = None
         """Its row; 0 in an incognito session, None where the message was stored before."""
         self._command: Command | None = None
@@ -240,15 +240,17 @@ class Turn:
         self._store_message(text, learnable=learnable, read_all=read_all)
         return self._begin_reply(text)
 
-    def resend(self) -> Reply:
-        """Begin another reply to the last message, which is stored already."""
+    def resend(self, begun: str = "") -> Reply:
+        """Begin another reply to the last message, which is stored already, or have the one go on
+        that has ``begun`` so."""
         conversation = self._conversation
         if conversation.session_id is not None:
             with self._parts.database.write() as tx:
                 self._lease.take(tx, conversation.session_id)
             self._lease.start()
         text = conversation.turns[-1].content
-        self._command = command_words.command(text)
+        self._begun = begun
+        self._command = None if begun else command_words.command(text)
         return self._begin_reply(text)
 
     def _store_message(self, text: str, *, learnable: bool, read_all: bool) -> None:
@@ -282,7 +284,11 @@ class Turn:
         try:
             yield ""
             begun = True
+            if self._begun:
+                self._reply.add(self._begun)
             for piece in self._pieces():
+                if self._reply.received == self._begun and _needs_space(self._begun, piece):
+                    piece = f" {piece}"
                 self._reply.add(piece)
                 yield piece
                 if self._reply.stopped:
@@ -322,7 +328,9 @@ class Turn:
             self._reply.by_code += acted
             yield acted.text
             return
-        self._prompt = prompts.build(self._conversation, self._text, self._memory, tools=tools)
+        self._prompt = prompts.build(
+            self._conversation, self._text, self._memory, tools=tools, begun=self._begun
+        )
         self._reply.shown = self._prompt.shown
         self._reply.dropped_turns = self._prompt.dropped_turns
         asked = model.stream(self._prompt.messages, TOOLS if tools else ())
@@ -447,13 +455,18 @@ class Turn:
             sent = self._prompt.sent if complete else replace(self._prompt.sent, system=None)
             sent = _store_fact_list(tx, session_id, sent, listed)
             receipts.add_prompt(tx, reply.message_id, sent)
-        read = {hit.id for hit in given.hits if hit.kind == "memory"}
-        read |= echoed(given.listed, reply.received)
+        read = {hit.id for hit in (*given.hits, *given.listed) if hit.kind == "memory"}
         memories.add_uses(tx, matched=given.matched, read=read)
         passages = [hit.chunk_id for hit in given.notes if hit.chunk_id is not None]
         if passages:
             rows.count_matches(tx, passages)
             rows.count_reads(tx, [tx.own], passages)
+
+
+def _needs_space(begun: str, piece: str) -> bool:
+    """Whether two words would run into one, in a script that has spaces between words."""
+    ends = begun[-1:] + piece[:1]
+    return len(ends) == 2 and all(sign.isalnum() and sign < "\u0e00" for sign in ends)
 
 
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:

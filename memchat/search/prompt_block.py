@@ -15,8 +15,6 @@ from memchat.db.database import Database
 from memchat.facts import changes, memories
 from memchat.facts.changes import Taught
 from memchat.facts.memories import FORGOTTEN
-from memchat.forget.purge import spans_of
-from memchat.language import text
 from memchat.language.text import normal_value
 from memchat.prompts import Prompts
 from memchat.search import render
@@ -349,12 +347,3 @@ def _without_sensitive(
 def _unmuted(facts: Sequence[FoundFact], mute: Collection[int]) -> list[FoundFact]:
     """Without those that a person muted here."""
     return [fact for fact in facts if fact.memory.id not in mute]
-
-
-def echoed(hits: Iterable[Hit], reply: str) -> set[int]:
-    """The ids of facts whose whole value stands in a reply: those were used, whether or not search
-    found them."""
-    folded = text.fold(reply).text
-    facts = [hit.memory for hit in hits if hit.memory is not None]
-    near = [fact for fact in facts if text.normal_value(fact.value) in folded]
-    return {fact.id for fact in near if spans_of({fact.value}, reply)}

@@ -45,6 +45,19 @@ def of_reply(tx: Tx, message_id: int) -> list[Hit]:
     return [from_row(Hit, row, id=row.item_id) for row in rows]
 
 
+_NOT_FOUND = ("all", "newest", "pinned", "listed")
+"""The channels of what is in a prompt or a list whatever was asked."""
+
+
+def found_in(tx: Tx, session_id: int) -> list[tuple[int, str, int]]:
+    """What search found for the replies of a conversation, the best first: each time the reply,
+    the kind and the id."""
+    query = sa.select(_r.message_id, _r.kind, _r.item_id).join(t.messages, _m.id == _r.message_id)
+    query = query.where(_m.session_id == session_id, _r.channel.not_in(_NOT_FOUND))
+    query = query.order_by(_r.message_id, _r.score.desc(), _r.position)
+    return [(row.message_id, row.kind, row.item_id) for row in tx.execute(query)]
+
+
 def sessions_with(tx: Tx, kind: str, item_ids: Sequence[int]) -> list[int]:
     """The ids of the sessions with a reply whose prompt contained one of these items."""
     query = sa.select(_m.session_id).join(t.receipts, t.receipts.c.message_id == _m.id)

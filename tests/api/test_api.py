@@ -155,6 +155,7 @@ Sessions
     rename(session_id: int, title: str) -> Session
     unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
     unmute(memory_id: int, session_id: int) -> Memory
+    used(session_id: int) -> Mapping[int, Sequence[str]]
     why(message_id: int | None = None) -> Why
 Notes
     add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId |
@@ -204,6 +205,7 @@ Chat
     abandon() -> None
     end(*, wait: bool = True) -> Learned | None
     failure -> str | None
+    go_on(*, timeout: float | None = None) -> Reply
     incognito -> bool
     learned -> Learned | None
     left_out -> frozenset[int]

@@ -272,16 +272,16 @@ def test_what_is_read_and_what_is_found_is_counted_with_the_receipt(mc) -> None:
         mc.user("ana").memories.add(kind, key, value)
     mc.jobs.embed()
     assert reply_to(mc, "my red kayak boat").lines
-    assert counts(mc) == {"Lisbon": (0, 0), "a red kayak": (1, 1), "roses": (0, 0)}
+    assert counts(mc) == {"Lisbon": (0, 1), "a red kayak": (1, 1), "roses": (0, 1)}
 
 
-def test_a_fact_that_a_reply_says_counts_as_read_though_no_search_found_it(open_store) -> None:
-    mc = open_store(chat_model=ScriptedModel(["As you grow roses: no."]))
+def test_a_fact_that_was_sent_counts_as_given_and_one_that_is_kept_out_does_not(mc) -> None:
     ana = mc.user("ana")
     ana.memories.add("fact", "garden", "roses")
-    ana.memories.add("fact", "boat", "a red kayak")
+    hidden = ana.memories.add("fact", "illness", "gout")
+    ana.memories.update(hidden.id, sensitive=True)
     assert reply_to(mc, "Hello there").lines == ()
-    assert counts(mc) == {"roses": (0, 1), "a red kayak": (0, 0)}
+    assert counts(mc) == {"roses": (0, 1), "gout": (0, 0)}
 
 
 def test_a_pinned_memory_that_also_fits_counts_as_found(mc) -> None:

@@ -123,11 +123,10 @@ def test_the_wheel_carries_the_app_inside_the_package_alone(wheel):
         for path in (ROOT / "ui").rglob("*")
         if path.suffix in (".py", ".css", ".js")
     }
-    parts = {
-        f"memchat/ui_assets/{path.name}" for path in (ROOT / "memchat" / "ui_assets").iterdir()
-    }
+    # Streamlit looks beside the package for the folder of its components.
+    assets = {f"memchat/ui_assets/{path.name}" for path in (ROOT / "memchat/ui_assets").iterdir()}
     names = set(wheel.namelist())
-    assert app | parts | {"memchat/pyproject.toml"} <= names
+    assert app | assets | {"memchat/pyproject.toml"} <= names
     assert not [name for name in names if name.startswith("ui/")]
 
 

@@ -91,7 +91,7 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
         say(page, "I live in Lisbon and I play the cello.")
         page.get_by_role("button", name="Why this answer").wait_for()
         page.reload()
-        page.locator("[class*=st-key-said-]").get_by_text("I live in Lisbon").wait_for()
+        page.locator(".memchat-said").get_by_text("I live in Lisbon").wait_for()
         page.get_by_role("button", name="New chat").click()
         page.get_by_text("Remembered: city: Lisbon").first.wait_for()
         say(page, "Where do I live?")
@@ -123,7 +123,7 @@ def test_a_reply_is_stopped_and_its_part_is_kept(browser: Any, tmp_path: Path) -
         page = opened(browser.new_page(), server.url)
         say(page, "Tell me a long story.")
         page.get_by_role("button", name="Stop").wait_for()
-        page.locator(".st-key-answer-coming").get_by_text("word 5 ").first.wait_for()
+        page.locator(".memchat-coming").get_by_text("word 5 ").first.wait_for()
         page.get_by_role("button", name="Stop").click()
         page.get_by_text("Stopped before its end.").wait_for()
         assert model.client_left.wait(WAIT / 1000)
@@ -173,7 +173,7 @@ def test_a_reply_goes_on_while_its_tab_reloads_or_looks_elsewhere(
     with model, Server(tmp_path, **openai(model)) as server:
         page = opened(browser.new_page(), server.url)
         say(page, "Tell me a long story.")
-        page.locator(".st-key-answer-coming").get_by_text("word 5 ").first.wait_for()
+        page.locator(".memchat-coming").get_by_text("word 5 ").first.wait_for()
         page.reload()
         page.get_by_role("button", name="Stop").wait_for()
         page.get_by_role("link", name="Memories").click()
@@ -225,7 +225,7 @@ def test_a_server_killed_in_mid_answer_loses_no_word_of_the_persons(
     with model, Server(tmp_path, **openai(model)) as server:
         page = opened(browser.new_page(), server.url)
         say(page, "I live in Lisbon. Tell me a long story.")
-        page.locator(".st-key-answer-coming").get_by_text("▍").wait_for()
+        page.locator(".memchat-coming").get_by_text("▍").wait_for()
         server.stop(signal.SIGKILL)
         server.start()
         page = opened(browser.new_page(), server.url + "?c=1")
@@ -358,7 +358,7 @@ def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
         page.on("request", lambda request: asked.append(request.url))
         say(opened(page, server.url), "Show me.")
         page.get_by_role("button", name="Why this answer").wait_for()
-        shown = page.locator("[class*=st-key-answer-]").inner_text()
+        shown = page.locator(".memchat-answer").inner_text()
         assert page.locator(".memchat-reply math").count() == 1
         assert ":material/home:" in shown.replace("\u2060", "")
         assert ":red[now]" in shown

@@ -10,7 +10,7 @@ import pytest
 
 from memchat import MemChat
 from tests.support.full_disk import Tiny
-from tests.support.ui.tab import ANA, app, buttons, forget_desk, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, forget_desk, press, say, send, text, until
 from ui import components
 from ui.desk import Desk
 
@@ -32,7 +32,7 @@ def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
     at = app()
     say(at, "I live in Lisbon.")
     tiny.fill()
-    at.chat_input[0].set_value("long words " * 100_000).run()
+    send(at, "long words " * 100_000)
     until(at, lambda: FULL in text(at))
     tiny.free()
     say(at, "And I am a nurse.")

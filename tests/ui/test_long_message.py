@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
 from tests.support.long_text import WINDOW, long_text
-from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, parts, press, say, send, text, until
 from ui.long_message import DRAWN
 
 ASKED = "What of it is to be read for memories?"
@@ -21,25 +22,31 @@ def models() -> dict[str, str]:
     }
 
 
+def said(at: AppTest) -> list[str]:
+    """What stands in the person's bubbles."""
+    return [part["text"] for part in parts(at) if part.get("who") == "you"]
+
+
 def test_a_paste_is_drawn_short_and_all_of_it_on_request(mc: MemChat) -> None:
     at = app()
-    at.chat_input[0].set_value(long_text()).run()
+    send(at, long_text())
     until(at, lambda: buttons(at, "retry"))
-    (shown,) = [part.value for part in at.text if "Lisbon" in part.value]
+    (shown,) = said(at)
     assert len(shown) <= DRAWN + 2 and shown.endswith(" …")
     press(at, "whole-0")
-    assert long_text() in [part.value for part in at.text]
+    assert said(at) == [long_text()]
     press(at, "whole-0")
-    assert long_text() not in [part.value for part in at.text]
+    assert said(at) == [shown]
 
 
 def test_it_is_asked_what_to_read_with_the_calls_it_takes(mc: MemChat) -> None:
     at = app()
-    at.chat_input[0].set_value(long_text()).run()
+    send(at, long_text())
     until(at, lambda: buttons(at, "read-all-"))
     assert ASKED in text(at)
     (key,) = buttons(at, "read-all-")
-    assert at.button(key=key).label.replace("\\", "") == "Read all of it (23 calls, free)"
+    (label,) = [part["button"] for part in parts(at) if part.get("key") == key]
+    assert label == "Read all of it (23 calls, free)"
     (ends,) = buttons(at, "read-ends-")
     press(at, ends)
     assert ASKED not in text(at) and "The beginning and the end of this message" in text(at)
@@ -50,7 +57,7 @@ def test_it_is_asked_what_to_read_with_the_calls_it_takes(mc: MemChat) -> None:
 
 def test_all_of_it_is_read_when_that_is_chosen_also_after_it_was_read(mc: MemChat) -> None:
     at = app()
-    at.chat_input[0].set_value(long_text()).run()
+    send(at, long_text())
     until(at, lambda: buttons(at, "read-all-"))
     here = str(number(at))
     press(at, "new")
@@ -73,14 +80,14 @@ def test_turns_that_no_longer_fit_the_model_are_named(mc: MemChat) -> None:
 def test_an_incognito_paste_is_not_asked_about(mc: MemChat) -> None:
     at = app()
     press(at, "new-incognito")
-    at.chat_input[0].set_value(long_text()).run()
+    send(at, long_text())
     until(at, lambda: buttons(at, "retry"))
     assert buttons(at, "whole-") and ASKED not in text(at)
 
 
 def test_a_long_paste_is_kept_as_a_note_and_not_read(mc: MemChat) -> None:
     at = app()
-    at.chat_input[0].set_value(long_text()).run()
+    send(at, long_text())
     until(at, lambda: buttons(at, "keep-note-"))
     press(at, buttons(at, "keep-note-")[0])
     (note,) = mc.user(**ANA).notes.list()
@@ -94,6 +101,6 @@ def test_a_short_message_and_an_incognito_one_are_not_offered_to_be_kept(mc: Mem
     say(at, "Hello.")
     assert buttons(at, "keep-note-") == []
     press(at, "new-incognito")
-    at.chat_input[0].set_value("Some word of the day. " * 160).run()
+    send(at, "Some word of the day. " * 160)
     until(at, lambda: buttons(at, "redo-"))
     assert buttons(at, "keep-note-") == []

@@ -34,12 +34,12 @@ def page(home: Path) -> Iterator[Any]:
 
 @pytest.mark.slow
 def test_a_paste_of_1_mb_is_drawn_short_and_its_reading_is_chosen(home: Path, page: Any) -> None:
-    box = page.get_by_test_id("stChatInputTextArea")
+    box = page.locator("#memchat-message")
     box.evaluate(PASTE, long_text(1_000_000))
     box.press("Enter")
     page.get_by_role("button", name="Show all (").wait_for()
     page.get_by_role("button", name="Read beginning and end").wait_for()
-    becomes(page, "document.querySelector('[data-testid=stText]').innerText.length < 3000")
+    becomes(page, "document.querySelector('.memchat-words').innerText.length < 3000")
     page.get_by_role("button", name="Read all of it (").click()
     page.get_by_text("All of this message is read for memories.").wait_for()
     with MemChat(settings=Settings(home / "store")) as mc:

@@ -15,9 +15,9 @@ from tests.support.ui.tab import (
     app,
     buttons,
     listed,
-    parts,
     press,
     sentences,
+    summary,
     text,
     until,
 )
@@ -146,7 +146,7 @@ def test_the_summary_tells_the_facts_by_group_each_with_the_way_to_its_source(mc
         memories.add("preference", "like", f"tea number {n}")
     at = app("memories")
     at.get("button_group")[0].set_value("What I know about you").run()
-    first, second = parts(at)
+    first, second = summary(at)
     assert first["rows"] == [{"id": kept.id, "said": "City: Lisbon.", "day": "today"}]
     assert (second["title"], len(second["rows"]), second["more"]) == ("Preferences", 8, "2 more")
     act(at, "details", kept.id)

@@ -17,6 +17,7 @@ from tests.support.ui.tab import (
     number,
     press,
     say,
+    send,
     text,
     until,
     work_through,
@@ -41,7 +42,7 @@ def test_an_incognito_chat_is_fixed_at_its_beginning_and_leaves_no_byte(
 
 
 def say_incognito(at: AppTest, words: str) -> None:
-    at.chat_input[0].set_value(words).run()
+    send(at, words)
     until(at, lambda: buttons(at, "redo-"))
 
 

@@ -19,7 +19,7 @@ MORE = """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i
 INSERT INTO messages (session_id, role, content, created_at, status, memory)
 SELECT 1, iif(i % 2, 'assistant', 'user'), 'Turn ' || i, created_at, 'complete', 0
 FROM n, (SELECT created_at FROM messages LIMIT 1)"""
-WRITTEN = "document.querySelector('[data-testid=stChatInputTextArea]')?.value"
+WRITTEN = "document.querySelector('#memchat-message')?.value"
 FOCUSED = "document.activeElement.closest('[class*=st-key-{}]') !== null"
 SEEN = """e => { const box = e.getBoundingClientRect();
   return box.top >= 0 && box.bottom <= innerHeight; }"""
@@ -76,10 +76,10 @@ def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
     row.get_by_role("button", name="What can be done").click()
     page.get_by_role("menuitem", name="Details").click()
     page.get_by_role("button", name="Open that message").click()
-    marked = page.locator("[class*=st-key-said-][class*=-marked]")
+    marked = page.locator(".memchat-said-marked")
     marked.get_by_text("I live in Lisbon.").wait_for()
     holds(marked, SEEN)
-    holds(marked.get_by_test_id("stChatMessage"), OUTLINED)
+    holds(marked.locator(".memchat-words"), OUTLINED)
     page.get_by_role("button", name="Show the latest messages").click()
     page.get_by_text("Turn 998", exact=True).wait_for()
 
@@ -93,9 +93,9 @@ def test_a_button_leads_down_and_sending_scrolls_to_the_new_turn(page: Any, serv
         page.mouse.wheel(0, -2500)
         down.wait_for()
         say(page, words)
-        new = page.locator("[class*=st-key-said-]").get_by_text(words, exact=True)
+        new = page.locator(".memchat-said").get_by_text(words, exact=True)
         new.wait_for()
-        becomes(page, "document.querySelector('#memchat-down').hidden")
+        becomes(page, "document.querySelector('.memchat-down').hidden")
         settled(page)
         holds(new, SEEN)
     page.mouse.wheel(0, -2500)
@@ -109,7 +109,7 @@ def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
     page: Any, server: Server
 ) -> None:
     opened(page, server.url)
-    box = page.get_by_test_id("stChatInputTextArea")
+    box = page.locator("#memchat-message")
     box.fill("half a thought")
     page.get_by_role("link", name="Memories").click()
     page.get_by_role("heading", name="Memories").wait_for()
@@ -221,7 +221,7 @@ def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, serv
     say(page, "What is a stork?")
     page.get_by_role("button", name="Try again").wait_for()
     settled(page)
-    page.get_by_test_id("stChatInputTextArea").fill("and a crane")
+    page.locator("#memchat-message").fill("and a crane")
     page.evaluate("history.back()")
     page.get_by_role("heading", level=3).get_by_text("What is a heron?").wait_for()
     becomes(page, WRITTEN, "")
@@ -238,9 +238,9 @@ def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server
     box.wait_for()
     assert box.input_value() == "Turn 990"
     box.fill("What is an ibis?")
-    page.get_by_role("button", name="Send", exact=True).click()
+    page.locator(".memchat-editor").get_by_role("button", name="Send").click()
     page.get_by_role("button", name="Copied from “I live in Lisbon”").wait_for()
-    page.locator("[class*=st-key-said-]").get_by_text("What is an ibis?").wait_for()
+    page.locator(".memchat-said").get_by_text("What is an ibis?").wait_for()
     page.get_by_text("Turn 989", exact=True).wait_for()
     page.get_by_role("button", name="Try again").wait_for()
     settled(page)
@@ -255,16 +255,16 @@ def test_new_words_are_sent_by_ctrl_enter_and_the_keyboard_goes_on_to_the_messag
 ) -> None:
     opened(page, server.url)
     say(page, "What is a wren?")
-    page.locator(".st-key-edit-0 button:enabled").press("Enter")
-    editor = page.locator(".st-key-edited-0 textarea")
+    page.locator("[data-key=edit-0]:enabled").press("Enter")
+    editor = page.locator(".memchat-editor textarea")
     editor.fill(" ")
     editor.press("Control+Enter")
-    page.get_by_test_id("stAlert").wait_for()
-    becomes(page, FOCUSED.format("edited-0"))
+    page.locator(".memchat-editor .memchat-error").wait_for()
+    becomes(page, "document.activeElement.closest('.memchat-editor') !== null")
     editor.fill("What is a robin?")
     editor.press("Control+Enter")
-    page.get_by_test_id("stChatMessage").get_by_text("What is a robin?", exact=True).wait_for()
-    becomes(page, "document.activeElement.dataset.testid", "stChatInputTextArea")
+    page.locator(".memchat-said").get_by_text("What is a robin?", exact=True).wait_for()
+    becomes(page, "document.activeElement.id", "memchat-message")
 
 
 NAMED = "document.activeElement.getAttribute('aria-label')?.startsWith('{}')"

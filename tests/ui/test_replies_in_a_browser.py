@@ -21,7 +21,7 @@ A_PAGE = 17
 """Replies in a chat that are drawn at once, without a click on those before."""
 TEXT = (
     "a, button, code, pre, p, div, span, ul, ol, li, table, thead, tbody, tr, th, td, br, hr,"
-    " strong, em, s, blockquote, h1, h2, h3, h4, h5, h6, math, math *"
+    " strong, em, s, sup, blockquote, h1, h2, h3, h4, h5, h6, math, math *"
 )
 NOT_TEXT = f".memchat-reply :not({TEXT}), .memchat-reply math :is(a, img, svg, script, [href])"
 ALL_KINDS = """Here is **bold**, `code` and a [link](https://example.org/a).
@@ -197,7 +197,7 @@ def test_a_reply_is_drawn_as_it_was_written_and_copied_whole(browser: Any, serve
     reply.locator("math").nth(1).wait_for()  # a script draws them
     assert reply.locator("math").count() == 2
     link = reply.get_by_role("link", name="link")
-    assert link.get_attribute("rel") == "noopener noreferrer"
+    assert link.get_attribute("rel") == "noopener noreferrer nofollow"
     assert link.get_attribute("target") == "_blank"
     text = reply.inner_text()
     assert "It costs $5 to $10 at 10:30:20, from git@github.com:org/repo." in text
@@ -213,6 +213,6 @@ def test_a_reply_is_drawn_as_it_was_written_and_copied_whole(browser: Any, serve
     assert page.evaluate(clipboard) == 'print("git@github.com:org/repo")\n'
     reply.locator(".memchat-copy").evaluate("button => { button.click(); button.click(); }")
     reply.get_by_role("button", name="Copied").wait_for(state="detached")
-    page.locator("[class*=st-key-under-]").get_by_role("button", name="Copy").click()
+    page.locator(".memchat-row").get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").last.wait_for()
     assert page.evaluate(clipboard) == ALL_KINDS.strip()

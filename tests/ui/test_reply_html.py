@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from tests.support.ui import hostile
 from ui import reply_html as module
-from ui.reply_html import LONGEST, MATH_ATTRIBUTES, ComingReply, copy_button, reply_html
+from ui.reply_html import (
+    LONGEST,
+    MATH_ATTRIBUTES,
+    ComingReply,
+    copy_button,
+    reply_blocks,
+    reply_html,
+)
 
 PIECES = [
     "![a](b)",
@@ -45,7 +52,7 @@ PIECES += [
 TAGS = {
     *("div", "p", "a", "button", "span", "pre", "code", "em", "strong", "s", "br", "hr"),
     *("ul", "ol", "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6"),
-    *("table", "thead", "tbody", "tr", "th", "td"),
+    *("table", "thead", "tbody", "tr", "th", "td", "sup"),
 }
 ATTRIBUTES = {
     "class",
@@ -172,8 +179,10 @@ def test_a_long_reply_that_comes_in_is_not_read_from_its_beginning_each_time(
 ) -> None:
     drawing, text, read = ComingReply(), "", []
     reader = module._reader()
-    render = reader.render
-    monkeypatch.setattr(reader, "render", lambda given: read.append(len(given)) or render(given))
+    parse = reader.parse
+    monkeypatch.setattr(
+        reader, "parse", lambda given, *env: read.append(len(given)) or parse(given, *env)
+    )
     for n in range(100):
         text += f"Paragraph {n}.\n\n"
         drawing.html(text)
@@ -200,3 +209,36 @@ def test_a_number_of_a_source_is_a_button_outside_of_links_and_code() -> None:
     assert "[3] and [99]" in html and "<code>[1]</code>" in html and "two [2]</a>" in html
     assert html.count("<strong><button") == 1
     assert "memchat-cite" not in reply_html(said)
+
+
+@pytest.mark.parametrize("name", ["aligned", "gathered"])
+def test_lines_of_a_formula_stand_below_each_other(name: str) -> None:
+    (drawn,) = page(f"$$\\begin{{{name}}} a &= b \\\\ c &= d \\end{{{name}}}$$").values(
+        "data-mathml"
+    )
+    assert drawn.count("<mtr>") == 2 and "&amp;" not in drawn
+
+
+def test_a_formula_in_brackets_is_drawn_within_a_line_as_well() -> None:
+    found = page("So \\[ x^2 \\] holds, and \\( y \\) too.")
+    assert [drawn.count("<mi>") for drawn in sorted(found.values("data-mathml"))] == [1, 1]
+    assert found.words.startswith("So ") and "\\[" not in found.words
+
+
+def test_a_list_of_tasks_shows_what_is_done() -> None:
+    assert "☐ buy bread\n☑ write" in page("- [ ] buy bread\n- [x] write").words
+    assert "other [x] sign" in page("- other [x] sign").words
+
+
+def test_a_footnote_stands_below_with_its_number() -> None:
+    blocks = reply_blocks("So it is.[^a]\n\n[^a]: Said *Nora*.\n\nThe end.")
+    assert len(blocks) == 3 and "<sup>1</sup>" in blocks[0] and "<em>Nora</em>" in blocks[2]
+    assert all(block.count("<li>") == block.count("</li>") for block in blocks)
+
+
+def test_code_of_a_known_language_is_coloured_once_it_is_whole() -> None:
+    text = "```python\ndef f(): return '<a>'\n```"
+    assert '<span class="c-k">def</span>' in reply_html(text)
+    assert "def f(): return '<a>'\n" in page(text).words
+    assert "c-k" not in ComingReply().html(text)
+    assert "<span class=" not in reply_html("```no-such-language\ndef f()\n```")

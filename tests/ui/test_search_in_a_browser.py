@@ -16,7 +16,7 @@ pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 FOCUS = "document.activeElement.getAttribute('aria-label')"
 CARET = "[document.activeElement.value, document.activeElement.selectionStart]"
 
-OUTLINE = """getComputedStyle(document.querySelector('[class*=-marked] [data-testid=stChatMessage]')
+OUTLINE = """getComputedStyle(document.querySelector('[class*=-marked] .memchat-words')
   ?? document.body).outlineStyle"""
 
 
@@ -106,7 +106,7 @@ def test_keys_lead_to_the_boxes_and_do_nothing_in_them(page: Any, server: Server
     page.keyboard.press("m")
     becomes(page, FOCUS, "Write a message")
     page.keyboard.type("snm")
-    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
     page.keyboard.press("s")
     becomes(page, FOCUS, "Search chats")
     page.evaluate("document.activeElement.blur()")
@@ -120,6 +120,8 @@ def test_on_a_narrow_screen_the_key_unfolds_the_sidebar(browser: Any, server: Se
     opened(page, server.url)
     page.get_by_test_id("stExpandSidebarButton").wait_for()
     becomes(page, "window.memchatShortcuts")
+    becomes(page, FOCUS, "Write a message")
+    page.evaluate("document.activeElement.blur()")
     page.keyboard.press("s")
     becomes(page, FOCUS, "Search chats")
     box = "document.activeElement.getBoundingClientRect().left >= 0"

@@ -31,7 +31,7 @@ def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None
         mc.user("ana").memories.add("profile", "city", "Lisbon")
     with Server(tmp_path) as server, chromium() as browser:
         page = opened(browser.new_page(), server.url)
-        page.get_by_test_id("stChatInputTextArea").fill("zanzibarquark")
+        page.locator("#memchat-message").fill("zanzibarquark")
         becomes(page, DRAFTED)
         page.get_by_role("button", name="Choose a model").click()
         page.get_by_role("heading", name="Settings").wait_for()

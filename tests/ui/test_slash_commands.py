@@ -6,13 +6,13 @@ from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
 from memchat.chat import command_words
-from tests.support.ui.tab import ANA, answers, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, answers, app, buttons, number, press, say, send, text, until
 from ui.components import desk
 
 
 def give(at: AppTest, words: str) -> None:
     """Write something that brings no reply."""
-    at.chat_input[0].set_value(words).run()
+    send(at, words)
     assert not at.exception
 
 

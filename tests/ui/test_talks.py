@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memchat import MemChat
 from tests.support import private
-from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, press, room, say, send, text, until
 from ui.desk import Desk
 
 
@@ -93,14 +93,13 @@ def test_a_message_that_could_not_be_sent_is_back_in_its_box(mc: MemChat) -> Non
     elsewhere.send("Hello").read()
     private.give_to_another_process(elsewhere, mc)
     at = app(c=str(elsewhere.session_id))
-    at.chat_input[0].set_value("Many words of mine").run()
+    send(at, "Many words of mine")
     assert "open in another process" in at.error[0].value
-    assert at.chat_input[0].proto.set_value
-    assert at.chat_input[0].proto.value == "Many words of mine"
+    assert room(at)["unsent"] == "Many words of mine"
 
 
 def test_an_app_that_cannot_be_is_refused_and_the_page_goes_on(desk: Desk) -> None:
     at = app(app="x" * 300)
     assert "longer than" in at.error[0].value
     assert at.selectbox[0].value == "default"
-    assert at.chat_input
+    assert room(at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, press, say, text
+from tests.support.ui.tab import ANA, app, buttons, lines, parts, press, say, text
 
 
 def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) -> None:
@@ -50,3 +50,18 @@ def test_a_passage_of_a_note_is_shown_as_such_and_offers_no_change(mc: MemChat) 
     lit = body[body.index('class="memchat-passage-marked"') :]
     assert at.query_params["note"] and "The tiler  wants 89" in lit and "for the grey slate." in lit
     assert buttons(at, "mute-") == buttons(at, "forget-") == []
+
+
+def test_the_line_under_a_reply_names_what_was_used_the_best_first(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("fact", "boat", "a red kayak")
+    at = app()
+    say(at, "Which city is my city?")
+    assert [part["note"] for part in parts(at) if "note" in part] == ["Used: city"]
+    press(at, buttons(at, "why-")[0])
+    assert lines(at)[0] == "Also sent: 1"
+    say(at, "Remember that I am vegan.")
+    assert "Learnt: diet: vegan" in text(at)
+    press(at, buttons(at, "unlearn-")[0])
+    assert {m.value for m in ana.memories.list()} == {"a red kayak", "Lisbon"}

@@ -17,7 +17,7 @@
     begun = !samePage;
   };
   const acted = event => {
-    const says = event.target.closest?.('[data-testid="stChatInput"], .st-key-suggestion');
+    const says = event.target.closest?.(".memchat-composer, .st-key-suggestion");
     begun = Boolean(says) && !new URLSearchParams(location.search).has("c");
     early = false;
   };

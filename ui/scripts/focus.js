@@ -1,6 +1,6 @@
 // Where the keyboard is after a click that replaces what was clicked: in the editor that it opened,
-// or on the button that undoes it. Escape closes an editor of a message, Ctrl+Enter sends it, and a
-// page of a list and a note begin at their top.
+// or on the button that undoes it. Escape closes an editor, and a page of a list and a note begin at
+// their top. The chat looks after its own (chat.js).
 (() => {
   if (window.memchatFocus) return;
   window.memchatFocus = true;
@@ -13,9 +13,6 @@
     return () => (undoRow() === before ? null : document.querySelector(`${UNDO} button`));
   };
   const NEXT = [
-    [/st-key-edit-(\d+)/, n => `.st-key-edited-${n} textarea`],
-    [/st-key-forget-told-(\d+-\d+)/, key => `.st-key-untold-${key} button`],
-    [/st-key-untold-(\d+-\d+)/, key => `.st-key-forget-told-${key} button`],
     [/st-key-(?:accept|reject)-(?:\d+|chosen|chat-\d+)(?![\w-])/, () => newUndo()],
     [/st-key-delete-note/, () => newUndo()],
     [/st-key-decide-(\d+)/, id => `.st-key-decided-${id} input`],
@@ -23,7 +20,6 @@
     [/st-key-(?:edit-note|notes-add)/, () => '[class*="st-key-draft-text-"] textarea'],
     [/st-key-(?:save|leave)-note/, () => ".st-key-edit-note button, .st-key-notes-add button"],
   ];
-  const MESSAGE = '[data-testid="stChatInputTextArea"]';
   let wanted = null;
   const look = () => {
     if (wanted && Date.now() > wanted.until) wanted = null;
@@ -31,23 +27,18 @@
     const found = typeof at === "function" ? at() : at && document.querySelector(at);
     const now = document.activeElement;
     if (!found || now === found) return;
-    if ((wanted.later || wanted.met) && now !== document.body) return;
+    if (wanted.met && now !== document.body) return;
     wanted.met = true; // it may be taken away once more, with what stood there before
     found.focus();
     if (found.matches("textarea")) found.setSelectionRange(found.value.length, found.value.length);
   };
-  const want = (at, later = false) => {
-    wanted = { at, later, met: false, until: Date.now() + LONGEST };
-  };
+  const want = at => { wanted = { at, met: false, until: Date.now() + LONGEST }; };
   const closed = button => {
     // An editor was saved or left: back to the button that opened it.
-    const rows = ["said", "item"].map(name => `[class*="st-key-${name}-"]`);
-    const row = button.closest(rows.join());
-    const id = /st-key-(said|item)-(\d+)/.exec(row?.className ?? "");
-    if (!id || !button.closest('form, [data-testid="stForm"], .st-key-unedit')) return;
-    const kept = id[1] === "item" && button.textContent.trim() !== "Cancel";
-    const opener = { said: "edit", item: "decide" }[id[1]];
-    want(kept ? newUndo() : `.st-key-${opener}-${id[2]} button`);
+    const id = /st-key-item-(\d+)/.exec(button.closest('[class*="st-key-item-"]')?.className ?? "");
+    if (!id || !button.closest('form, [data-testid="stForm"]')) return;
+    const kept = button.textContent.trim() !== "Cancel";
+    want(kept ? newUndo() : `.st-key-decide-${id[1]} button`);
   };
   const leave = event => { if (!event.repeat) wanted = null; };
   for (const moved of ["keydown", "pointerdown"]) document.addEventListener(moved, leave, true);
@@ -58,8 +49,6 @@
       document.querySelector(".stMain")?.scrollTo({ top: 0 });
     }
     closed(button);
-    // Sent by the keyboard: on to the message box, once the editor is gone; an error keeps it open.
-    if (event.detail === 0 && button.closest(".st-key-resend")) want(MESSAGE, true);
     const name = button.closest('[class*="st-key-"]')?.className ?? "";
     for (const [key, at] of NEXT) {
       const found = key.exec(name);
@@ -76,7 +65,7 @@
   document.addEventListener("keydown", event => {
     const field = event.target;
     if (event.key !== "Escape" || field.getAttribute?.("aria-expanded") === "true") return;
-    const editor = field.closest?.('[data-testid="stForm"], [class*="st-key-said-"]');
+    const editor = field.closest?.('[data-testid="stForm"]');
     const left = [...(editor?.querySelectorAll("button") ?? [])]
       .find(button => button.textContent.trim() === "Cancel");
     if (!left || document.querySelector('[data-baseweb="popover"], [data-baseweb="calendar"]')) return;
@@ -84,12 +73,5 @@
     event.stopPropagation();
     left.click();
   }, true);
-  document.addEventListener("keydown", event => {
-    // In the bubbling phase: Streamlit has taken the words by then.
-    const editor = event.target.closest?.('[class*="st-key-said-"]');
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) {
-      editor?.querySelector(".st-key-resend button")?.click();
-    }
-  });
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 })();

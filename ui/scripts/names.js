@@ -1,4 +1,4 @@
-// Buttons that stand once in each row, as Edit and Forget, are named with their memory or message
+// Buttons that stand once in each row, as Edit and Forget, are named with their memory
 // for a screen reader. A table that is scrolled sideways can be scrolled by keys.
 (() => {
   if (window.memchatNames) return;
@@ -6,7 +6,6 @@
   const ROWS = '[class*="st-key-row-"], [class*="st-key-given-"], [class*="st-key-item-"], ' +
     '[class*="st-key-undo-row-"], [class*="st-key-client-"]';
   const LEFT = / [^.]*\d+ s\.$/; // the seconds that are left would be read out one by one
-  const LONGEST = 80; // characters of a message
   const call = (row, text) => {
     const words = text?.replace(/\s+/g, " ").trim();
     for (const button of row.querySelectorAll('[data-testid="stButton"] button')) {
@@ -23,11 +22,6 @@
     for (const row of document.querySelectorAll(ROWS)) {
       const words = row.querySelector('[data-testid="stMarkdown"] p')?.textContent;
       call(row, row.className.includes("st-key-undo-row-") ? words?.replace(LEFT, "") : words);
-    }
-    for (const said of document.querySelectorAll('[class*="st-key-said-"]')) {
-      const n = /st-key-said-(\d+)/.exec(said.className)?.[1];
-      const row = n && document.querySelector(`.st-key-edit-said-${n}`);
-      if (row) call(row, said.querySelector('[data-testid="stText"]')?.textContent.slice(0, LONGEST));
     }
   };
   new MutationObserver(name).observe(document.body, {

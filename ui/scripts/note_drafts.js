@@ -65,7 +65,10 @@
     else if (event.target.closest?.(".st-key-delete-note")) {
       const note = new URLSearchParams(location.search).get("note");
       forget(["title", "text"].map(box => `draft-${box}-${note} ${space()}`));
-    } else if (event.target.closest?.(".st-key-wipe-yes")) forget([...drafts.keys()]);
+    } else if (event.target.closest?.(".st-key-wipe-yes")) {
+      forget([...drafts.keys()]);
+      sessionStorage.removeItem("memchat drafts"); // those of the chats
+    }
     else saving = []; // another page may be on its way, and the form was not saved
   }, true);
   addEventListener("popstate", () => { saving = []; });

@@ -8,7 +8,7 @@
   const TWICE = 1500; // milliseconds in which an answered proposal may still be drawn
   const NEW = ".st-key-new button";
   const LIST = ".st-key-keyboard button";
-  const MESSAGE = '[data-testid="stChatInputTextArea"]';
+  const MESSAGE = "#memchat-message";
   const MEMORIES = ".st-key-search-memories input";
   const NOTES = ".st-key-notes-words input";
   const CHATS = ".st-key-search-chats input";
@@ -61,8 +61,6 @@
   const letter = event => /^[\x21-\x7e]$/.test(event.key) ? event.key.toLowerCase()
     : event.code.replace(/^Key/, "").toLowerCase();
   document.addEventListener("keydown", event => {
-    const message = event.target.matches?.(MESSAGE);
-    if (event.key === "Escape" && message && !event.isComposing) event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
     if (event.target.closest?.(BOXES) || find('[role="dialog"]')) return;
     const act = KEYS[letter(event)];

@@ -6,7 +6,7 @@
   window.memchatUnderWay = true;
   const root = document.documentElement;
   const asks = '[data-testid="stSidebarNavLink"], [data-testid="stPageLink"] a, [role="option"], ' +
-    '[data-testid="stCheckbox"], [data-testid="stChatInputSubmitButton"], ' +
+    '[data-testid="stCheckbox"], .memchat-chat button[data-key], ' +
     '[data-testid="stButtonGroup"] button, ' +
     ["primary", "secondary", "tertiary"].map(kind => `[data-testid^="stBaseButton-${kind}"]`);
   const running = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";

@@ -7,7 +7,7 @@ import streamlit as st
 from memchat.errors import NotFound
 from memchat.types import Message, Session
 from ui import components as ui
-from ui import learned, message, reading, sidebar, space, transcript
+from ui import learned, memory_details, message, reading, sidebar, space, transcript, why
 from ui.desk import Talk
 
 SUGGESTIONS = (
@@ -24,6 +24,8 @@ def page() -> None:
     talk = sidebar.here()
     session = _session(talk)
     incognito = talk.chat.incognito if talk else bool(state.get("incognito"))
+    if page := state.pop("to page", None):
+        sidebar.lead_to(page)
     sidebar.address(session.id if session is not None else None)
     # Asked once, and before the turns are read: a reply that ends meanwhile is then still waited
     # for, and seen by the next look.
@@ -31,13 +33,10 @@ def page() -> None:
     turns = _turns(talk, session, answering=answering)
     _header(session, incognito=incognito)
     ui.show_problem()
-    if turns:
-        transcript.show(talk, turns, answering=answering)
-    elif not answering:
+    if not turns and not answering:
         _empty(incognito=incognito)
+    transcript.show(talk, turns, answering=answering, incognito=incognito)
     told = state.get("told")
-    if talk is not None and answering:
-        transcript.come_in(talk)
     if told:
         ui.announce(told.replace("**", "").replace("\\", ""))
     elif talk is not None and (answering or (turns and talk.turn is not None)):
@@ -48,7 +47,10 @@ def page() -> None:
         with st.container(key="told"):
             st.markdown(told)
     ui.show_problem("say")
-    st.chat_input("Write a message", key="say", on_submit=message.say)
+    if state.get("why"):
+        why.show(state["why"])
+    elif state.get("details"):
+        memory_details.show(state["details"])
     if talk is None and session is None and not incognito:
         _last_lesson(state.get("taught"))
 

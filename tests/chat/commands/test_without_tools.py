@@ -84,6 +84,13 @@ def test_what_no_pattern_reads_waits_for_the_model_that_reads_the_conversation(o
     assert reply.read() == command_replies.LATER and values(mc) == []
 
 
+def test_a_password_that_is_to_be_remembered_is_said_not_to_be_kept(open_store) -> None:
+    mc = open_store(chat_model=ScriptedModel())
+    reply = mc.user("ana").chat().send("Remember that my password is hunter2.")
+    assert reply.read() == "Not saved: that is a password, and such things are never kept."
+    assert values(mc) == []
+
+
 def test_the_stand_in_keeps_it_as_a_note_since_nobody_else_will_read_it(open_store) -> None:
     model = ScriptedModel()
     model.stand_in = True

@@ -163,7 +163,7 @@ def becomes(page: Any, script: str, value: object = True) -> None:
 
 def say(page: Any, words: str) -> None:
     """Write a message and send it."""
-    box = page.get_by_test_id("stChatInputTextArea")
+    box = page.locator("#memchat-message")
     box.fill(words)
     box.press("Enter")
 

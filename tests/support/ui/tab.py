@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any
 
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from ui import components, launch
@@ -55,12 +56,77 @@ def text(at: AppTest) -> str:
     """All that the page says."""
     kinds = (at.title, at.subheader, at.markdown, at.caption, at.text, at.error, at.info)
     said = [str(e.value) for kind in (*kinds, at.warning, at.success) for e in kind]
-    if at.get("bidi_component"):
-        said += [
-            f"{words} {row['about']}" for words, row in zip(sentences(at), listed(at), strict=True)
-        ]
+    said += [
+        f"{words} {row['about']}" for words, row in zip(sentences(at), listed(at), strict=True)
+    ]
     said += [_words(e.proto.body) for e in at.get("html") if "<style>" not in e.proto.body]
+    said += [word for part in parts(at) for word in _said(part)]
     return "\n".join(said).replace("\\", "")
+
+
+def room(at: AppTest) -> dict[str, Any]:
+    """What the chat's component was given; nothing on other pages."""
+    found = _component(at)
+    return dict(json.loads(found.json)) if found is not None else {}
+
+
+def _component(at: AppTest, name: str = "memchat.chat") -> Any:
+    named = [one.proto for one in at.get("bidi_component")]
+    return next((one for one in named if one.component_name == name), None)
+
+
+def parts(at: AppTest) -> Iterator[dict[str, Any]]:
+    """The pieces of the chat, and those in rows."""
+
+    def within(value: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(value, dict):
+            yield value
+        for one in value.values() if isinstance(value, dict) else value:
+            if isinstance(one, dict | list):
+                yield from within(one)
+
+    yield from within(room(at))
+
+
+def _said(part: dict[str, Any]) -> Iterator[str]:
+    yield from (_words(html) for html in part.get("blocks", ()))
+    if "name" in part:
+        yield f"{part['name']} {part['text']}"
+    elif "text" in part:
+        yield part["text"]
+    yield from (part[kind] for kind in ("note", "error") if part.get(kind))
+
+
+def do(at: AppTest, key: str, words: str | None = None) -> None:
+    """Do in the chat what the component names so."""
+    did = {"n": room(at)["taken"] + 1, "key": key}
+    did |= {} if words is None else {"words": words}
+    event = json.dumps([{"event": "did", "value": did}])
+    states = at._tree.get_widget_states()
+    name = _make_trigger_id(_component(at).id, "events")
+    states.widgets.append(WidgetState(id=name, json_trigger_value=event))
+    at._run(states)
+    assert not at.exception
+
+
+def send(at: AppTest, words: str) -> None:
+    """Write a message, and wait for nothing."""
+    do(at, "say", words)
+
+
+def say_anew(at: AppTest, n: int, words: str) -> None:
+    """Say the chat's ``n``-th message in other words."""
+    do(at, f"resend-{n}", words)
+
+
+def editing(at: AppTest) -> list[str]:
+    """The words that wait in an editor."""
+    return [part["editing"] for part in parts(at) if "editing" in part]
+
+
+def errors(at: AppTest) -> list[str]:
+    """What went wrong, on the page and in the chat."""
+    return [e.value for e in at.error] + [p["error"] for p in parts(at) if p.get("error")]
 
 
 def _words(html: str) -> str:
@@ -70,7 +136,7 @@ def _words(html: str) -> str:
 def say(at: AppTest, words: str) -> None:
     """Write a message and wait for its reply."""
     before = len(buttons(at, "why-"))
-    at.chat_input[0].set_value(words).run()
+    send(at, words)
     until(at, lambda: len(buttons(at, "why-")) > before)
 
 
@@ -81,7 +147,9 @@ def lines(at: AppTest) -> list[str]:
 
 def buttons(at: AppTest, start: str) -> list[str]:
     """The keys of the buttons that begin like this."""
-    return [b.key for b in at.button if b.key and b.key.startswith(start)]
+    keys = [b.key for b in at.button if b.key]
+    keys += [part["key"] for part in parts(at) if "button" in part]
+    return [key for key in keys if key.startswith(start)]
 
 
 def answers(at: AppTest) -> list[str]:
@@ -101,26 +169,22 @@ def number(at: AppTest) -> int:
 
 
 def press(at: AppTest, key: str) -> None:
-    at.button(key=key).click().run()
+    if key in {part.get("key") for part in parts(at)}:
+        do(at, key)
+    else:
+        at.button(key=key).click().run()
     assert not at.exception
-
-
-def _list(at: AppTest) -> Any:
-    return next(
-        e.proto for e in at.get("bidi_component") if e.proto.component_name == "memchat.rows"
-    )
 
 
 def listed(at: AppTest) -> list[dict[str, Any]]:
     """The rows that the list of memories is given."""
-    found: list[dict[str, Any]] = json.loads(_list(at).json)["rows"]
-    return found
+    found = _component(at, "memchat.rows")
+    return list(json.loads(found.json)["rows"]) if found is not None else []
 
 
-def parts(at: AppTest) -> list[dict[str, Any]]:
+def summary(at: AppTest) -> list[dict[str, Any]]:
     """The parts of the summary that the list shows in the place of rows."""
-    found: list[dict[str, Any]] = json.loads(_list(at).json)["parts"]
-    return found
+    return list(json.loads(_component(at, "memchat.rows").json)["parts"])
 
 
 def sentences(at: AppTest) -> list[str]:
@@ -135,7 +199,7 @@ def act(at: AppTest, name: str, *ids: int | str) -> None:
     chosen = "all" if ids == ("all",) else list(ids)
     states = at._tree.get_widget_states()
     state = states.widgets.add()
-    state.id = _make_trigger_id(_list(at).id, "events")
+    state.id = _make_trigger_id(_component(at, "memchat.rows").id, "events")
     state.json_trigger_value = json.dumps([{"event": "act", "value": {"act": name, "ids": chosen}}])
     at._run(states)
     assert not at.exception
