@@ -35,8 +35,7 @@
   const want = at => { wanted = { at, met: false, until: Date.now() + LONGEST }; };
   const closed = button => {
     // An editor was saved or left: back to the button that opened it.
-    const row = button.closest('[class*="st-key-item-"]');
-    const id = /st-key-item-(\d+)/.exec(row?.className ?? "");
+    const id = /st-key-item-(\d+)/.exec(button.closest('[class*="st-key-item-"]')?.className ?? "");
     if (!id || !button.closest('form, [data-testid="stForm"]')) return;
     const kept = button.textContent.trim() !== "Cancel";
     want(kept ? newUndo() : `.st-key-decide-${id[1]} button`);

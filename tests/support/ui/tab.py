@@ -58,10 +58,9 @@ def text(at: AppTest) -> str:
     """All that the page says."""
     kinds = (at.title, at.subheader, at.markdown, at.caption, at.text, at.error, at.info)
     said = [str(e.value) for kind in (*kinds, at.warning, at.success) for e in kind]
-    if _list(at) is not None:
-        said += [
-            f"{words} {row['about']}" for words, row in zip(sentences(at), listed(at), strict=True)
-        ]
+    said += [
+        f"{words} {row['about']}" for words, row in zip(sentences(at), listed(at), strict=True)
+    ]
     said += [_words(e.proto.body) for e in at.get("html") if "<style>" not in e.proto.body]
     said += [word for part in parts(at) for word in _said(part)]
     return "\n".join(said).replace("\\", "")
@@ -73,7 +72,7 @@ def room(at: AppTest) -> dict[str, Any]:
     return dict(json.loads(found.json)) if found is not None else {}
 
 
-def _component(at: AppTest, name: str) -> Any:
+def _component(at: AppTest, name: str = "memchat.chat") -> Any:
     named = [one.proto for one in at.get("bidi_component")]
     return next((one for one in named if one.component_name == name), None)
 
@@ -190,20 +189,15 @@ def press(at: AppTest, key: str) -> None:
     assert not at.exception
 
 
-def _list(at: AppTest) -> Any:
-    return _component(at, "memchat.rows")
-
-
 def listed(at: AppTest) -> list[dict[str, Any]]:
     """The rows that the list of memories is given."""
-    found: list[dict[str, Any]] = json.loads(_list(at).json)["rows"]
-    return found
+    found = _component(at, "memchat.rows")
+    return list(json.loads(found.json)["rows"]) if found is not None else []
 
 
 def summary(at: AppTest) -> list[dict[str, Any]]:
     """The parts of the summary that the list shows in the place of rows."""
-    found: list[dict[str, Any]] = json.loads(_list(at).json)["parts"]
-    return found
+    return list(json.loads(_component(at, "memchat.rows").json)["parts"])
 
 
 def sentences(at: AppTest) -> list[str]:
@@ -218,7 +212,7 @@ def act(at: AppTest, name: str, *ids: int | str) -> None:
     chosen = "all" if ids == ("all",) else list(ids)
     states = at._tree.get_widget_states()
     state = states.widgets.add()
-    state.id = _make_trigger_id(_list(at).id, "events")
+    state.id = _make_trigger_id(_component(at, "memchat.rows").id, "events")
     state.json_trigger_value = json.dumps([{"event": "act", "value": {"act": name, "ids": chosen}}])
     at._run(states)
     assert not at.exception
