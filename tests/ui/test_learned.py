@@ -105,5 +105,6 @@ def test_an_error_stands_in_the_form_that_caused_it(mc: MemChat, service: OpenAI
     at.text_area(key="value-1").set_value("   ")
     press(at, "save-1")
     assert len(at.error) == 1
-    kinds = [element.type for element in at.main]
+    (form,) = at.get("dialog")
+    kinds = [element.type for element in form]
     assert kinds.index("error") > kinds.index("text_area")
