@@ -135,8 +135,8 @@ def _named(items: Sequence[InboxItem], value: str | None) -> str:
     """One proposal in words, or how many items there are."""
     if len(items) > 1 or items[0].key is None:
         return ui.plural(len(items), "item")
-    name = f"{items[0].key.replace('_', ' ')}: {items[0].value if value is None else value}"
-    return ui.literal(ui.shorten(name, NAME_LENGTH))
+    told = items[0].told if value is None else f"{items[0].key.replace('_', ' ')}: {value}"
+    return ui.literal(ui.shorten(told, NAME_LENGTH).removesuffix("."))
 
 
 def _take_back(held: Hold, answered: Answered) -> None:

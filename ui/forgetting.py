@@ -40,7 +40,7 @@ def forget(ids: Sequence[int]) -> None:
     back = f"row-{ids[0]}" if len(ids) == 1 else ""
     name = _name(ids)
     what = f": {ui.literal(name)}" if name else f" {ui.plural(len(ids), 'memory', 'memories')}"
-    words = f"Forgot{what}. {GONE}"
+    words = f"Forgot{what}.{_unproved(ids)} {GONE}"
     held = hold.keep(words, seconds, _undo, memory_ids=ids, back=back)
     held.name = name
     old_backups.look()
@@ -48,6 +48,15 @@ def forget(ids: Sequence[int]) -> None:
     hold.begin(Task("Forgetting", len(ids), work), held)
     if held not in hold.alive():
         leave_elsewhere()
+
+
+def _unproved(ids: Sequence[int]) -> str:
+    """What no words prove any more without these, to be undone while there is time."""
+    lost = ui.person().mentions.unproved(ids) if len(ids) <= LOOKED_FOR else ()
+    if not lost:
+        return ""
+    more = f" and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+    return f" No words prove “{ui.literal(_words(lost[0]))}”{more} any longer."
 
 
 def forget_as_asked(item: InboxItem) -> None:

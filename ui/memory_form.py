@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from memchat.types import MEMORY_TYPES, Memory
+from memchat.types import MEMORY_TYPES, Draft, Memory
 from ui import components as ui
 
 
@@ -25,20 +25,17 @@ def edit(memory: Memory) -> None:
 
 
 @st.dialog("Remember", on_dismiss=close)
-def add(words: str) -> None:
+def add(read: Draft | str) -> None:
     """The fields of a new memory, as far as the person's words fill them in."""
-    _form("new", None, "Keep", lambda fields: ui.person().memories.add(**fields), words)
+    more = {} if isinstance(read, str) else {"starts_at": read.starts_at, "sentence": read.sentence}
+    _form("new", read, "Keep", lambda fields: ui.person().memories.add(**fields, **more))
 
 
 def _form(
-    number: str,
-    memory: Memory | None,
-    save: str,
-    keep: Callable[[dict[str, Any]], object],
-    words: str = "",
+    number: str, known: Memory | Draft | str, save: str, keep: Callable[[dict[str, Any]], object]
 ) -> None:
     with st.form(f"form-of-{number}", border=False):
-        fields = _fields(number, memory, words) | {"keep_secret": ui.anyway()}
+        fields = _fields(number, known) | {"keep_secret": ui.anyway()}
         with st.container(horizontal=True):
             saved = st.form_submit_button(save, type="primary", key=f"save-{number}")
             left = st.form_submit_button("Cancel", key=f"leave-{number}")
@@ -52,10 +49,12 @@ def _form(
         st.rerun()
 
 
-def _fields(number: str, memory: Memory | None, words: str) -> dict[str, Any]:
+def _fields(number: str, known: Memory | Draft | str) -> dict[str, Any]:
+    memory = known if isinstance(known, Memory) else None
+    read = None if isinstance(known, str) else known
     value = st.text_area(
         "Value",
-        value=memory.value if memory else words,
+        value=known if isinstance(known, str) else known.value,
         key=f"value-{number}",
         max_chars=280,
         height=80,
@@ -63,14 +62,14 @@ def _fields(number: str, memory: Memory | None, words: str) -> dict[str, Any]:
     left, right = st.columns([2, 1])
     name = left.text_input(
         "Name",
-        value=memory.key.replace("_", " ") if memory else "",
+        value=read.key.replace("_", " ") if read else "",
         key=f"key-{number}",
         placeholder="e.g. favourite tea",
     )
     kind = right.selectbox(
         "Type",
         MEMORY_TYPES,
-        index=MEMORY_TYPES.index(memory.memory_type if memory else "fact"),
+        index=MEMORY_TYPES.index(read.memory_type if read else "fact"),
         format_func=lambda kind: ui.TYPES[kind],
         key=f"type-{number}",
     )
@@ -78,7 +77,7 @@ def _fields(number: str, memory: Memory | None, words: str) -> dict[str, Any]:
     left, right = st.columns(2, vertical_alignment="bottom")
     until: date | None = left.date_input(
         "Last day it holds (empty: no end)",
-        value=memory.expires_at if memory else None,
+        value=read.expires_at if read else None,
         key=f"until-{number}",
     )
     everywhere = right.checkbox(

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
 from tests.support import private
-from tests.support.ui.tab import ANA, app, press, text
+from tests.support.ui.tab import ANA, app, buttons, press, text
 from ui.desk import Desk
 
 
@@ -52,6 +52,23 @@ def test_the_audit_shows_what_it_finds_and_mends_it(mc: MemChat) -> None:
     at = app("insights")
     press(at, "audit")
     assert [e.label for e in at.expander if e.label.startswith("Expiring")]
+
+
+def test_mending_is_shown_before_it_is_done_and_can_be_undone(mc: MemChat) -> None:
+    memories = mc.user(**ANA).memories
+    for cat in ("a cat called Miso", "the cat called Miso"):
+        memories.add("fact", "pet", cat)
+    at = app("insights")
+    press(at, "audit")
+    press(at, buttons(at, "mend-")[0])
+    assert "Your pets include a cat called Miso. goes" in text(at).replace(":gray[", "").replace(
+        "]", ""
+    )
+    assert len(memories.list()) == 2
+    press(at, "mend-yes")
+    assert [one.value for one in memories.list()] == ["the cat called Miso"]
+    press(at, buttons(at, "undo-")[-1])
+    assert len(memories.list()) == 2
 
 
 def charts(at: AppTest) -> int:

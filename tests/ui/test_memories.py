@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from memchat.facts import keys
+from memchat.facts import changes, keys
 from memchat.types import Wanted
 from tests.support import private
 from tests.support.ui.tab import (
@@ -50,6 +50,17 @@ def test_a_memory_is_added_by_hand_and_a_blank_one_is_refused(mc: MemChat) -> No
         ("favourite_tea", "sencha", "manual")
     ]
     assert sentences(at) == ["Favourite tea: sencha"]
+
+
+def test_what_should_be_remembered_is_read_and_fills_in_the_form(mc: MemChat) -> None:
+    at = app("memories")
+    at.text_input(key="add-words").set_value("I live in Lisbon.")
+    press(at, "add")
+    assert at.text_input(key="key-new").value == "city"
+    assert at.text_area(key="value-new").value == "Lisbon"
+    assert mc.user(**ANA).memories.list() == []
+    press(at, "save-new")
+    assert sentences(at) == ["You live in Lisbon."]
 
 
 def test_a_secret_added_by_hand_is_kept_only_where_the_person_ticks_it(mc: MemChat) -> None:
@@ -320,3 +331,18 @@ def test_tags_are_given_in_the_form_shown_as_chips_and_filtered_by(mc: MemChat) 
     ana.memories.update(tea.id, tags=[])
     at.run()
     assert ids(at) == [] and not at.exception  # what was chosen can be taken away
+
+
+def test_forgetting_says_what_loses_its_proof_while_it_can_be_undone(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    with ana.chat() as talk:
+        talk.send("My Ghent flat has a piano.").read()
+    said = ana.sessions.messages(talk.session_id or 0)[0]
+    facts = ("profile", "city", "Ghent"), ("fact", "music", "a piano")
+    city, piano = (ana.memories.add(*fact) for fact in facts)
+    with private.database(mc).write() as tx:
+        for one in (city, piano):
+            changes.add_evidence(tx, one.id, [(said.id, 0, "My Ghent flat has a piano")])
+    at = app("memories")
+    act(at, "forget", city.id)
+    assert "No words prove “Music: a piano” any longer." in text(at)

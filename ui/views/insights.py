@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, timedelta
+from functools import partial
 
 import streamlit as st
 
+from memchat import Mended
+from memchat.errors import NotFound
 from memchat.types import Finding, Insights, UsageTotal, Wanted
-from ui import charts
+from ui import charts, decisions, forgetting, hold
 from ui import components as ui
+from ui.hold import Hold
 
 DAYS = 30
 GROWTH_DAYS = 365
@@ -198,7 +203,9 @@ def _audit() -> None:
     state = st.session_state
     if st.button("Look through the memories", key="audit"):
         with st.spinner("Looking through the memories …"):
-            ui.attempt(lambda: state.update(audited=ui.person().audit()))
+            _look()
+    if state.get("mending") is not None:
+        _preview(state["mending"])
     audit = state.get("audited")
     if audit is None:
         st.caption("Finds what is stale, ending, doubled, contradicting or never used.")
@@ -219,13 +226,48 @@ def _finding(finding: Finding, name: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(ui.literal(finding.what), width="stretch")
         if finding.fix:
-            st.button("Mend", key=f"mend-{name}", help=finding.fix, on_click=_mend, args=(finding,))
+            st.button("Mend", key=f"mend-{name}", on_click=_ask, args=(finding,))
+
+
+def _ask(finding: Finding | None = None) -> None:
+    st.session_state["mending"] = finding
+
+
+@st.dialog("Mend", on_dismiss=_ask)
+def _preview(finding: Finding) -> None:
+    """What would be done, before it is."""
+    st.markdown(ui.sentence(f"This would {finding.fix}"))
+    memories, several = ui.person().memories, len(finding.memory_ids) > 1
+    for n, memory_id in enumerate(finding.memory_ids):
+        with suppress(NotFound):  # it was forgotten since
+            told = ui.literal(memories.get(memory_id).told)
+            st.markdown(f"- {told} :gray[{'stays' if several and not n else 'goes'}]")
+    with st.container(horizontal=True):
+        if st.button("Mend", key="mend-yes", type="primary"):
+            _ask()
+            _mend(finding)
+            st.rerun()
+        if st.button("Cancel", key="mend-no", on_click=_ask):
+            st.rerun()
 
 
 def _mend(finding: Finding) -> None:
-    person = ui.person()
-    if ui.attempt(lambda: person.mend([finding])):
-        ui.attempt(lambda: st.session_state.update(audited=person.audit()))
+    if finding.kind == "secret":
+        forgetting.forget(finding.memory_ids)
+    else:
+        person, done = ui.person(), list[Mended]()
+        if ui.attempt(lambda: done.append(person.mend([finding]))) and finding.memory_ids:
+            hold.keep("Mended. Can be undone for", decisions.UNDO_SECONDS, partial(_undo, done[0]))
+    _look()
+
+
+def _undo(done: Mended, held: Hold) -> None:
+    ui.attempt(lambda: held.person.unmend(done))
+    _look()
+
+
+def _look() -> None:
+    ui.attempt(lambda: st.session_state.update(audited=ui.person().audit()))
 
 
 page()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import cast
 
 import streamlit as st
 
-from memchat.errors import NotFound
-from memchat.types import CreatedBy, Memory, Wanted
+from memchat.errors import MemChatError, NotFound
+from memchat.types import CreatedBy, Draft, Memory, Wanted
 from ui import by_meaning, forgetting, memory_list, space
 from ui import components as ui
 
@@ -68,7 +69,7 @@ def _filters() -> Wanted:
                 label_visibility="collapsed",
             )
             if st.form_submit_button("Add", key="add", type="primary"):
-                st.session_state["opened"] = ("add", words.strip())
+                _read(words.strip())
         search = st.text_input(
             "Search memories",
             key="search-memories",
@@ -88,6 +89,15 @@ def _filters() -> Wanted:
         sort=sort,
         group=_group(),
     )
+
+
+def _read(words: str) -> None:
+    """Open the form with what the reader makes of a statement, or with its words."""
+    read: Draft | str = words
+    with suppress(MemChatError), st.spinner("Reading …"):
+        draft = ui.person().memories.draft(words)
+        read = draft if draft.read else words
+    st.session_state["opened"] = ("add", read)
 
 
 def _group() -> str:
