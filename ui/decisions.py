@@ -8,6 +8,7 @@ import streamlit as st
 
 from memchat import Answered
 from memchat.types import InboxItem
+from memchat.types.memories import named_value
 from ui import components as ui
 from ui import forgetting, hold
 from ui.hold import Hold
@@ -135,7 +136,7 @@ def _named(items: Sequence[InboxItem], value: str | None) -> str:
     """One proposal in words, or how many items there are."""
     if len(items) > 1 or items[0].key is None:
         return ui.plural(len(items), "item")
-    told = items[0].told if value is None else f"{items[0].key.replace('_', ' ')}: {value}"
+    told = items[0].told if value is None else named_value(items[0].key, value)
     return ui.literal(ui.shorten(told, NAME_LENGTH).removesuffix("."))
 
 

@@ -27,7 +27,9 @@ def edit(memory: Memory) -> None:
 @st.dialog("Remember", on_dismiss=close)
 def add(read: Draft | str) -> None:
     """The fields of a new memory, as far as the person's words fill them in."""
-    more = {} if isinstance(read, str) else {"starts_at": read.starts_at, "sentence": read.sentence}
+    more: dict[str, Any] = {}
+    if isinstance(read, Draft):
+        more = {"starts_at": read.starts_at, "sentence": read.sentence}
     _form("new", read, "Keep", lambda fields: ui.person().memories.add(**fields, **more))
 
 

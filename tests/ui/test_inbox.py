@@ -110,7 +110,7 @@ def test_one_answer_is_undone_by_its_own_button(mc: MemChat, answer: str, kept: 
         press(at, f"{answer}-{item.id}")
     assert "Nothing waits" in text(at) and ana.memories.count() == kept
     done = "Kept" if answer == "accept" else "Rejected"
-    assert f"{done}: tea: mint. Can be undone for" in text(at)
+    assert f"{done}: Tea: mint. Can be undone for" in text(at)
     assert len(buttons(at, "undo-")) == 2
     press(at, buttons(at, "undo-")[1])  # the latest stands first
     assert ana.inbox.list() == [items[0]] and buttons(at, "reject-") == [f"reject-{items[0].id}"]
@@ -126,7 +126,7 @@ def test_words_of_ones_own_are_taken_back_too(mc: MemChat) -> None:
     at.text_input(key=f"decided-{item.id}").set_value("hojicha")
     at.button[[b.label for b in at.button].index("Keep")].click().run()
     assert [m.value for m in ana.memories.list()] == ["hojicha"]
-    assert "Kept: tea: hojicha. Can be undone" in text(at)
+    assert "Kept: Tea: hojicha. Can be undone" in text(at)
     press(at, buttons(at, "undo-")[0])
     assert ana.memories.count() == 0 and ana.inbox.list() == [item]
 
