@@ -91,6 +91,7 @@ def main() -> None:
             "fails again, start with MEMCHAT_DEBUG=1 and report what the terminal says."
         )
     hold.bars()
+    ui.say()
 
 
 main()

@@ -165,6 +165,17 @@ def show_problem(at: str = "") -> None:
         st.error(sentence(text))
 
 
+def say_next(text: str) -> None:
+    """Say something in passing, in the next run: a dialog that closes takes its own words along."""
+    st.session_state["to say"] = text
+
+
+def say() -> None:
+    """What waits to be said."""
+    if text := st.session_state.pop("to say", ""):
+        st.toast(text)
+
+
 def sentence(text: str) -> str:
     """An error's line as a sentence of the page."""
     return literal(as_sentence(text))

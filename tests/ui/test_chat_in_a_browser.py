@@ -20,6 +20,7 @@ from tests.support.wire import Endless, Fail, OpenAIServer, Pieces, Say
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 BOX = "#memchat-message"
 AT_BOX = "document.activeElement.id === 'memchat-message'"
+CHAT = ".st-key-talks a.memchat-link"
 AT_END = """(() => { const main = document.querySelector('.stMain');
   return main.scrollHeight - main.scrollTop - main.clientHeight < 2; })()"""
 PARAGRAPHS = tuple(f"Paragraph {n} of a long story.\n\n" for n in range(60))
@@ -60,14 +61,14 @@ def test_the_keyboard_is_in_the_box_on_load_in_a_new_chat_in_another_and_after_e
     with Server(tmp_path) as server:
         page = opened(browser.new_page(), server.url)
         becomes(page, AT_BOX)
-        page.locator("[class*=st-key-open-] button").first.click()
+        page.locator(CHAT).first.click()
         page.get_by_text("Fine.").wait_for()
         becomes(page, AT_BOX)
         page.get_by_role("button", name="New chat").click()
         page.get_by_role("heading", name="What is on your mind?").wait_for()
         becomes(page, AT_BOX)
         settled(page)
-        page.locator("[class*=st-key-open-] button").first.focus()
+        page.locator(CHAT).first.focus()
         page.keyboard.press("Escape")
         becomes(page, AT_BOX)
 
@@ -79,9 +80,10 @@ def test_who_scrolls_up_while_a_reply_comes_stays_there(browser: Any, tmp_path: 
         say(page, "Tell me a long story.")
         page.locator(".memchat-coming").get_by_text("Paragraph 59").wait_for()
         becomes(page, AT_END)
-        page.locator(".memchat-coming").hover()
+        page.mouse.move(640, 300)
         page.mouse.wheel(0, -60)
         becomes(page, AT_END, False)
+        page.wait_for_timeout(500)  # the wheel turns softly
         at = page.evaluate("document.querySelector('.stMain').scrollTop")
         page.keyboard.press("Escape")
         page.get_by_text("Stopped before its end.").wait_for()
@@ -122,7 +124,7 @@ def test_a_hit_of_the_search_scrolls_the_transcript_alone(browser: Any, tmp_path
     with Server(tmp_path) as server:
         page = opened(browser.new_page(), server.url)
         page.get_by_label("Search chats").fill("lighthouse")
-        page.locator("[class*=st-key-found-] button").click()
+        page.locator("a.memchat-hit").click()
         page.locator(".memchat-answer-marked").get_by_text("A lighthouse.").wait_for()
         page.wait_for_timeout(3500)  # until nothing lands any more
         slid = "[...document.querySelectorAll('html, body, .stApp')].map(e => e.scrollTop)"

@@ -72,7 +72,7 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
     at.checkbox(key=f"pick-item-{item.id}").check().run()
     assert at.button(key="accept-chosen").label == "Say yes to 1"
     press(at, f"accept-{item.id}")
-    assert f"{done}: tea: sencha. Can be undone" in text(at)
+    assert f"{done}: Tea: sencha. Can be undone" in text(at)
     assert [m.value for m in mc.user("ana").memories.list()] == left and mc.user(
         "ana"
     ).inbox.list() == []

@@ -73,7 +73,7 @@ def test_what_is_found_opens_lit_and_in_sight_and_back_leads_to_the_results(
     page: Any, server: Server
 ) -> None:
     at_notes(page, server)
-    page.keyboard.press("s")
+    page.keyboard.press("Control+k")
     becomes(page, FOCUS, "Search or ask your notes")
     page.keyboard.type("ZANZIBAR ledger")
     hit = page.locator("[class*=st-key-row-hit-]")
@@ -101,7 +101,7 @@ def test_what_is_found_opens_lit_and_in_sight_and_back_leads_to_the_results(
     page.evaluate("history.forward()")
     page.locator("[class^=memchat-passage]").get_by_text(LEDGER).wait_for()
     page.get_by_role("button", name="Show all").click()
-    page.locator(".memchat-text").get_by_text("Paragraph 2199.").wait_for()
+    page.locator(".memchat-note").get_by_text("Paragraph 2199.").wait_for()
     becomes(page, SEEN)
 
 

@@ -153,7 +153,7 @@ def _undone(name: str) -> None:
     done = ui.person().clients.undo(name)
     back = f"; {len(done.back):,} are back" if done.back else ""
     kept = f"; {len(done.kept):,} stay" if done.kept else ""
-    st.toast(f"Deleted {ui.plural(len(done.gone), 'memory', 'memories')}{back}{kept}.")
+    ui.say_next(f"Deleted {ui.plural(len(done.gone), 'memory', 'memories')}{back}{kept}.")
 
 
 # Tokens

@@ -42,7 +42,7 @@ def _confirm() -> None:
             _leave_notes()
             sidebar.go(None)
             old_backups.look()
-            st.toast("Everything is gone.")
+            ui.say_next("Everything is gone.")
         st.rerun()
 
 

@@ -31,7 +31,7 @@ def page() -> None:
         )
         return
     _bulk(items)
-    st.caption("Keys for the first one: K says yes, X says no, E edits it.")
+    st.caption("Alt + Y says yes to the first one, Alt + X says no, Alt + E edits it.")
     for item in items[:SHOWN]:
         _item(item)
     if len(items) > SHOWN:
