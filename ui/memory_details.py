@@ -111,8 +111,7 @@ def _proof(proof: Evidence, n: int) -> None:
     )
     if st.button("Open that message", key=f"proof-{n}"):
         _close()
-        sidebar.go(proof.session_id, message_id=proof.message_id)
-        sidebar.lead_to("views/chat.py")
+        sidebar.open_chat(proof.session_id, proof.message_id)
 
 
 def _event(event: Event) -> None:

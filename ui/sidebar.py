@@ -133,6 +133,13 @@ def leave_for(
     state.update(leaving=None, incognito=incognito, app=app or ui.app_name())
 
 
+def open_chat(session_id: int, message_id: int | None = None) -> NoReturn:
+    """Lead to a chat, or to a message in it."""
+    leave_for(session_id=session_id, message_id=message_id)
+    st.session_state["to chat"] = True
+    st.rerun()
+
+
 def begin(*, incognito: bool = False) -> None:
     """A chat of its own: nothing is opened before the first word."""
     leave_for(incognito=incognito)
@@ -388,8 +395,7 @@ def _read_again(session_id: int, _: str) -> None:
     sessions = ui.person().sessions
     if ui.attempt(lambda: sessions.read_again(session_id, wait=False)):
         ui.desk().wake()
-        leave_for(session_id=session_id)
-        st.session_state["to chat"] = True
+        open_chat(session_id)
     st.rerun()
 
 

@@ -31,7 +31,7 @@ from memchat.facts.in_force import (
     values_of_key,
 )
 from memchat.facts.memories import Fact, NewMemory
-from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, change_question, in_words
+from memchat.facts.proposals import BLANKED, FORGOTTEN, REJECTED, change_question
 from memchat.forget import purge, tombstones
 from memchat.language import text
 from memchat.language.lexicon import is_sensitive
@@ -74,8 +74,7 @@ class Protection:
         if fact.starts_at == known.starts_at or not self.is_user_owned(fact, known):
             return None
         since = f"from {fact.starts_at.isoformat()}" if fact.starts_at else "already"
-        words = " ".join(" … ".join(fact.quotes).split())
-        reason = f"You said “{words}”. Does {in_words(known)} hold {since}?"
+        reason = change_question("updates", " … ".join(fact.quotes), known, since)
         return self._ask(fact, reason, target, known=known)
 
     def of_program(self, fact: Fact, known: Memory) -> Change | None:

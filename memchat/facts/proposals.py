@@ -75,16 +75,21 @@ def _place(fact: Fact) -> dict[str, int]:
     return {"message_id": message_id, "start": start, "end": start + len(quote)}
 
 
-def change_question(relation: str, quote: str, target: Memory) -> str:
-    """The question about a change that needs the user's yes."""
-    asked = f"You said “{' '.join(quote.split())}”. "
+def change_question(relation: str, quote: str, target: Memory, since: str = "") -> str:
+    """The question about a change that needs the user's yes; ``since``: it holds from another
+    day."""
+    asked = f"You said “{words}”. " if (words := " ".join(quote.split())) else ""
+    if since:
+        return f"{asked}Does {in_words(target)} hold {since}?"
     if relation == "ends":
         return f"{asked}Is {in_words(target)} over?"
     return f"{asked}Replace {in_words(target)}?"
 
 
 def in_words(fact: Memory | Proposal) -> str:
-    """Key and value as people write them."""
+    """A fact's sentence in quotes; without one, key and value as people write them."""
+    if fact.sentence:
+        return f"“{fact.sentence.rstrip('.')}”"
     return f"{(fact.key or '').replace('_', ' ')}: {fact.value}"
 
 
@@ -109,7 +114,8 @@ def question(item: Proposal, target: Memory | None, newer: Memory | None = None)
     if item.relation == "ends":
         return f"{said}What that would end is gone or has changed."
     if target is not None and item.relation == "updates":
-        return f"{said}Replace {known}{from_day}?"
+        new = "" if said else f" by {in_words(item)}"
+        return f"{said}Replace {known}{new}{from_day}?"
     if target is not None and item.relation == "same":
         return f"{said}Does that confirm {known}?"
     gone = item.target_id is not None and item.relation in ("updates", "same")

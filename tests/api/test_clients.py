@@ -97,7 +97,7 @@ def test_a_trusted_program_replaces_what_was_learned_but_not_what_the_person_ent
     asked = trusted.remember("profile", "city", "Lyon")
     assert asked.status == "waiting" and sorted(values(ana)) == ["Bolt", "Porto"]
     (item,) = ana.inbox.list()
-    assert ana.inbox.question(item) == "Replace city: Porto?"
+    assert ana.inbox.question(item) == "Replace “You live in Porto” by “You live in Lyon”?"
     assert item.quote is None  # the person said nothing of the kind
     assert trusted.update(entered.id, "Faro").status == "waiting"
     assert ana.memories.get(entered.id).active
@@ -125,7 +125,7 @@ def test_forgetting_hides_at_once_and_is_final_only_after_the_persons_yes(mc, an
     done = trusted.forget(kept.id)
     assert (done.status, done.memory.active) == ("hidden", False) and values(ana) == []
     (item,) = ana.inbox.list()
-    assert ana.inbox.question(item) == "Forget city: Portosanto for good?"
+    assert ana.inbox.question(item) == "Forget “You live in Portosanto” for good?"
     mc.jobs.run()
     assert rows_with(mc, "Portosanto")  # nothing is purged before the answer
     ana.inbox.accept(item.id)
@@ -177,7 +177,7 @@ def test_promoting_waits_for_the_person(ana, trusted) -> None:
     assert trusted.promote(kept.id).status == "waiting"
     assert ana.memories.get(kept.id).app == "default"
     (item,) = ana.inbox.list()
-    assert ana.inbox.question(item) == "Keep city: Porto in every app?"
+    assert ana.inbox.question(item) == "Keep “You live in Porto” in every app?"
     assert ana.inbox.accept(item.id).app == ""
 
 

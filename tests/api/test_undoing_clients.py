@@ -144,7 +144,7 @@ def test_what_a_program_stored_and_asked_to_forget_goes_with_it(mc, ana, trusted
     assert not rows_with(mc, "Boltwerk") and not rows_with(mc, "Dinghywerk")
     # About the person's own memory the question stays.
     (item,) = ana.inbox.list()
-    assert ana.inbox.question(item) == "Forget pet: a dog for good?"
+    assert ana.inbox.question(item) == "Forget “Your pets include a dog” for good?"
     # Nothing of the undone requests keeps the same from being said again.
     assert other.remember("profile", "employer", "Boltwerk").status == "stored"
     assert before.id not in {one.id for one in ana.memories.list(status="all")}

@@ -66,7 +66,7 @@ def test_a_memory_and_the_inbox_name_the_program(run, home) -> None:
     assert "by Claude over MCP" in said and "sent      “green tea” (by Claude over MCP" in said
     assert "said " not in said
     asked = run("inbox", "list").out
-    for words in ("Forget city: Portosanto for good?", "Claude asks to forget it",
+    for words in ("Forget “You live in Portosanto” for good?", "Claude asks to forget it",
                   "Keep drinks: green tea in every app?"):  # fmt: skip
         assert words in asked
     assert run("inbox", "accept", str(keep)).out == f"{stored.id}\n"

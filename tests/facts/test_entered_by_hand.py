@@ -60,7 +60,8 @@ def test_a_change_of_a_person_s_own_is_one_question_and_no_second_value(
     )
     assert done.kind == "review" and state(mc) == {"Lisbon": (True, None)}
     (item,) = ana.inbox.list()
-    assert item.reason == "You said “I live in Porto now”. Replace city: Lisbon?"
+    named = "city: Lisbon" if made is pinned else "“You live in Lisbon”"  # as a reader told it
+    assert item.reason == f"You said “I live in Porto now”. Replace {named}?"
     assert (item.relation, item.target_id, item.memory_type) == ("updates", old.id, "profile")
     assert (item.key, item.value, item.starts_at, item.cues) == (
         "city",

@@ -209,7 +209,7 @@ def test_a_yes_to_an_end_ends_the_target(mc) -> None:
     ana = mc.user("ana")
     old = ana.memories.add("profile", "city", "Lisbon")
     item = asked(mc, relation="ends", value="", target_id=old.id)
-    assert ana.inbox.question(item).endswith("Is city: Lisbon over?")
+    assert ana.inbox.question(item).endswith("Is “You live in Lisbon” over?")
     ended = ana.inbox.accept(item.id)
     assert (ended.id, ended.inactive_reason) == (old.id, "ended") and in_force(mc) == []
 
@@ -218,7 +218,7 @@ def test_a_yes_to_an_end_that_is_to_come_gives_the_target_its_last_day(mc) -> No
     ana = mc.user("ana")
     old = ana.memories.add("profile", "city", "Lisbon")
     item = asked(mc, relation="ends", target_id=old.id, starts_at=date(2026, 6, 1))
-    assert ana.inbox.question(item).endswith("Is city: Lisbon over from 2026-06-01?")
+    assert ana.inbox.question(item).endswith("Is “You live in Lisbon” over from 2026-06-01?")
     ended = ana.inbox.accept(item.id)
     assert ended.active and ended.expires_at == date(2026, 5, 31)
 
@@ -309,6 +309,15 @@ def test_a_reading_s_item_carries_target_sentence_and_start(mc, extract_model) -
     assert item.cues == ("lungs", "sport")
     assert ana.inbox.accept(item.id).cues == ("lungs", "sport")
     assert in_force(mc, "health_condition") == ["bad asthma"]
+
+
+def test_what_is_asked_about_is_named_by_its_sentence(mc) -> None:
+    ana = mc.user("ana")
+    known = ana.memories.add("profile", "city", "Lisbon", sentence="You live in Lisbon.")
+    item = asked(mc, value="Lisbon", relation="ends", target_id=known.id)
+    assert ana.inbox.question(item) == "You said “I live in Porto”. Is “You live in Lisbon” over?"
+    new = asked(mc, key="pet", value="a dog", sentence="You have a dog.")
+    assert ana.inbox.question(new).endswith("Remember “You have a dog”?")
 
 
 def test_a_sentence_with_a_secret_in_it_is_not_kept_with_an_item(mc, extract_model) -> None:

@@ -269,7 +269,7 @@ def test_a_person_s_own_coming_value_is_moved_on_their_yes_only(mc, clock) -> No
     assert tell(mc, "Porto", starts_at=on(40)).kind == "review"
     assert ana.memories.get(porto.id).starts_at == on(10)
     (item,) = ana.inbox.list()
-    assert item.reason.endswith(f"Does city: Porto hold from {on(40)}?")
+    assert item.reason.endswith(f"Does “You live in Porto” hold from {on(40)}?")
     assert ana.inbox.accept(item.id).starts_at == on(40)
 
 

@@ -53,8 +53,11 @@ def test_settings_list_what_a_program_wrote_and_undo_it_after_a_question(
     assert "what it remembers is stored" in text(at)
     press(at, "writes-0")
     said = text(at)
-    for words in ("stored drinks: green tea", "kept the note “Garden”",
-                  "asked “Keep city: Porto in every space?”, it waits in the Inbox"):  # fmt: skip
+    for words in (
+        "stored drinks: green tea",
+        "kept the note “Garden”",
+        "asked: Keep “You live in Porto” in every space? It waits in the Inbox.",
+    ):
         assert words in said
     at = app("settings", part="programs")
     press(at, "undo-all-0")
@@ -92,7 +95,7 @@ def test_a_request_to_forget_is_answered_in_the_inbox_and_undone(
 ) -> None:
     item = claude.forget(ana.memories.add("profile", "city", "Porto").id).inbox_id
     at = app("inbox")
-    assert "Forget city: Porto for good?" in text(at)
+    assert "Forget “You live in Porto” for good?" in text(at)
     assert "Why it waits: Claude Desktop asks to forget it." in text(at)
     assert at.button(key=f"reject-{item}").label == "Do not forget it"
     assert at.button(key=f"accept-{item}").label == "Forget it"
@@ -109,7 +112,7 @@ def test_a_yes_to_many_leaves_requests_to_forget_and_says_why(
     city, pet = (ana.memories.add("fact", key, key).id for key in ("harbour", "dog"))
     keep, forget = claude.promote(pet).inbox_id, claude.forget(city).inbox_id
     at = app("inbox")
-    assert "Keep pet: dog in every space?" in text(at)
+    assert "Keep “Your pets include dog” in every space?" in text(at)
     assert at.button(key=f"accept-{keep}").label == "Keep in every space"
     at.checkbox(key="all items").check().run()
     assert at.button(key="accept-chosen").label == "Say yes to 2"

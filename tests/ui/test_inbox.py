@@ -49,7 +49,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
 @pytest.mark.parametrize(
     ("relation", "question", "label", "done", "left"),
     [
-        ("updates", "Replace tea: green?", "Replace it", "Kept instead", ["sencha"]),
+        ("updates", "Replace tea: green by tea: sencha?", "Replace it", "Kept instead", ["sencha"]),
         ("ends", "Is tea: green over?", "It is over", "Over", []),
     ],
 )

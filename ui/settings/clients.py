@@ -125,10 +125,10 @@ def _words(write: ClientWrite) -> str:
             return f"kept the note “{ui.literal(note.title or ui.shorten(note.text))}”"
     except NotFound:
         return f"stored a {write.kind} that is no longer here"
-    for status, said in (("pending", "it waits in the Inbox"), ("rejected", "you said no")):
+    for status, said in (("pending", "It waits in the Inbox."), ("rejected", "You said no.")):
         for item in person.inbox.list(status=status):
             if item.id == write.target_id:
-                return f"asked “{ui.literal(decisions.question(item))}”, {said}"
+                return f"asked: {ui.literal(decisions.question(item))} {said}"
     return "asked something that you said yes to, or that was undone"
 
 

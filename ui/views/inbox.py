@@ -161,7 +161,7 @@ def _actions(item: InboxItem, *, ready: bool) -> None:
         if item.message_id is not None and st.button(
             "Open that message", key=f"source-{item.id}", type="tertiary"
         ):
-            _open(item.message_id)
+            sidebar.open_chat(ui.person().sessions.of_message(item.message_id).id, item.message_id)
 
 
 def _edit(item: InboxItem) -> None:
@@ -189,12 +189,6 @@ def _edit(item: InboxItem) -> None:
 
 def _decide(item_id: int | None) -> None:
     st.session_state["deciding"] = item_id
-
-
-def _open(message_id: int) -> None:
-    session_id = ui.person().sessions.of_message(message_id).id
-    sidebar.go(session_id, message_id=message_id)
-    sidebar.lead_to("views/chat.py")
 
 
 page()

@@ -91,7 +91,7 @@ def test_what_was_entered_by_hand_is_asked_about_before_it_changes(
     ana.memories.add("profile", "city", "Lisbon")
     clock.advance(days=1)
     reply = ana.chat().send("Remember that I moved to Porto.")
-    assert "Replace city: Lisbon? It waits for your yes" in reply.read()
+    assert "Replace “You live in Lisbon”? It waits for your yes" in reply.read()
     assert values(mc) == ["Lisbon"]
 
 
