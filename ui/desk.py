@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -190,21 +190,13 @@ class Desk:
 
     # Conversations
 
-    def open(
-        self,
-        app: str,
-        *,
-        incognito: bool = False,
-        session_id: int | None = None,
-        turns: Sequence[Message] = (),
-    ) -> Talk:
-        """The open conversation of this number, or a new one; an incognito one begins with
-        ``turns``."""
+    def open(self, app: str, *, incognito: bool = False, session_id: int | None = None) -> Talk:
+        """The open conversation of this number, or a new one."""
         with self._lock:
             talk = self.find(app, session_id) if session_id is not None else None
             if talk is None:
                 person = self.mc.user(self.user, app=app)
-                chat = person.chat(incognito=incognito, resume=session_id, turns=turns)
+                chat = person.chat(incognito=incognito, resume=session_id)
                 talk = Talk(chat, app, self.mc)
                 self._talks.append(talk)
             return talk
@@ -219,9 +211,9 @@ class Desk:
         """Send a message. One whose reply is still coming in is stopped by it."""
         return self._begin(talk, lambda: Turn(talk.chat.send(text)))
 
-    def redo(self, talk: Talk, text: str | None = None) -> Turn:
-        """Have the last message answered anew, or said in other words."""
-        return self._begin(talk, lambda: Turn(talk.chat.redo(text), instead=text))
+    def redo(self, talk: Talk, text: str | None = None, message: Message | None = None) -> Turn:
+        """Have a message, or the last one, answered anew, or said in other words."""
+        return self._begin(talk, lambda: Turn(talk.chat.redo(text, message=message), instead=text))
 
     def go_on(self, talk: Talk) -> Turn:
         """Have the last reply, which was stopped or cut, go on where it ended."""

@@ -77,26 +77,29 @@ def edit(n: int, words: str) -> None:
 
 
 def say_anew(n: int, turn: Message, last: bool, text: str) -> None:
-    """Say the chat's ``n``-th message in other words: the last one in its place, an earlier one in
-    a copy of the chat that ends before it. What goes wrong is told in the editor."""
+    """Say the chat's ``n``-th message in other words, in its place. What goes wrong is told in the
+    editor."""
     state = st.session_state
     try:
-        if last:
-            _redo(turn, text)
-        else:
-            _copy(n, turn, text)
+        talk = _ready(turn) if last else _open()
+        ui.desk().redo(talk, text, None if last else turn).wait(WAIT_SECONDS)
     except MemChatError as error:
         state["editing"] = (n, text, str(error))
         return
     state["editing"] = None
-    if not last:
-        send(text)
 
 
 def redo(turn: Message) -> None:
     """Have the last message answered anew. ``turn`` is the message or its reply, as this tab shows
     it."""
-    ui.attempt(lambda: _redo(turn))
+    ui.attempt(lambda: ui.desk().redo(_ready(turn)).wait(WAIT_SECONDS))
+
+
+def show_version(session_id: int, message_id: int) -> None:
+    """Show another version of a message, with what followed it."""
+    ui.desk().drop(ui.app_name(), session_id)  # what it was asked last is asked no more
+    ui.attempt(lambda: ui.person().sessions.show_version(message_id))
+    ui.desk().wake()
 
 
 def go_on(turn: Message) -> None:
@@ -107,28 +110,15 @@ def go_on(turn: Message) -> None:
 def _ready(turn: Message) -> Talk:
     """The chat, open in this tab, where ``turn`` is still the last in it."""
     _refuse_if_gone_on(turn)
+    return _open()
+
+
+def _open() -> Talk:
+    """The chat, open in this tab."""
     state, desk = st.session_state, ui.desk()
     talk = sidebar.here() or desk.open(ui.app_name(), session_id=state["here"])
     desk.seen(state["tab"], talk)
     return talk
-
-
-def _redo(turn: Message, text: str | None = None) -> None:
-    ui.desk().redo(_ready(turn), text).wait(WAIT_SECONDS)
-
-
-def _copy(n: int, turn: Message, text: str) -> None:
-    """Go on in a copy of the chat that ends before ``turn``, its ``n``-th."""
-    if not text.strip():
-        raise InputError("the message is empty; write something first")
-    state, talk = st.session_state, sidebar.here()
-    if talk is not None and talk.chat.incognito:
-        turns = talk.chat.turns[:n]
-        sidebar.go(None)
-        state["talk"] = ui.desk().open(ui.app_name(), incognito=True, turns=turns)
-        state["incognito"] = True
-    else:
-        sidebar.go(ui.person().sessions.copy(turn.session_id, before=turn.id).id)
 
 
 def _refuse_if_gone_on(turn: Message) -> None:

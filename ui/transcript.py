@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -28,10 +29,11 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
     parts.acts("unedit", lambda: state.update(editing=None))
     mark = state.get("mark")
     first, end = _window(turns, mark)
-    used = learnt = dict[int, Any]()
+    used = learnt = versions = dict[int, Any]()
     if number is not None and turns:
         sessions = ui.person().sessions
         used, learnt = dict(sessions.used(number)), dict(sessions.learned(number))
+        versions = dict(sessions.versions(number))
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
     drawn = [
         _said(talk, turn, n, last=n == asked)
@@ -42,6 +44,8 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
     for n, one in enumerate(drawn, first):
         turn, before = turns[n], turns[n - 1] if n else None
         one["marked"] = mark is not None and turn.id == mark
+        if turn.id in versions:
+            one["under"].append(_versions(turn, versions[turn.id], answering=answering))
         if turn.role == "assistant" and before is not None:
             taught = learnt.get(before.id, ())
             one["under"] += learned.under(used.get(turn.id, ()), before.id, taught)
@@ -87,11 +91,11 @@ def _said(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str, 
     """What the person said; ``last``: nothing of theirs came after it."""
     edits, words, error = st.session_state.get("editing") or (None, None, None)
     text, more = long_message.shown(turn, n)
-    hint = "What only the old words taught is taken back."
-    if not last:
-        hint = "This opens a copy of the chat up to here. This one stays as it is."
-        if talk is not None and talk.chat.incognito:
-            hint = "This opens a new incognito chat with what was said before; this one is lost."
+    hint = "The old words stay as another version; what only they taught is taken back."
+    if talk is not None and talk.chat.incognito:
+        hint = "The old words and all that followed them are lost."
+    elif not last:
+        hint = "What followed stays with the old words; what only they taught is taken back."
     key = f"resend-{n}"
     parts.acts(key, partial(message.say_anew, n, turn, last))
     parts.acts(f"edit-{n}", partial(message.edit, n, turn.content))
@@ -108,6 +112,26 @@ def _said(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str, 
     if edits == n:
         said |= {"editing": words, "error": error and ui.as_sentence(error)}
     return said
+
+
+def _versions(turn: Message, every: Sequence[int], *, answering: bool) -> Part:
+    """Which version of a turn is shown, between the ways to the one before and the one after."""
+    n = every.index(turn.id)
+    ways = [
+        parts.button(
+            sign,
+            f"version-{side}-{turn.id}",
+            message.show_version,
+            turn.session_id,
+            every[(n + step) % len(every)],
+            off=answering or not 0 <= n + step < len(every),
+            plain=True,
+            names=f"{side} version",
+        )
+        for sign, side, step in (("‹", "earlier", -1), ("›", "later", 1))
+    ]
+    place = parts.note(f"{n + 1} / {len(every)}")
+    return parts.row(ways[0], place, ways[1], key=f"versions-{every[0]}")
 
 
 def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str, Any]:

@@ -22,7 +22,14 @@ from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.facts import changes, memories
 from memchat.forget import purge
-from memchat.forget.undo import DELETED, TAKEN_BACK, ConversationUndo, delete_turns, take_back
+from memchat.forget.undo import (
+    DELETED,
+    TAKEN_BACK,
+    ConversationUndo,
+    delete_turns,
+    show_version,
+    take_back,
+)
 from memchat.language.secrets import mask
 from memchat.learn import model_calls
 from memchat.learn.candidate import MAX_FACTS
@@ -131,6 +138,34 @@ class Sessions(Resource):
         with self._database.write(self._scope) as tx:
             set_memory(tx, self._found_session(tx, session_id), on=on)
             return apps.memory_of(tx, self._found_session(tx, session_id))
+
+    def versions(self, session_id: int) -> Mapping[int, Sequence[int]]:
+        """Of each message of a conversation that was said or answered anew, by its id: the ids of
+        all its versions, the oldest first. Raises NotFound outside the scope."""
+        with self._database.read(self._scope) as tx:
+            return messages.versions(tx, self._found_session(tx, session_id).id)
+
+    def show_version(self, message_id: int) -> types.Session:
+        """Show another version of a message, with what followed it, in the place of the one that
+        is shown.
+
+        Only what is shown is sent to a model, found and learned from. What only the version that
+        goes out of sight taught is taken back; what this one taught is read anew, when the
+        conversation ends or soon where it has ended. Raises NotFound outside the scope, and where
+        no version of the message is shown, StoreError where another process holds the conversation.
+        """
+        from memchat.chat.conversation import refuse_held_elsewhere
+
+        with self._database.write(self._scope) as tx:
+            turn = self._found_message(tx, message_id)
+            shown = messages.versions(tx, turn.session_id).items()
+            now = next((i for i, every in shown if message_id in every), None)
+            if now is None:
+                raise NotFound(f"message {message_id} has no version that is shown")
+            if now != message_id:
+                refuse_held_elsewhere(tx, turn.session_id)
+                show_version(tx, turn.session_id, now, message_id)
+            return self._found_session(tx, turn.session_id)
 
     def copy(self, session_id: int, *, before: int) -> types.Session:
         """A new conversation with the messages of this one before the message ``before``, to go on

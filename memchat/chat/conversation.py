@@ -322,6 +322,12 @@ def refuse_held(tx: Tx, session_id: int) -> None:
         raise StoreError(f"session {session_id} is open in {where}; end it there first")
 
 
+def refuse_held_elsewhere(tx: Tx, session_id: int) -> None:
+    """Raise StoreError where a chat of another process that is alive holds the session."""
+    if not processes.is_of_this_process(sessions.lease(tx, session_id)[0]):
+        refuse_held(tx, session_id)
+
+
 class Lease:
     """Takes the lease with each message, and renews it in a thread until it is stopped."""
 
@@ -350,9 +356,8 @@ class Lease:
         Raises StoreError where another process holds it, or where a newer chat has taken it over.
         """
         owner, _ = sessions.lease(tx, session_id)
-        if not processes.is_of_this_process(owner):
-            refuse_held(tx, session_id)
-        elif self._held and owner != self.owner:
+        refuse_held_elsewhere(tx, session_id)
+        if self._held and owner != self.owner and processes.is_of_this_process(owner):
             raise StoreError(
                 f"session {session_id} was taken over by another chat of this program, which "
                 "resumed it; go on there, or resume it here"

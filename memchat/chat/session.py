@@ -141,18 +141,28 @@ class Chat:
         self._reply = self._turn(timeout=timeout).send(content, read_all=read_all)
         return self._reply
 
-    def redo(self, text: str | None = None, *, timeout: float | None = None) -> Reply:
-        """Answer the last message once more, or with ``text`` say it in other words first.
+    def redo(
+        self,
+        text: str | None = None,
+        *,
+        message: Message | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Answer the last message once more, or with ``text`` say it in other words first; with
+        ``message`` an earlier one of ``turns``.
 
-        When the new reply is complete the old turns are deleted, with what only they taught. Where
-        none comes, all is as it was before. ``timeout`` is as in ``send``. Raises InputError where
-        nothing was said yet, for a blank text or a bad ``timeout``.
+        When the new reply is complete the old turns, and what followed them, become another version
+        (``sessions.versions``): they are kept with the conversation, and neither searched nor sent
+        to a model; what only they taught is taken back. An incognito conversation keeps no other
+        version. Where no reply comes, all is as it was before. ``timeout`` is as in ``send``.
+        Raises InputError where nothing was said yet, where the message is not in the conversation,
+        for a blank text or a bad ``timeout``.
         """
         content = None if text is None else message_text(text)
         timeout = checked_timeout(timeout)
         self._stop_reply()
         redo = Redo(self._conversation)
-        redo.begin(whole_turn=content is not None)
+        redo.begin(whole_turn=content is not None, asked=message)
         try:
             turn = self._turn(redo, timeout)
             self._reply = turn.resend() if content is None else turn.send(content)
@@ -173,7 +183,7 @@ class Chat:
         last = self._conversation.turns[-1:]
         if not last or last[0].status != "partial":
             raise InputError("the last reply is whole; ask for more in a message")
-        redo = Redo(self._conversation)
+        redo = Redo(self._conversation, versions=False)
         redo.begin(whole_turn=False)
         try:
             self._reply = self._turn(redo, timeout).resend(begun=last[0].content)

@@ -25,7 +25,7 @@ from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.errors import InputError, MemChatError
 from memchat.facts import memories
 from memchat.forget import purge
-from memchat.forget.undo import ConversationUndo, delete_turns
+from memchat.forget.undo import ConversationUndo, delete_turns, show_version
 from memchat.notes import rows
 from memchat.providers import ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
@@ -34,28 +34,36 @@ from memchat.types import ChatMessage, Hit, Message, Recalled, Scope, Usage, cle
 
 
 class Redo:
-    """One replacement of the last turn: its message answered once more, or said in other words.
+    """One replacement of a turn: its message answered once more, or said in other words.
 
-    ``begin`` leaves what is replaced out of the conversation, and of a whole turn also the memories
-    that only it proves. It stays on disk until ``finish`` deletes it, or for good where nothing of
-    the new reply is kept, as when a provider fails.
+    ``begin`` leaves what is replaced out of the conversation, with all that follows it, and of a
+    whole turn also the memories that only it proves. ``finish`` makes a version of it that is not
+    shown, or takes all back where nothing of the new reply is kept, as when a provider fails.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, *, versions: bool = True) -> None:
+        """``versions``: what is replaced stays as another version."""
         self._parts = conversation.parts
         self._conversation = conversation
+        self._versions = versions
         self._before: list[Message] = []
         self._muted: list[int] = []
 
-    def begin(self, *, whole_turn: bool) -> None:
-        """Leave the last reply out of the conversation, and with ``whole_turn`` its message too.
+    def begin(self, *, whole_turn: bool, asked: Message | None = None) -> None:
+        """Leave the reply to the message ``asked``, or to the last one, out of the conversation,
+        and with ``whole_turn`` the message too.
 
-        Raises InputError where nothing was said yet.
+        Raises InputError where nothing was said yet, or that message is not in it.
         """
         conversation = self._conversation
         conversation.reload()
         turns = conversation.turns
-        asked_at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
+        said = (n for n, turn in enumerate(turns) if turn.role == "user")
+        if asked is not None:
+            said = (n for n in said if turns[n] is asked or turns[n].id == (asked.id or -1))
+        asked_at = max(said, default=None)
+        if asked_at is None and asked is not None:
+            raise InputError("that message is not in this chat any more; look at it anew")
         if asked_at is None:
             raise InputError("nothing was said yet; write a message first")
         stays = asked_at + (not whole_turn)
@@ -66,11 +74,14 @@ class Redo:
         conversation.left_out = left_out
 
     def finish(self, message_id: int | None, *, kept: bool) -> None:
-        """Delete the turns that were replaced, or where nothing of the new reply is kept go back to
-        them and delete the new message, whose row is ``message_id``."""
+        """Set the turns aside that were replaced, or where nothing of the new reply is kept go back
+        to them and delete the new message, whose row is ``message_id``."""
         conversation = self._conversation
         replaced = conversation.left_out
         conversation.left_out = frozenset()
+        if kept and self._versions:
+            self._set_aside(replaced)
+            return
         if kept:
             self._delete(replaced)
             return
@@ -95,6 +106,18 @@ class Redo:
             self._muted = [memory.id for memory in gone if memory.id not in already]
             for memory_id in self._muted:
                 sessions.mute(tx, conversation.session_id, memory_id)
+
+    def _set_aside(self, replaced: Collection[int]) -> None:
+        """Make another version of stored turns that something was just said in the place of."""
+        session_id = self._conversation.session_id
+        if not replaced or session_id is None:
+            return
+        with self._parts.database.write(self._conversation.scope) as tx:
+            there = [turn.id for turn in messages.of_session(tx, session_id)]
+            new = next((i for i in there if i > max(replaced)), None)
+            old = next((i for i in there if i in replaced), None)
+            if old is not None and new is not None:
+                show_version(tx, session_id, old, new)
 
     def _delete(self, message_ids: Collection[int]) -> None:
         """Delete stored turns, with what only they taught."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -24,8 +25,8 @@ _SEARCHED = (
     .where(_m.session_id == sa.bindparam("session"), t.searched_messages)
     .order_by(_m.id)
 )
-_OF_SESSION = sa.select(t.messages).where(_m.session_id == sa.bindparam("session"))
-_OF_SESSION = _OF_SESSION.order_by(_m.id)
+_EVERY = sa.select(t.messages).where(_m.session_id == sa.bindparam("session")).order_by(_m.id)
+_OF_SESSION = _EVERY.where(_m.aside_with.is_(None))
 _LEARNABLE = _OF_SESSION.where(_m.memory == 1)
 _BY_IDS = sa.select(t.messages).where(among(_m.id, "ids"))
 
@@ -72,9 +73,52 @@ def remove(tx: Tx, ids: Sequence[int]) -> None:
     tx.execute(sa.delete(t.messages).where(_m.id.in_(ids)))
 
 
-def _exclude(tx: Tx, ids: Sequence[int], which: sa.ColumnElement[bool]) -> None:
+def set_aside(tx: Tx, session_id: int, old_id: int, new_id: int) -> list[int]:
+    """Show the message ``new_id`` and what follows it in the place of ``old_id`` and what followed
+    that; the ids of what is shown no more, which neither search nor extraction reads."""
+    shown = [turn.id for turn in of_session(tx, session_id)]
+    ids = [i for i in shown if i >= old_id and not (new_id in shown and i >= new_id)]
+    first = sa.select(sa.func.coalesce(_m.version_of, _m.id)).where(_m.id == old_id)
+    place = tx.execute(first).scalar()
+    newer = sa.update(t.messages).where(_m.id == new_id, _m.id != place)
+    tx.execute(newer.values(version_of=place))
+    _exclude(tx, ids, _m.id.in_(ids), aside_with=old_id)
+    return ids
+
+
+def bring_back(tx: Tx, session_id: int, message_id: int) -> list[int]:
+    """Show the version again that this message begins; its ids, or none if it is shown."""
+    ids = list(tx.execute(sa.select(_m.id).where(_m.aside_with == message_id)).scalars())
+    tx.execute(sa.update(t.messages).where(_m.id.in_(ids)).values(aside_with=None))
+    index(tx, session_id, ids)
+    return ids
+
+
+def versions(tx: Tx, session_id: int) -> dict[int, list[int]]:
+    """Of each message that is shown and has other versions, the ids of all, the oldest first."""
+    place = sa.func.coalesce(_m.version_of, _m.id).label("place")
+    every = sa.select(_m.id, place, _m.aside_with).where(_m.session_id == session_id)
+    places: dict[int, list[Any]] = {}
+    for row in tx.execute(every.order_by(_m.id)):
+        places.setdefault(row.place, []).append(row)
+    return {
+        row.id: [one.id for one in rows]
+        for rows in places.values()
+        for row in rows
+        if len(rows) > 1 and row.aside_with is None
+    }
+
+
+def aside(tx: Tx, app_ids: Sequence[int]) -> list[Message]:
+    """The messages of these scope rows that are not shown, as another version is."""
+    query = sa.select(t.messages).join(t.sessions, t.sessions.c.id == _m.session_id)
+    query = query.where(t.sessions.c.app_id.in_(app_ids), _m.aside_with.is_not(None))
+    return [from_row(Message, row) for row in tx.execute(query)]
+
+
+def _exclude(tx: Tx, ids: Sequence[int], which: sa.ColumnElement[bool], **values: int) -> None:
     passages.drop(tx, "turn", ids)
-    tx.execute(sa.update(t.messages).where(which).values(memory=0))
+    tx.execute(sa.update(t.messages).where(which).values(values or {"memory": 0}))
     # Their neighbours have others around them now.
     query = sa.select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
     for message_id, session_id in tx.execute(query).all():
@@ -114,9 +158,12 @@ def set_texts(tx: Tx, session_id: int, texts: Mapping[int, str]) -> None:
     index(tx, session_id, new, texts)
 
 
-def of_session(tx: Tx, session_id: int, *, learnable: bool = False) -> list[Message]:
-    """The session's messages in order; with ``learnable`` only those sent while memory was on."""
-    query = _LEARNABLE if learnable else _OF_SESSION
+def of_session(
+    tx: Tx, session_id: int, *, learnable: bool = False, every: bool = False
+) -> list[Message]:
+    """The session's messages in order; with ``learnable`` only those sent while memory was on,
+    with ``every`` also the versions that are not shown."""
+    query = _LEARNABLE if learnable else _EVERY if every else _OF_SESSION
     return [from_row(Message, row) for row in tx.rows(query, session=session_id)]
 
 
@@ -134,7 +181,7 @@ def to_read_whole(tx: Tx, session_id: int) -> frozenset[int]:
 def first_words(tx: Tx, session_ids: Sequence[int], length: int) -> dict[int, str]:
     """How these conversations begin: the first ``length`` characters of the user's first message,
     in a copy of the first that is its own."""
-    said = _m.session_id.in_(session_ids) & (_m.role == "user")
+    said = _m.session_id.in_(session_ids) & (_m.role == "user") & _m.aside_with.is_(None)
     own = sa.func.min(_m.id).filter(_m.copied_from.is_(None))
     first = sa.select(sa.func.coalesce(own, sa.func.min(_m.id))).where(said).group_by(_m.session_id)
     query = sa.select(_m.session_id, sa.func.substr(_m.content, 1, length)).where(_m.id.in_(first))
@@ -145,7 +192,7 @@ _RECENT = sa.select(t.sessions.c.id).where(t.sessions.c.app_id == sa.bindparam("
 _RECENT = _RECENT.order_by(t.sessions.c.id.desc()).limit(3)
 _SAID_LAST = (
     sa.select(sa.func.substr(_m.content, 1, 200))
-    .where(_m.session_id.in_(_RECENT), _m.role == "user")
+    .where(_m.session_id.in_(_RECENT), _m.role == "user", _m.aside_with.is_(None))
     .order_by(_m.id.desc())
     .limit(5)
 )
@@ -160,7 +207,8 @@ def last_with_words(tx: Tx, session_ids: Sequence[int], search: str) -> dict[int
     """The last message of each of these conversations that holds all words of a search, by the
     conversation."""
     held = sa.func.memchat_holds_all(folded(search), _m.content)
-    last = sa.select(sa.func.max(_m.id)).where(_m.session_id.in_(session_ids), held)
+    shown = _m.session_id.in_(session_ids) & _m.aside_with.is_(None)
+    last = sa.select(sa.func.max(_m.id)).where(shown, held)
     query = sa.select(t.messages).where(_m.id.in_(last.group_by(_m.session_id)))
     return {row.session_id: from_row(Message, row) for row in tx.execute(query)}
 

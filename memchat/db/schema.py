@@ -118,20 +118,31 @@ messages = Table(
     count_column("memory", 1),
     time_column("created_at"),
     Column("copied_from", Integer),
+    # Of a message and what was said in its place, each has the first one's id here but that one.
+    Column("version_of", Integer),
+    # The message that begins the version with which it is set aside; NULL while it is shown.
+    Column("aside_with", Integer),
     count_column("read_all"),
     CheckConstraint("role IN ('user', 'assistant')", name="role"),
     CheckConstraint("status IN ('complete', 'partial', 'failed')", name="status"),
     Index("ix_messages_session_id_id", "session_id", "id"),
     Index("ix_messages_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),
+    Index("ix_messages_aside_with", "aside_with", sqlite_where=text("aside_with IS NOT NULL")),
     sqlite_autoincrement=True,
 )
 unread_messages = and_(
-    messages.c.role == "user", messages.c.memory == 1, messages.c.id > sessions.c.extracted_to
+    messages.c.role == "user",
+    messages.c.memory == 1,
+    messages.c.aside_with.is_(None),
+    messages.c.id > sessions.c.extracted_to,
 )
 """The user's messages, joined with their sessions, that no extraction has read yet."""
-searched_messages = and_(messages.c.memory == 1, messages.c.copied_from.is_(None))
+searched_messages = and_(
+    messages.c.memory == 1, messages.c.copied_from.is_(None), messages.c.aside_with.is_(None)
+)
 """A condition for messages that are passages, and once they were read get a vector. Of a message
-and its copies only the message itself is searched and learned from."""
+and its copies only the message itself is searched and learned from, of its versions the one that is
+shown."""
 receipts = Table(
     "receipts",
     metadata,

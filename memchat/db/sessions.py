@@ -204,7 +204,9 @@ def listed(
     query = query.order_by(_s.last_activity_at.desc(), _s.id.desc())
     if words := folded(search).strip():
         said = sa.select(_m.id).where(
-            _m.session_id == _s.id, sa.func.memchat_holds_all(words, _m.content)
+            _m.session_id == _s.id,
+            _m.aside_with.is_(None),
+            sa.func.memchat_holds_all(words, _m.content),
         )
         query = query.where(sa.or_(sa.func.memchat_holds_all(words, _s.title), said.exists()))
     if shelf is not None:
@@ -291,8 +293,16 @@ def add(tx: Tx, session_id: int, before: int, now: datetime) -> int:
     row = tx.execute(sa.select(_s.app_id, _s.memory).where(_s.id == session_id)).one()
     home = {"app_id": row.app_id, "copied_from": session_id, "memory": row.memory}
     new_id = tx.insert(t.sessions, **home, started_at=now, last_activity_at=now, ended_at=now)
-    said = (_m.session_id == session_id, _m.id < before)
-    _copy(tx, t.messages, *said, session_id=new_id, copied_from=_first(_m), read_all=0)
+    said = (_m.session_id == session_id, _m.id < before, _m.aside_with.is_(None))
+    _copy(
+        tx,
+        t.messages,
+        *said,
+        session_id=new_id,
+        copied_from=_first(_m),
+        read_all=0,
+        version_of=sa.null(),
+    )
     new, old, first = t.messages.alias().c, t.messages.alias().c, t.messages.alias().c
     pairs = (new.session_id == new_id, old.session_id == session_id, _first(old) == new.copied_from)
     _copy(tx, t.receipts, *pairs, t.receipts.c.message_id == old.id, message_id=new.id)

@@ -207,6 +207,11 @@ def proved_memories(tx: Tx, message_ids: Iterable[int]) -> list[int]:
     return tx.column(_PROVED, ids=message_ids)
 
 
+def drop_evidence(tx: Tx, message_ids: Iterable[int]) -> None:
+    """Let messages prove nothing any more."""
+    tx.execute(sa.delete(t.memory_sources).where(_s.message_id.in_([*message_ids])))
+
+
 def update_quotes(
     tx: Tx, message_id: int, content: str, spared: Iterable[tuple[int, int]] = ()
 ) -> None:

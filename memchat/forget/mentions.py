@@ -437,7 +437,7 @@ def blank(tx: Tx, app_id: int, wanted: str) -> None:
 def _blank_turns(
     tx: Tx, session_id: int, ids: Collection[int], identifying: IdentifyingWords
 ) -> list[int]:
-    turns = messages.of_session(tx, session_id)
+    turns = messages.of_session(tx, session_id, every=True)
     held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
     texts = {t.id: wording.blank(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:

@@ -202,7 +202,7 @@ def blank_sessions(
             set_description(tx, session_id, None, None)  # they may mention it in other words
         elif describe:
             blank_description(tx, session_id, values)
-        turns = messages.of_session(tx, session_id)
+        turns = messages.of_session(tx, session_id, every=describe)
         receipts.remove_prompts(tx, [turn.id for turn in turns if turn.role == "assistant"])
         held = {
             turn.id: content
@@ -212,6 +212,19 @@ def blank_sessions(
         every += rewrite_turns(tx, session_id, turns, held, keep_transcript, occurrences.spared)
         if session_id in occurrences.quotes:
             proposals.remove_refused(tx, session_id)  # they may come from its words
+    return every
+
+
+def _blank_aside(tx: Tx, occurrences: Occurrences) -> list[int]:
+    """Blank the words in versions of messages that are not shown, which prove nothing; the ids of
+    those that held any."""
+    every: list[int] = []
+    for app_id, facts in occurrences.scopes.items():
+        values = searched_wordings(facts) | occurrences.sentences
+        for turn in messages.aside(tx, apps.related_ids(tx, app_id)):
+            if found := spans_of(values, turn.content):
+                texts = {turn.id: blank(turn.content, found)}
+                every += rewrite_turns(tx, turn.session_id, [turn], texts)
     return every
 
 
@@ -390,6 +403,8 @@ def forget(
             reworded |= strip_cues(tx, app_ids, facts)
             strip_sentences(tx, app_ids, facts)
     rewritten = blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
+    if tombstone and not keep_transcript:
+        rewritten += _blank_aside(tx, occurrences)
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
         turns.write(tx, session_id)
@@ -430,9 +445,18 @@ def forget_message(tx: Tx, message: Message) -> None:
     tx.forget_bytes(app_id, *reindex(tx, touched, Cause("user")))
 
 
+def leave_unsaid(tx: Tx, turns: Sequence[Message]) -> None:
+    """Remove what was made of turns that are not shown any more, and stay: proposals, vectors of
+    searches, and title and summary of their conversation where they mention them."""
+    proposals.remove_of_messages(tx, [turn.id for turn in turns])
+    drop_query_vectors(tx, turns)
+    for session_id in {turn.session_id for turn in turns}:
+        blank_description(tx, session_id, [turn.content for turn in turns])
+
+
 def forget_session(tx: Tx, session_id: int) -> None:
     """Remove a conversation. What it taught stays, but without its quotes as proof."""
-    turns = messages.of_session(tx, session_id)
+    turns = messages.of_session(tx, session_id, every=True)
     touched = _drop_turns(tx, turns)
     app_id = sessions.app_id_of(tx, session_id)
     for kind in ("extract", "verify"):

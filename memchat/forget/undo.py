@@ -331,11 +331,7 @@ def take_back(
     """
     ids = [turn.id for turn in turns]
     proved = changes.proved_memories(tx, ids)
-    unread = sessions.heirs_of_unread(tx, ids)
-    for session_id in sessions.take_place(tx, ids):
-        search_turns.write(tx, session_id)
-    for session_id, first in unread.items():
-        _have_read(tx, session_id, first)
+    _give_copies_their_place(tx, ids)
     if keep_memories:
         return Undone()
     undone = ConversationUndo(tx, set(ids), keeps_marked=keep_marked).run()
@@ -352,6 +348,33 @@ def delete_turns(tx: Tx, turns: Sequence[Message], *, keep_memories: bool = Fals
     for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
         purge.forget_message(tx, turn)
     return undone
+
+
+def show_version(tx: Tx, session_id: int, old_id: int, new_id: int) -> Undone:
+    """Show a message and what follows it in the place of another and what followed that; what that
+    took back. What only the version that goes out of sight taught is taken back without a
+    tombstone, as no message that is not shown is evidence; it comes back with it, read anew."""
+    turns = {turn.id: turn for turn in messages.of_session(tx, session_id)}
+    aside = messages.set_aside(tx, session_id, old_id, new_id)
+    _give_copies_their_place(tx, aside)
+    undone = ConversationUndo(tx, set(aside)).run()
+    changes.drop_evidence(tx, aside)
+    purge.forget(tx, undone.gone, tombstone=False)
+    purge.leave_unsaid(tx, [turns[i] for i in aside])
+    back = messages.bring_back(tx, session_id, new_id)
+    search_turns.write(tx, session_id)
+    if back:
+        _have_read(tx, session_id, new_id)
+    return undone
+
+
+def _give_copies_their_place(tx: Tx, message_ids: Sequence[int]) -> None:
+    """Let the copies of messages that go stand for them, read and searched in their place."""
+    unread = sessions.heirs_of_unread(tx, message_ids)
+    for session_id in sessions.take_place(tx, message_ids):
+        search_turns.write(tx, session_id)
+    for session_id, first in unread.items():
+        _have_read(tx, session_id, first)
 
 
 def _have_read(tx: Tx, session_id: int, message_id: int) -> None:

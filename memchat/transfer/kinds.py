@@ -109,7 +109,8 @@ _here: Any = sa.bindparam("app_ids", expanding=True)
 _s, _m, _f, _e = (schema.sessions.c, schema.messages.c, schema.memories.c, schema.memory_events.c)
 _i, _n, _chunk = schema.proposals.c, schema.sources.c, schema.chunks.c
 _sessions = sa.select(_s.id).where(_s.app_id.in_(_here))
-_messages = sa.select(_m.id).where(_m.session_id.in_(_sessions))
+_shown = _m.session_id.in_(_sessions) & _m.aside_with.is_(None)
+_messages = sa.select(_m.id).where(_shown)
 _facts = sa.select(_f.id).where(_f.app_id.in_(_here), visible)
 _proofs = schema.memory_sources.c
 
@@ -153,7 +154,7 @@ SESSION = _kind(
 MESSAGE = _kind(
     "message",
     schema.messages,
-    _m.session_id.in_(_sessions),
+    _shown,
     "id session_id:session role content status memory created_at copied_from:message",
     role=("user", "assistant"),
     status=("complete", "partial", "failed"),

@@ -210,7 +210,12 @@ class Room {
   drawTurn(node, turn) {
     const drawn = JSON.stringify(turn);
     if (node.memchatDrawn === drawn) return;
+    const before = JSON.parse(node.memchatDrawn ?? "{}");
     node.memchatDrawn = drawn;
+    // An editor that is open keeps what is typed in it, whatever comes in beside it.
+    const same = ["text", "editing", "error"].every(one => before[one] === turn[one]);
+    if (node.memchatEdited && same) return;
+    node.memchatEdited = false;
     const kind = turn.who === "you" ? "said" : "answer";
     node.className = `memchat-${kind}${turn.marked ? ` memchat-${kind}-marked` : ""}`;
     node.dataset.key = turn.key;
@@ -219,6 +224,8 @@ class Room {
       this.drawParts(node, [...turn.body, ...turn.under]);
       return;
     }
+    const had = document.activeElement?.closest?.(".memchat-row[data-key]");
+    const key = had && node.contains(had) ? had.dataset.key : null;
     node.replaceChildren();
     if (turn.marked) node.append(make("small", "", "→ the message that was looked for"));
     if (turn.editing !== undefined) {
@@ -239,6 +246,7 @@ class Room {
     if (turn.more) under.append(this.draw(turn.more));
     under.append(change);
     node.append(under, ...turn.under.map(part => this.draw(part)));
+    if (key) this.stay(node, key);
   }
 
   edit(node, turn, words) {
@@ -256,12 +264,15 @@ class Room {
     form.append(row, make("small", "", turn.hint));
     const go = () => {
       send.disabled = true;
+      node.memchatEdited = false;
+      node.memchatDrawn = null; // the same words said again are drawn again
       this.pinned = true;
       this.tell(turn.resend, box.value);
       this.focus();
     };
     send.addEventListener("click", go);
     const close = () => {
+      node.memchatEdited = false;
       node.memchatDrawn = null;
       if (turn.editing !== undefined) this.tell("unedit");
       this.drawTurn(node, { ...turn, editing: undefined });
@@ -276,6 +287,7 @@ class Room {
       } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) go();
     });
     node.replaceChildren(form);
+    node.memchatEdited = true;
     this.pinned = false;
     this.reveal(form);
     box.focus({ preventScroll: true });
@@ -308,7 +320,11 @@ class Room {
       gone.remove();
     }
     // The button that was pressed is gone: the one that undoes it has the keyboard.
-    if (had) node.querySelector(`[data-key="${CSS.escape(had)}"] button`)?.focus();
+    if (had) this.stay(node, had);
+  }
+
+  stay(node, key) {
+    node.querySelector(`[data-key="${CSS.escape(key)}"] button:enabled`)?.focus();
   }
 
   draw(part) {

@@ -164,9 +164,11 @@ Sessions
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
     set_memory(session_id: int, on: bool) -> MemorySwitch
+    show_version(message_id: int) -> Session
     unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
     unmute(memory_id: int, session_id: int) -> Memory
     used(session_id: int) -> Mapping[int, Sequence[str]]
+    versions(session_id: int) -> Mapping[int, Sequence[int]]
     why(message_id: int | None = None) -> Why
 Notes
     add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId |
@@ -226,7 +228,8 @@ Chat
     notice() -> str | None
     question -> Question | None
     reading -> bool
-    redo(text: str | None = None, *, timeout: float | None = None) -> Reply
+    redo(text: str | None = None, *, message: Message | None = None,
+        timeout: float | None = None) -> Reply
     scope -> Scope
     send(text: str, *, timeout: float | None = None, read_all: bool = False) -> Reply
     session_id -> int | None

@@ -134,36 +134,38 @@ def test_a_new_app_whose_name_hides_a_character_is_refused_in_a_sentence(mc: Mem
     assert at.session_state["app"] == "default"
 
 
-def test_an_earlier_message_is_said_anew_in_a_copy_and_the_old_chat_stays(mc: MemChat) -> None:
+def test_an_earlier_message_is_said_anew_in_its_place_and_the_old_version_can_be_shown(
+    mc: MemChat,
+) -> None:
     ana = mc.user(**ANA)
     at = app()
     for words in ("What is a heron?", "What is a stork?", "What is a crane?"):
         say(at, words)
-    old = number(at)
-    before = ana.sessions.messages(old)
+    here = number(at)
+    before = ana.sessions.messages(here)
     hints = [part["hint"] for part in parts(at) if "hint" in part]
-    assert hints[1] == "This opens a copy of the chat up to here. This one stays as it is."
+    assert hints[1].startswith("What followed stays with the old words;")
     say_anew(at, 2, " ")
     assert "The message is empty; write something first." in text(at)
     say_anew(at, 2, "What is an ibis?")
     until(at, lambda: len(buttons(at, "why-")) == 2)
-    copy = number(at)
-    said = [turn.content for turn in ana.sessions.messages(copy) if turn.role == "user"]
+    said = [turn.content for turn in ana.sessions.messages(here) if turn.role == "user"]
     assert said == ["What is a heron?", "What is an ibis?"]
-    assert ana.sessions.messages(old) == before and len(ana.sessions.list()) == 2
-    assert at.button(key="original").label == "Copied from “What is a heron?”"
-    press(at, "original")
-    assert number(at) == old and "What is a crane?" in text(at)
+    assert number(at) == here and len(ana.sessions.list()) == 1
+    until(at, lambda: "2 / 2" in text(at))
+    do(at, f"version-earlier-{ana.sessions.messages(here)[2].id}")
+    assert ana.sessions.messages(here) == before
+    assert "What is a crane?" in text(at) and "1 / 2" in text(at)
 
 
-def test_an_earlier_incognito_message_is_said_anew_in_another_incognito_chat(mc: MemChat) -> None:
+def test_an_earlier_incognito_message_is_said_anew_and_the_rest_is_lost(mc: MemChat) -> None:
     at = app()
     press(at, "new-incognito")
     for count, words in enumerate(("What is a heron?", "What is a stork?"), 1):
         send(at, words)
         until(at, lambda: text(at).count("offline stand-in") == count)  # noqa: B023
     (hint, _) = [part["hint"] for part in parts(at) if "hint" in part]
-    assert "opens a new incognito chat with what was said before; this one is lost" in hint
+    assert hint == "The old words and all that followed them are lost."
     say_anew(at, 0, "What is an ibis?")
     until(at, lambda: buttons(at, "redo-"))
     assert "What is an ibis?" in text(at) and "heron" not in text(at)

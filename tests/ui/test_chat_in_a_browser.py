@@ -156,6 +156,7 @@ def test_what_waits_in_the_box_is_kept_with_the_queue_over_a_reload(
 def test_own_words_are_seen_at_once(browser: Any, tmp_path: Path) -> None:
     with answering(tmp_path, Endless()) as (server, _):
         page = opened(browser.new_page(), server.url)
+        page.locator(BOX).wait_for()
         page.evaluate(
             """() => {
               const turns = document.querySelector('.memchat-turns');
@@ -203,6 +204,7 @@ def test_a_reply_comes_many_times_a_second_and_each_block_is_sent_once(
 ) -> None:
     with answering(tmp_path, Endless()) as (server, _):
         page = opened(browser.new_page(), server.url)
+        page.locator(BOX).wait_for()
         page.evaluate(
             """() => { window.updates = 0;
               new MutationObserver(() => { window.updates += 1; }).observe(

@@ -230,7 +230,9 @@ def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, serv
 
 
 @pytest.mark.slow
-def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server: Server) -> None:
+def test_an_earlier_message_of_a_long_chat_has_versions_in_its_place(
+    page: Any, server: Server
+) -> None:
     opened(page, server.url + "?c=1")
     page.get_by_text("Turn 990", exact=True).wait_for()
     page.get_by_role("button", name="Edit: Turn 990").click()
@@ -239,14 +241,17 @@ def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server
     assert box.input_value() == "Turn 990"
     box.fill("What is an ibis?")
     page.locator(".memchat-editor").get_by_role("button", name="Send").click()
-    page.get_by_role("button", name="Copied from “I live in Lisbon”").wait_for()
     page.locator(".memchat-said").get_by_text("What is an ibis?").wait_for()
     page.get_by_text("Turn 989", exact=True).wait_for()
-    page.get_by_role("button", name="Try again").wait_for()
-    settled(page)
+    page.get_by_text("2 / 2", exact=True).wait_for()
     page.get_by_text("Turn 990", exact=True).wait_for(state="hidden")
-    page.evaluate("history.back()")
+    page.get_by_role("button", name="earlier version").press("Enter")
     page.get_by_text("Turn 998", exact=True).wait_for()
+    page.get_by_text("1 / 2", exact=True).wait_for()
+    page.get_by_role("button", name="later version").press("Enter")
+    page.locator(".memchat-said").get_by_text("What is an ibis?").wait_for()
+    page.get_by_text("Turn 998", exact=True).wait_for(state="hidden")
+    becomes(page, "document.activeElement.textContent", "‹")
 
 
 @pytest.mark.slow
