@@ -45,7 +45,11 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
         turn, before = turns[n], turns[n - 1] if n else None
         one["marked"] = mark is not None and turn.id == mark
         if turn.id in versions:
-            one["under"].append(_versions(turn, versions[turn.id], answering=answering))
+            ways = _versions(turn, versions[turn.id], answering=answering)
+            if turn.role == "user":
+                one["versions"] = ways
+            else:
+                one["under"][0]["row"] += (ways,)
         if turn.role == "assistant" and before is not None:
             taught = learnt.get(before.id, ())
             one["under"] += learned.under(used.get(turn.id, ()), before.id, taught)

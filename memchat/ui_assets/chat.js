@@ -244,6 +244,7 @@ class Room {
     });
     const under = make("div", "memchat-row memchat-under");
     if (turn.more) under.append(this.draw(turn.more));
+    if (turn.versions) under.append(this.draw(turn.versions));
     under.append(change);
     node.append(under, ...turn.under.map(part => this.draw(part)));
     if (key) this.stay(node, key);
