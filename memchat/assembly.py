@@ -17,7 +17,7 @@ from memchat.config import Settings
 from memchat.config.providers import runs_locally
 from memchat.db import Tx, records
 from memchat.db.database import Database
-from memchat.errors import MemChatError, SchemaError
+from memchat.errors import ConfigError, MemChatError, SchemaError
 from memchat.prompts import Prompts
 from memchat.providers import factory
 from memchat.search import embeddings
@@ -137,8 +137,15 @@ class Assembly:
             worker=Worker(*common, self.clock, learner, self.embedding_space),
         )
 
-    def chat_model(self) -> ChatModel:
-        """The model that answers."""
+    def chat_model(self, name: str | None = None) -> ChatModel:
+        """The model that answers, or the one of this name. Raises ConfigError where that one cannot
+        be used."""
+        if name is not None:
+            settings = self.settings.with_(chat_model=name)
+            chosen, _, _ = factory.explain(settings)
+            if chosen.problem is not None:
+                raise ConfigError(f"{name} cannot be used: {chosen.problem}; {chosen.remedy}")
+            return factory.chat_model(settings)
         return self._once("chat_model", lambda: factory.chat_model(self.settings))
 
     def extract_model(self, name: str | None = None) -> ChatModel:

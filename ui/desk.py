@@ -211,9 +211,18 @@ class Desk:
         """Send a message. One whose reply is still coming in is stopped by it."""
         return self._begin(talk, lambda: Turn(talk.chat.send(text)))
 
-    def redo(self, talk: Talk, text: str | None = None, message: Message | None = None) -> Turn:
-        """Have a message, or the last one, answered anew, or said in other words."""
-        return self._begin(talk, lambda: Turn(talk.chat.redo(text, message=message), instead=text))
+    def redo(
+        self,
+        talk: Talk,
+        text: str | None = None,
+        message: Message | None = None,
+        model: str | None = None,
+    ) -> Turn:
+        """Have a message, or the last one, answered anew, or said in other words; ``model``: by
+        another one, this once."""
+        return self._begin(
+            talk, lambda: Turn(talk.chat.redo(text, message=message, model=model), instead=text)
+        )
 
     def go_on(self, talk: Talk) -> Turn:
         """Have the last reply, which was stopped or cut, go on where it ended."""

@@ -27,7 +27,7 @@ def suggested() -> None:
 def send(text: str) -> None:
     """Send a message, or do what it says behind a slash. One that could not be sent stands in the
     box at the foot of the chat."""
-    state, desk = st.session_state, ui.desk()
+    state = st.session_state
     state["told"] = None
 
     def work() -> None:
@@ -40,11 +40,7 @@ def send(text: str) -> None:
         if name in ("exit", "incognito"):
             sidebar.begin(incognito=name == "incognito")
             return
-        talk = sidebar.here() or desk.open(
-            ui.app_name(), incognito=bool(state.get("incognito")), session_id=state["here"]
-        )
-        desk.seen(state["tab"], talk)
-        state["talk"] = talk
+        talk = state["talk"] = opened()
         if name == "why":
             why.ask(last_reply(ui.person(), talk.chat))
         elif command is not None and name == "note":
@@ -81,7 +77,7 @@ def say_anew(n: int, turn: Message, last: bool, text: str) -> None:
     editor."""
     state = st.session_state
     try:
-        talk = _ready(turn) if last else _open()
+        talk = _ready(turn) if last else opened()
         ui.desk().redo(talk, text, None if last else turn).wait(WAIT_SECONDS)
     except MemChatError as error:
         state["editing"] = (n, text, str(error))
@@ -93,6 +89,11 @@ def redo(turn: Message) -> None:
     """Have the last message answered anew. ``turn`` is the message or its reply, as this tab shows
     it."""
     ui.attempt(lambda: ui.desk().redo(_ready(turn)).wait(WAIT_SECONDS))
+
+
+def redo_with(turn: Message, model: str | None) -> None:
+    """Have another model answer the last message, this once. Raises as ``Chat.redo``."""
+    ui.desk().redo(_ready(turn), model=model).wait(WAIT_SECONDS)
 
 
 def show_version(session_id: int, message_id: int) -> None:
@@ -110,14 +111,17 @@ def go_on(turn: Message) -> None:
 def _ready(turn: Message) -> Talk:
     """The chat, open in this tab, where ``turn`` is still the last in it."""
     _refuse_if_gone_on(turn)
-    return _open()
+    return opened()
 
 
-def _open() -> Talk:
-    """The chat, open in this tab."""
+def opened() -> Talk:
+    """The chat, open in this tab; a new one where there is none."""
     state, desk = st.session_state, ui.desk()
-    talk = sidebar.here() or desk.open(ui.app_name(), session_id=state["here"])
+    talk = sidebar.here() or desk.open(
+        ui.app_name(), incognito=bool(state.get("incognito")), session_id=state["here"]
+    )
     desk.seen(state["tab"], talk)
+    state["talk"] = talk if talk.session_id is None else None
     return talk
 
 

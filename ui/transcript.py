@@ -10,7 +10,7 @@ import streamlit as st
 
 from memchat.types import Message
 from ui import components as ui
-from ui import learned, live, long_message, memory_reply, message, parts, sidebar, why
+from ui import learned, live, long_message, memory_reply, message, model_choice, parts, sidebar, why
 from ui.desk import Talk
 from ui.parts import Part
 
@@ -26,6 +26,7 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
     find = partial(desk.find, app, number) if number is not None else lambda: talk
     parts.clear()
     parts.acts("say", message.send)
+    parts.acts("model", model_choice.ask)
     parts.acts("unedit", lambda: state.update(editing=None))
     mark = state.get("mark")
     first, end = _window(turns, mark)
@@ -65,6 +66,7 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
     elif turns and not answering:
         below += _trouble(talk, turns, asked)
     said = sidebar.here()
+    model = talk.chat.model if talk else desk.mc.settings.chat_model
     chat = "incognito" if incognito else f"{app}/{(said.session_id if said else number) or 'new'}"
     parts.show(
         {
@@ -76,6 +78,7 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
             "version": live.version(talk, answering),
             "live": live.show(state["tab"], find),
             "unsent": state.pop("unsent", None),
+            "model": "stand-in" if model.startswith("offline/") else model,
         }
     )
 
@@ -157,6 +160,10 @@ def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str
         under.append(parts.button("Continue", f"go-on-{n}", message.go_on, turn, plain=True))
     if last:
         under.append(parts.button("Try again", f"redo-{n}", message.redo, turn, plain=True))
+        ask = model_choice.ask
+        under.append(
+            parts.button("with …", f"with-{n}", ask, turn, plain=True, names="another model")
+        )
     return {"key": f"answer-{n}", "who": "model", "body": body, "under": [parts.row(*under)]}
 
 

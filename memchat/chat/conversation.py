@@ -40,7 +40,8 @@ class Parts:
     settings: Settings
     prompts: Prompts
     clock: Callable[[], datetime]
-    model: Callable[[], ChatModel]
+    model: Callable[[str | None], ChatModel]
+    """The model that answers, or the one of a name."""
     recall: Recall
     block: PromptBlock
     notes: NotesBlock
@@ -73,6 +74,8 @@ class Conversation:
         """The searches whose vector is not stored yet."""
         self.own_switch = True
         """Whether memory is on for it by its own switch; its row has that once it is stored."""
+        self.model_name: str | None = None
+        """The model that answers in it; None for the one of the settings."""
 
     @property
     def memory(self) -> MemorySwitch:

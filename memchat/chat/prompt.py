@@ -92,6 +92,7 @@ class Prompt:
 
 def build(
     conversation: Conversation,
+    model: ChatModel,
     text: str,
     switch: types.MemorySwitch,
     *,
@@ -110,7 +111,6 @@ def build(
         searched = search.searched(text, conversation.turns)
         query = parts.query_timeout.start(searched)  # its vector is made while this goes on
         conversation.pending_queries.append(query)
-    model = parts.model()
     wanted = "" if conversation.incognito else instructions(parts, scope)
     rest = f"\n{parts.prompts.render('go_on', begun=begun)}" if begun else ""
     system = _system(parts, switch, wanted, rest, tools=tools)

@@ -90,6 +90,18 @@ class Chat:
         return self.memory
 
     @property
+    def model(self) -> str:
+        """The name of the model that answers."""
+        return self._parts.model(self._conversation.model_name).name
+
+    def set_model(self, name: str | None) -> None:
+        """Have another model answer in this conversation from now on, as long as it is open; None
+        for the one of the settings. Raises ConfigError for one that cannot be used."""
+        if name is not None:
+            self._parts.model(name)
+        self._conversation.model_name = name
+
+    @property
     def turns(self) -> tuple[Message, ...]:
         """What was said so far; of a stored conversation, as it was at the last message."""
         return tuple(self._conversation.turns)
@@ -123,7 +135,7 @@ class Chat:
     def notice(self) -> str | None:
         """What a person must know before the first message. Finds out which model answers."""
         lines = [INCOGNITO] if self.incognito else []
-        if self._parts.model().stand_in:
+        if self._parts.model(self._conversation.model_name).stand_in:
             lines.append(STAND_IN)
         return "\n".join(lines) or None
 
@@ -146,25 +158,29 @@ class Chat:
         text: str | None = None,
         *,
         message: Message | None = None,
+        model: str | None = None,
         timeout: float | None = None,
     ) -> Reply:
         """Answer the last message once more, or with ``text`` say it in other words first; with
-        ``message`` an earlier one of ``turns``.
+        ``message`` an earlier one of ``turns``. ``model`` is the name of another model that answers
+        this once.
 
         When the new reply is complete the old turns, and what followed them, become another version
         (``sessions.versions``): they are kept with the conversation, and neither searched nor sent
         to a model; what only they taught is taken back. An incognito conversation keeps no other
         version. Where no reply comes, all is as it was before. ``timeout`` is as in ``send``.
         Raises InputError where nothing was said yet, where the message is not in the conversation,
-        for a blank text or a bad ``timeout``.
+        for a blank text or a bad ``timeout``, ConfigError for a model that cannot be used.
         """
         content = None if text is None else message_text(text)
         timeout = checked_timeout(timeout)
+        if model is not None:
+            self._parts.model(model)
         self._stop_reply()
         redo = Redo(self._conversation)
         redo.begin(whole_turn=content is not None, asked=message)
         try:
-            turn = self._turn(redo, timeout)
+            turn = self._turn(redo, timeout, model)
             self._reply = turn.resend() if content is None else turn.send(content)
         except MemChatError:
             redo.finish(None, kept=False)
@@ -223,9 +239,11 @@ class Chat:
         self._lease.stop()
         self._lease.join(_LEASE_THREAD_SECONDS)
 
-    def _turn(self, redo: Redo | None = None, timeout: float | None = None) -> Turn:
+    def _turn(
+        self, redo: Redo | None = None, timeout: float | None = None, model: str | None = None
+    ) -> Turn:
         self._parts.database.check_open()  # an incognito turn reads and writes nothing there
-        return Turn(self._conversation, self._lease, self._reader, redo, timeout)
+        return Turn(self._conversation, self._lease, self._reader, redo, timeout, model)
 
     def _stop_reply(self) -> None:
         """Store a reply that was not read to its end, as a partial one."""

@@ -27,7 +27,7 @@ from memchat.facts import memories
 from memchat.forget import purge
 from memchat.forget.undo import ConversationUndo, delete_turns, show_version
 from memchat.notes import rows
-from memchat.providers import ChatStream, ReplyText, ToolCall
+from memchat.providers import ChatModel, ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
 from memchat.search.receipts import SentPrompt
 from memchat.types import ChatMessage, Hit, Message, Recalled, Scope, Usage, clean_text
@@ -226,15 +226,17 @@ class Turn:
         reader: Reader,
         redo: Redo | None = None,
         timeout: float | None = None,
+        model: str | None = None,
     ) -> None:
         """``redo`` is the replacement that this turn is part of, ``timeout`` how many seconds its
-        reply may take."""
+        reply may take, ``model`` the name of one that answers this once."""
         self._parts = conversation.parts
         self._conversation = conversation
         self._lease = lease
         self._reader = reader
         self._redo = redo
         self._timeout = timeout
+        self._model_name = model or conversation.model_name
         self._text = self._begun = ""
         """What the person said, and the words of a reply that is to go on."""
         self._message_id: int | None = None
@@ -343,7 +345,7 @@ class Turn:
 
     def _answer(self) -> Iterator[str]:
         """The model's words, then code's; code's alone where the message is only a command."""
-        model = self._parts.model()
+        model = self._model()
         tools = self._memory.on and model.tools
         command = self._command
         if command is not None and command.whole and (command.typed or not tools):
@@ -352,7 +354,7 @@ class Turn:
             yield acted.text
             return
         self._prompt = prompts.build(
-            self._conversation, self._text, self._memory, tools=tools, begun=self._begun
+            self._conversation, model, self._text, self._memory, tools=tools, begun=self._begun
         )
         self._reply.shown = self._prompt.shown
         self._reply.dropped_turns = self._prompt.dropped_turns
@@ -382,11 +384,14 @@ class Turn:
             acted = CodeReply(command_replies.NOT_DONE)
         yield from self._say(acted)
 
+    def _model(self) -> ChatModel:
+        return self._parts.model(self._model_name)
+
     def _execute(self, command: Command) -> CodeReply:
         turn = self._stored_turn()
         if turn is None or not self._memory.on:
             return command_replies.off(command.kind, self._memory)
-        return self._commands.execute(command, turn, stand_in=self._parts.model().stand_in)
+        return self._commands.execute(command, turn, stand_in=self._model().stand_in)
 
     def _stored_turn(self) -> Message | None:
         """The message; None in an incognito session."""
@@ -503,7 +508,7 @@ def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:
         block, shown = prompts.for_message(parts, scope, question)
     wanted = prompts.instructions(parts, scope)
     system = parts.prompts.render("chat", memories=wanted + block)
-    stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
+    stream = parts.model(None).stream([ChatMessage("system", system), ChatMessage("user", content)])
     return "".join(ReplyText(stream)), shown
 
 

@@ -68,7 +68,8 @@ class Room {
     this.box.setAttribute("aria-label", "Write a message");
     this.down.setAttribute("aria-label", "To the latest message");
     const line = make("div", "memchat-box");
-    line.append(this.box, this.button);
+    this.model = make("button", "memchat-plain memchat-model");
+    line.append(this.box, this.model, this.button);
     this.form.append(this.down, this.queued, line);
     this.root.append(this.top, this.turns, this.below, this.form);
     parent.append(this.root);
@@ -92,6 +93,7 @@ class Room {
   listen() {
     this.form.addEventListener("submit", event => { event.preventDefault(); this.submit(); });
     this.button.addEventListener("click", () => (this.stops ? this.stop() : this.submit()));
+    this.model.addEventListener("click", () => this.tell("model"));
     this.down.addEventListener("click", () => { this.pinned = true; this.follow(); });
     this.box.addEventListener("input", () => { this.grow(); this.note(); this.sign(); });
     this.box.addEventListener("keydown", event => {
@@ -137,6 +139,9 @@ class Room {
     this.drawParts(this.below, data.below);
     if (moved) this.read();
     if (data.unsent !== null) this.back(data.unsent);
+    this.model.textContent = data.model.split("/").at(-1);
+    this.model.setAttribute("aria-label", `Another model than ${data.model}`);
+    this.model.disabled = data.answering;
     this.waiting();
     this.sign();
     this.hear();

@@ -225,15 +225,17 @@ Chat
     learned -> Learned | None
     left_out -> frozenset[int]
     memory -> MemorySwitch
+    model -> str
     notice() -> str | None
     question -> Question | None
     reading -> bool
-    redo(text: str | None = None, *, message: Message | None = None,
+    redo(text: str | None = None, *, message: Message | None = None, model: str | None = None,
         timeout: float | None = None) -> Reply
     scope -> Scope
     send(text: str, *, timeout: float | None = None, read_all: bool = False) -> Reply
     session_id -> int | None
     set_memory(on: bool) -> MemorySwitch
+    set_model(name: str | None) -> None
     turns -> tuple[Message, ...]
 Reply
     add(piece: str) -> None

@@ -65,10 +65,10 @@ def show() -> None:
     for line in desk.mc.address_notices():
         st.warning(ui.literal(line))
     st.subheader("Providers", anchor=False)
-    found = keys.listed(settings.home, settings.keys, settings.addresses)
-    for number, key in enumerate(found):
+    kept = keys.listed(settings.home, settings.keys, settings.addresses)
+    for number, key in enumerate(kept):
         _row(key, number)
-    if not found:
+    if not kept:
         st.write("No key is kept yet.")
     _add(settings)
 
@@ -114,17 +114,30 @@ def _save() -> None:
 # What the providers list
 
 
-def _listed(desk: Desk) -> list[str]:
-    """The models that the providers in use list just now, once they answered."""
+def look(desk: Desk) -> bool:
+    """Ask the providers in use, once, which models they list just now; whether any can be asked."""
     settings = desk.mc.settings
     known = [name for name, names in KEYS.items() if settings.keys.first(names)]
     known += [ANY_SERVER, *(provider_of(getattr(settings, setting)) for setting in CHOSEN)]
     asked = [name for name in dict.fromkeys(known) if list_url(settings.addresses, name)]
     if asked and TASK not in desk.tasks:
         tasks.begin(TASK, "Asking for the models that there are", _work(desk, asked))
+    return bool(asked)
+
+
+def found(desk: Desk) -> list[str]:
+    """The models that they listed, once they answered."""
+    task = desk.tasks.get(TASK)
+    return list(task.result or ()) if task is not None and not task.running else []
+
+
+def _listed(desk: Desk) -> list[str]:
+    """The same; while they are asked the progress is drawn."""
+    asked = look(desk)
     tasks.running(TASK)
-    task = tasks.ended(TASK) if asked else None
-    return list(task.result or ()) if task is not None else []
+    if asked:
+        tasks.ended(TASK)
+    return found(desk)
 
 
 def _work(desk: Desk, asked: list[str]) -> Callable[..., list[str]]:

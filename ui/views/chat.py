@@ -7,7 +7,17 @@ import streamlit as st
 from memchat.errors import NotFound
 from memchat.types import Message, Session
 from ui import components as ui
-from ui import learned, memory_details, message, reading, sidebar, space, transcript, why
+from ui import (
+    learned,
+    memory_details,
+    message,
+    model_choice,
+    reading,
+    sidebar,
+    space,
+    transcript,
+    why,
+)
 from ui.desk import Talk
 
 SUGGESTIONS = (
@@ -49,6 +59,8 @@ def page() -> None:
     ui.show_problem("say")
     if state.get("why"):
         why.show(state["why"])
+    elif state.get(model_choice.ASKED):
+        model_choice.show()
     elif state.get("details"):
         memory_details.show(state["details"])
     if talk is None and session is None and not incognito:
@@ -85,23 +97,12 @@ def _header(talk: Talk | None, session: Session | None, *, incognito: bool) -> N
         st.subheader(ui.literal(ui.shorten(title, 60)), anchor=False, width="stretch")
         if not incognito:
             _switch(talk, session)
-    if session is not None and session.copied_from is not None:
-        _origin(session.copied_from)
     if incognito:
         st.caption("No memory is used, and nothing of this chat is kept on this disk.")
 
 
 def _opening(session_id: int) -> str:
     return ui.person().sessions.first_words([session_id]).get(session_id, "")
-
-
-def _origin(session_id: int) -> None:
-    """The way back to the chat that this one was copied from."""
-    session = ui.person().sessions.get(session_id)
-    title = ui.literal(ui.shorten(sidebar.title_of(session, _opening(session_id)), 60))
-    with st.container(key="copied-from"):
-        label, go = f"Copied from “{title}”", sidebar.go
-        st.button(label, key="original", type="tertiary", on_click=go, args=(session_id,))
 
 
 def _switch(talk: Talk | None, session: Session | None) -> None:
