@@ -95,7 +95,7 @@ def _line(
     ]
     if waiting:
         parts.append(f"{WAITING}: {_names(map(_asked, waiting))}")
-    kept_out = [_bold(refusal.proposes) for refusal in refusals if not refusal.repeats]
+    kept_out = [_bold(refusal.proposes.replace("_", " ")) for refusal in refusals if not refusal.repeats]
     if kept_out:
         parts.append(f"{NOT_KEPT}: {_names(kept_out)}")
     if not parts and refusals:
@@ -115,19 +115,17 @@ def _names(names: Iterable[str]) -> str:
 def _named(change: Change) -> str:
     assert change.memory is not None
     was = f" (before: {ui.literal(ui.shorten(change.before))})" if change.before else ""
-    return _bold(f"{change.memory.key}: {change.memory.value}") + was
+    return _bold(change.memory.told) + was
 
 
 def _asked(item: InboxItem) -> str:
     if item.key is None:
         return ui.literal(ui.shorten(ui.person().inbox.question(item), NAME_LENGTH))
-    return _bold(f"{item.key}: {item.value}")
+    return _bold(item.told)
 
 
 def _bold(words: str) -> str:
-    key, colon, value = words.partition(":")
-    short = ui.shorten(key.replace("_", " ") + colon + value, NAME_LENGTH)
-    return f"**{ui.literal(short)}**" if words else ""
+    return f"**{ui.literal(ui.shorten(words.removesuffix('.'), NAME_LENGTH))}**" if words else ""
 
 
 def _change(message_id: int, change: Change) -> None:
@@ -136,7 +134,7 @@ def _change(message_id: int, change: Change) -> None:
     was = f", before: {ui.literal(change.before)}" if change.before else ""
     key = f"{message_id}-{memory.id}"
     with st.container(key=f"row-learned-{key}", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{WHAT[change.kind]}: **{ui.named(memory)}**{was}", width="stretch")
+        st.markdown(f"{WHAT[change.kind]}: {_bold(memory.told)}{was}", width="stretch")
         st.button(
             "Undo",
             key=f"unlearn-{key}",

@@ -59,7 +59,7 @@ def test_a_new_chat_ends_the_old_one_and_says_what_it_taught(mc: MemChat) -> Non
     say(at, "I live in Lisbon.")
     press(at, "new")
     until(at, lambda: at.expander)
-    assert lines(at) == ["Remembered: **city: Lisbon**"]
+    assert lines(at) == ["Remembered: **You live in Lisbon**"]
     session = ana.sessions.list()[0]
     assert session.status == "extracted"
     ended = session.ended_at

@@ -40,9 +40,9 @@ def test_one_line_names_what_is_new_what_it_replaced_and_what_waits(
     press(at, "new")
     until(at, lambda: at.expander)
     (line,) = lines(at)
-    assert "Remembered: **hobby: playing the cello**" in line
-    assert "Changed: **city: Lisbon** (before: Porto)" in line
-    assert "Waits for your yes: **plan: selling the bike**" in line
+    assert "Remembered: **Hobby: playing the cello**" in line
+    assert "Changed: **City: Lisbon** (before: Porto)" in line
+    assert "Waits for your yes: **Plan: selling the bike**" in line
     press(at, next(key for key in buttons(at, "accept-chat-")))
     assert "selling the bike" in [m.value for m in ana.memories.list()]
     assert "Waits" not in lines(at)[0]
@@ -65,7 +65,7 @@ def test_undo_on_one_fact_touches_that_one_only(mc: MemChat, service: OpenAIServ
     lisbon = next(m for m in ana.memories.list() if m.value == "Lisbon")
     press(at, next(key for key in buttons(at, "unlearn-") if key.endswith(f"-{lisbon.id}")))
     assert sorted(m.value for m in ana.memories.list()) == ["Porto", "playing the cello"]
-    assert lines(at) == ["Remembered: **hobby: playing the cello**"]
+    assert lines(at) == ["Remembered: **Hobby: playing the cello**"]
 
 
 def test_a_failed_reading_is_a_badge_in_the_sidebar_with_a_way_to_read_it_again(

@@ -31,7 +31,8 @@ def page() -> None:
         )
         return
     _bulk(items)
-    st.caption("Alt + Y says yes to the first one, Alt + X says no, Alt + E edits it.")
+    with st.container(key="keys"):
+        st.caption("Alt + Y says yes to the first one, Alt + X says no, Alt + E edits it.")
     for item in items[:SHOWN]:
         _item(item)
     if len(items) > SHOWN:

@@ -25,6 +25,16 @@ FACTS = (
     ("fact", "sister", "Rita, who lives in Braga with her two sons"),
     ("other", "book club", "meets on the first Tuesday of the month"),
 )
+TOLD = {
+    "answer style": "You like answers short, with one example.",
+    "coffee": "You drink a flat white with oat milk.",
+    "travel": "You travel by train where it takes less than a day.",
+    "bicycle": "You ride a green steel touring bike, bought in Ghent.",
+    "garden": "You have a roof terrace with two lemon trees.",
+    "sister": "Your sister is Rita, who lives in Braga with her two sons.",
+    "book club": "Your book club meets on the first Tuesday of the month.",
+}
+PEANUTS = "You are allergic to peanuts."
 TALKS = (
     (
         "Moving house",
@@ -42,8 +52,8 @@ TALKS = (
             ),
         ],
         answer(
-            fact("I moved to Lisbon", "city", "Lisbon"),
-            fact("I am allergic to peanuts", "allergy", "peanuts", msg="u2"),
+            fact("I moved to Lisbon", "city", "Lisbon", sentence="You live in Lisbon."),
+            fact("I am allergic to peanuts", "allergy", "peanuts", msg="u2", sentence=PEANUTS),
             title="Moving house",
             summary="Ana moved to Lisbon and unpacks room by room.",
         ),
@@ -62,7 +72,13 @@ TALKS = (
             ),
         ],
         answer(
-            fact("I started learning the cello", "hobby", "learning the cello", msg="u2"),
+            fact(
+                "I started learning the cello",
+                "hobby",
+                "learning the cello",
+                msg="u2",
+                sentence="You are learning the cello.",
+            ),
             title="A quiet weekend in Porto",
         ),
     ),
@@ -120,7 +136,7 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
     with MemChat(settings=settings, chat_model=chat, extract_model=reader, clock=clock) as mc:
         person = mc.user(user)
         for n, (kind, key, value) in enumerate(FACTS):
-            kept = person.memories.add(kind, key, value)
+            kept = person.memories.add(kind, key, value, sentence=TOLD.get(key))
             if key == "answer style":
                 person.memories.pin(kept.id)
             clock.advance(days=0.9 if n % 3 else 2)
@@ -128,7 +144,8 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
             person.notes.add(words, title=title, type=kind, profile=kind)
             clock.advance(days=0.2)
         soon = (datetime.now(UTC) + timedelta(days=9)).date()
-        person.memories.add("fact", "visitor", "Jonas stays in the guest room", expires_at=soon)
+        told = "Jonas stays in the guest room."
+        person.memories.add("fact", "visitor", told[:-1], expires_at=soon, sentence=told)
         for _, turns, read in TALKS:
             chat.replies.extend(reply for _, reply in turns)
             reader.replies.append(read)
@@ -142,7 +159,13 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
         reader.replies.append(
             answer(
                 fact("Rita wants to move to Faro", "city", "Faro"),
-                fact("Maybe I will sell the bike", "plan", "selling the bike", msg="u2"),
+                fact(
+                    "Maybe I will sell the bike",
+                    "plan",
+                    "selling the bike",
+                    msg="u2",
+                    sentence="You are thinking of selling the bike.",
+                ),
                 title="Catching up",
             )
         )
