@@ -26,6 +26,7 @@ from memchat.api.sessions import Sessions as Sessions
 from memchat.api.store import Backups as Backups
 from memchat.api.store import Jobs as Jobs
 from memchat.api.store import Services as Services
+from memchat.api.store import Users as Users
 from memchat.api.user import Apps as Apps
 from memchat.chat import Chat as Chat
 from memchat.chat import Reply as Reply
@@ -109,6 +110,7 @@ from memchat.types import SessionQuote as SessionQuote
 from memchat.types import Undone as Undone
 from memchat.types import Usage as Usage
 from memchat.types import UsageTotal as UsageTotal
+from memchat.types import UserInfo as UserInfo
 from memchat.types import Wanted as Wanted
 from memchat.types import Why as Why
 from memchat.types import Written as Written

@@ -31,6 +31,7 @@ CLASSES = {
     "Reply": "reply",
     "Jobs": "mc.jobs",
     "Services": "mc.services",
+    "Users": "mc.users",
     "Backups": "mc.backups",
 }
 """What is described verb by verb, with the name it has in the examples."""

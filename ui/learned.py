@@ -95,7 +95,9 @@ def _line(
     ]
     if waiting:
         parts.append(f"{WAITING}: {_names(map(_asked, waiting))}")
-    kept_out = [_bold(refusal.proposes.replace("_", " ")) for refusal in refusals if not refusal.repeats]
+    kept_out = [
+        _bold(refusal.proposes.replace("_", " ")) for refusal in refusals if not refusal.repeats
+    ]
     if kept_out:
         parts.append(f"{NOT_KEPT}: {_names(kept_out)}")
     if not parts and refusals:

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
 
 from memchat import config, types
-from memchat.api.base import Changed, FetchedModel, check_choice, check_count
+from memchat.api.base import Changed, Deleted, FetchedModel, check_choice, check_count
 from memchat.api.user import User
 from memchat.assembly import Assembly
 from memchat.config.keys import FILE as KEYS
 from memchat.config.providers import MINILM
 from memchat.config.settings import FILE as SETTINGS
 from memchat.config.settings import misspelt
-from memchat.db import backup, jobs
+from memchat.db import apps, backup, jobs
 from memchat.db.database import FILE, damaged, utc_now
 from memchat.db.jobs import DeadHolder
 from memchat.errors import InputError, NotFound, StoreError
@@ -195,6 +195,25 @@ class Backups:
         while (path := backup.new_path(self._home, datetime.now(UTC))).exists():
             time.sleep(0.1)
         return path
+
+
+class Users:
+    """The people of a store."""
+
+    def __init__(self, mc: MemChat) -> None:
+        self._mc = mc
+
+    def list(self) -> Sequence[types.UserInfo]:
+        """Everybody of whom something is kept, in order of their names."""
+        with self._mc._assembly.database.read() as tx:
+            return apps.users(tx)
+
+    def delete(self, name: str) -> Deleted:
+        """Delete everything that is kept of a person for good, in every app and for every app; how
+        much that was. Raises NotFound where nothing is kept of them."""
+        if name not in {one.name for one in self.list()}:
+            raise NotFound(f"nothing is kept of {name}; see memchat users list")
+        return self._mc.user(name).delete_all()
 
 
 class Services:
@@ -492,6 +511,11 @@ class MemChat:
     def jobs(self) -> Jobs:
         """The queue of work of the whole store."""
         return Jobs(self._assembly, self._background)
+
+    @cached_property
+    def users(self) -> Users:
+        """The people of the store."""
+        return Users(self)
 
     @cached_property
     def services(self) -> Services:

@@ -115,6 +115,37 @@ def _switch(
     call.result({"app": app, "memory": memory_on}, said)
 
 
+users_group = cli.group("See who is in the store, take what is kept of a person, delete a person.")
+
+
+@cli.command(users_group, "list", without="user app")
+def list_users(call: cli.Call) -> None:
+    """List everybody of whom something is kept, with how much, and when they were last here."""
+    call.table(
+        call.mc.users.list(),
+        "user=name apps memories sessions notes last=last_used_at",
+        none="nothing is kept of anybody yet",
+    )
+
+
+@cli.command(users_group, "delete", without="user app")
+def delete_user(call: cli.Call, name: str, yes: bool = False) -> None:
+    """Delete all that is kept of a person, in every app, for good.
+
+    Memories, conversations, notes, the inbox and the programs that they let in. Prints how many
+    memories went.
+
+    :param name: The person.
+    """
+    if name not in {one.name for one in call.mc.users.list()}:
+        raise NotFound(f"nothing is kept of {name}; see memchat users list")
+    cli.confirm(f"Delete all that is kept of {name}, in every app, for good?", yes=yes)
+    gone = call.mc.users.delete(name)
+    counts = {"memories": gone.memories, "sessions": gone.sessions, "notes": gone.notes}
+    call.result({"user": name, **counts, "apps": gone.apps}, gone.memories)
+    call.tell_forgotten()
+
+
 jobs_group = cli.group("See, run and retry queued work.")
 
 AnyApp = Annotated[

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from memchat.db import Tx
 from memchat.db import schema as t
 from memchat.db.records import from_row
-from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope, Session
+from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope, Session, UserInfo
 
 _a = t.apps.c
 _OF_USER = sa.select(_a.id).where(_a.user == sa.bindparam("user"))
@@ -98,6 +98,24 @@ def of_user(tx: Tx, user: str) -> list[AppInfo]:
     query = sa.select(_a.name, _a.memory, *held, _a.created_at).order_by(_a.name)
     rows = tx.execute(query.where(_a.user == user, _a.name != EVERY_APP))
     return [from_row(AppInfo, row) for row in rows]
+
+
+def users(tx: Tx) -> list[UserInfo]:
+    """Everybody of whom something is kept, in order of their names."""
+    named = sa.func.count().filter(_a.name != EVERY_APP)
+    query = sa.select(_a.user, named, sa.func.max(_a.created_at)).group_by(_a.user)
+    found = {row[0]: [row[1], 0, 0, 0, row[2]] for row in tx.execute(query.order_by(_a.user))}
+    f, s, n = t.memories.c, t.sessions.c, t.sources.c
+    one = sa.literal(1)
+    counted = ((f, f.active, f.updated_at), (s, one, s.last_activity_at))
+    for place, (row, counts, date) in enumerate(
+        (*counted, (n, one, sa.func.coalesce(n.updated_at, n.created_at))), 1
+    ):
+        query = sa.select(_a.user, sa.func.sum(counts), sa.func.max(date))
+        for user, count, latest in tx.execute(query.where(row.app_id == _a.id).group_by(_a.user)):
+            found[user][place] = count
+            found[user][-1] = max(found[user][-1], latest or found[user][-1])
+    return [UserInfo(name, *held) for name, held in found.items()]
 
 
 def ids_of_user(tx: Tx, user: str) -> list[int]:

@@ -130,6 +130,19 @@ class AppInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class UserInfo:
+    """One person of a store: how much is kept of them in all, and when they last talked or were
+    last given a memory or a note."""
+
+    name: str
+    apps: int
+    memories: int
+    sessions: int
+    notes: int
+    last_used_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySwitch:
     """Whether memory is on for a conversation, and the reason if not."""
 

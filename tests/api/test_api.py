@@ -26,7 +26,7 @@ Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progre
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
 SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
 SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts
-User Wanted Why Written
+User UserInfo Users Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -47,6 +47,7 @@ MemChat
     repair() -> list[str]
     services -> Services
     user(user: str, app: str = 'default') -> User
+    users -> Users
     warm() -> None
 User
     add(messages: Messages, *, session: str | None = None, at: datetime | None = None, wait:
@@ -269,6 +270,9 @@ Services
     plugins() -> Sequence[PluginInfo]
     remove(name: str, *, force: bool = False) -> Changed
     use(name: str, *, force: bool = False) -> Changed
+Users
+    delete(name: str) -> Deleted
+    list() -> Sequence[UserInfo]
 Backups
     create(file: Path | str | None = None, *, progress: Callable[[Progress], None] | None =
         None) -> Backup
