@@ -266,6 +266,21 @@ def test_two_tabs_on_one_chat_show_the_same(browser: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_an_open_editor_keeps_what_is_typed_while_the_chat_goes_on_in_another_tab(
+    browser: Any, tmp_path: Path
+) -> None:
+    with answering(tmp_path, Say("Good."), Say("Later.")) as (server, _):
+        one = opened(browser.new_page(), server.url)
+        say(one, "Hello.")
+        one.locator("[data-key=edit-0]:enabled").click()
+        one.locator(".memchat-editor textarea").fill("half a thought")
+        two = opened(browser.new_page(), one.url)
+        say(two, "And now?")
+        one.get_by_text("Later.").wait_for()
+        assert one.locator(".memchat-editor textarea").input_value() == "half a thought"
+
+
+@pytest.mark.slow
 def test_an_incognito_reply_is_seen_as_it_comes(browser: Any, tmp_path: Path) -> None:
     with answering(tmp_path, Endless()) as (server, _):
         page = opened(browser.new_page(), server.url)
