@@ -66,6 +66,8 @@ class Crash:
         self.diaries = crash_checks.Diaries(home / "diaries")
         self.fresh: Counter[str] = Counter()
         """How the facts written last were found right after each kill."""
+        self.held: Counter[str] = Counter()
+        """What the store had at the end."""
         self._random = chance
         self._children: list[tuple[BaseProcess, str]] = []
         self._context = forkserver()
@@ -94,13 +96,14 @@ class Crash:
         found = self._look()
         with self._database.read() as tx:
             left = tx.connection.exec_driver_sql(_WAITING).scalar()
+        self.held = self._stored()
         self._database.close()
         if left:
             found.append(f"{left} jobs are left with nobody to do them")
             self.faults.append(found[-1])
         return found
 
-    def stored(self) -> Counter[str]:
+    def _stored(self) -> Counter[str]:
         """Rows and events of the store, by kind."""
         with self._database.read() as tx:
             sizes = {
@@ -190,7 +193,7 @@ def report(crash: Crash, seconds: float) -> None:
         if took:
             p50, p99 = statistics.median(took), took[int(len(took) * 0.99)]
             print(f"{name:<8} {count:>7} {p50:>8.1f} {p99:>8.1f} {took[-1]:>8.1f}")
-    print(", ".join(f"{count} {name}" for name, count in crash.stored().items()))
+    print(", ".join(f"{count} {name}" for name, count in crash.held.items()))
     told = ", ".join(f"{crash.fresh[how]} {how}" for how in crash_fresh.WAYS)
     print(f"facts just written, searched for right after a kill: {told}")
     lost = sum("LOST" in fault for fault in crash.faults)
