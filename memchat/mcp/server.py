@@ -33,7 +33,7 @@ from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memchat.config.keys import ClientToken, find_token
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound, misfits
@@ -228,6 +228,10 @@ def _number(text: str) -> int:
 HOST = "127.0.0.1"
 NO_TOKEN = "a bearer token is needed; memchat mcp token makes one"
 _BEARER = "bearer "
+SESSIONS = 100
+"""Sessions that a program may have open, each about 40 kB of memory; one more ends the one that it
+used least lately."""
+_SESSION = b"mcp-session-id"
 Tokens = Callable[[], Mapping[str, ClientToken]]
 
 
@@ -253,7 +257,9 @@ def access_by_token(user: User, tokens: Tokens) -> WhoAsks:
 
 
 def require_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
-    """The application, without requests that have no known token: nothing else sees them."""
+    """The application, without requests that have no known token: nothing else sees them. Each
+    program has so many sessions at most."""
+    every: dict[str, dict[bytes, None]] = {}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -275,9 +281,37 @@ def require_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
             return
         # By this the SDK knows whose a session is; to others it is not there.
         owner = AccessToken(token="", client_id=program.name, scopes=[])
-        await app({**scope, "user": AuthenticatedUser(owner)}, receive, send)
+        asked = {**scope, "user": AuthenticatedUser(owner)}
+        mine = every.setdefault(program.name, {})
+
+        async def noting(message: Message) -> None:
+            for name, value in message.get("headers", ()):
+                if name.lower() == _SESSION:
+                    mine.pop(value, None)
+                    mine[value] = None
+            await send(message)
+
+        await app(asked, receive, noting)
+        while len(mine) > SESSIONS:
+            oldest = next(iter(mine))
+            del mine[oldest]
+            await _end_session(app, asked, oldest)
 
     return answer
+
+
+async def _end_session(app: ASGIApp, scope: Scope, session: bytes) -> None:
+    """End a session as the program whose request this was would do it."""
+    kept = [pair for pair in scope["headers"] if pair[0] in (b"host", b"authorization")]
+    headers = [*kept, (_SESSION, session)]
+
+    async def nothing() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def unheard(_: Message) -> None:
+        return
+
+    await app({**scope, "method": "DELETE", "headers": headers}, nothing, unheard)
 
 
 def app_of(server: Server, port: int, tokens: Tokens) -> ASGIApp:

@@ -22,6 +22,7 @@ from memchat import MemChat
 from memchat.config import keys
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.mcp.client import MCPClient, McpServer
+from memchat.mcp.server import SESSIONS
 from tests.support import empty_store
 from tests.support.mcp import command, run
 
@@ -126,14 +127,14 @@ def test_a_request_of_more_than_four_megabytes_is_refused_and_the_next_is_answer
     assert post(server) != 413
 
 
-def begin(server: Running) -> str:
+def begin(server: Running, **headers: str) -> str:
     """The number of a new session."""
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "x", "version": "1"},
     }
-    begun = send(server, {**LIST, "method": "initialize", "params": hello})
+    begun = send(server, {**LIST, "method": "initialize", "params": hello}, **headers)
     assert begun.status == 200
     return str(begun.headers["Mcp-Session-Id"])
 
@@ -150,6 +151,21 @@ def test_a_session_is_its_tokens_alone(server) -> None:
     assert post(server, **session) == 200
     assert send(server, LIST, method="DELETE", **session).status == 200
     assert post(server, **session) == 404
+
+
+@pytest.mark.slow
+def test_a_program_that_opens_more_and_more_sessions_loses_its_oldest_and_nobody_elses(
+    server,
+) -> None:
+    mine = [begin(server) for _ in range(3)]
+    theirs = begin(server, Authorization=f"Bearer {server.trusted}")
+    assert post(server, **{"Mcp-Session-Id": mine[0]}) == 200  # used since: the next is the oldest
+    for _ in range(SESSIONS - 2):
+        begin(server)
+    assert post(server, **{"Mcp-Session-Id": mine[1]}) == 404
+    assert post(server, **{"Mcp-Session-Id": mine[0]}) == 200
+    trusted = {"Mcp-Session-Id": theirs, "Authorization": f"Bearer {server.trusted}"}
+    assert post(server, **trusted) == 200
 
 
 def test_a_page_of_another_name_or_origin_is_refused(server) -> None:
