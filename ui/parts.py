@@ -58,10 +58,10 @@ def button(label: str, key: str, act: Callable[..., object], *args: object, **lo
 
 def _did() -> None:
     state = st.session_state
-    did = state[ROOM]["did"]
-    if did["n"] <= state.get("taken", 0):
-        return  # sent once more, as it was not known whether it was heard
-    state["taken"] = did["n"]
-    act = state["acts"].get(did["key"])
-    if act is not None:
-        act(*([did["words"]] if "words" in did else []))
+    for did in state[ROOM]["did"]:
+        if did["n"] <= state.get("taken", 0):
+            continue  # sent once more, as it was not known whether it was heard
+        state["taken"] = did["n"]
+        act = state["acts"].get(did["key"])
+        if act is not None:
+            act(*([did["words"]] if "words" in did else []))

@@ -164,11 +164,12 @@ class Room {
     const did = { n: ++count, key };
     if (words !== undefined) did.words = words;
     this.told.set(did.n, did);
-    this.send(did);
+    // All that is not heard yet: what is sent last takes the place of what was sent before it.
+    const send = () => this.send([...this.told.values()]);
+    send();
     clearInterval(this.again);
     this.again = setInterval(() => {
-      const [first] = this.told.values();
-      if (first) this.send(first);
+      if (this.told.size) send();
       else clearInterval(this.again);
     }, UNHEARD);
     return did.n;

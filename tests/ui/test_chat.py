@@ -103,6 +103,14 @@ def test_a_reply_that_ends_while_its_page_is_drawn_is_shown(
     assert buttons(at, "why-")
 
 
+def test_words_are_not_lost_where_something_else_is_done_before_they_are_heard(mc: MemChat) -> None:
+    at = app()
+    do(at, "say", "What is a heron?", then="look")
+    until(at, lambda: buttons(at, "redo-"))
+    assert mc.user(**ANA).sessions.messages(number(at))[0].content == "What is a heron?"
+    assert room(at)["taken"] == 2
+
+
 def test_trying_again_replaces_the_reply(mc: MemChat) -> None:
     ana = mc.user(**ANA)
     at = app()

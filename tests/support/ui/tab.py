@@ -97,10 +97,12 @@ def _said(part: dict[str, Any]) -> Iterator[str]:
         yield "the message that was looked for"
 
 
-def do(at: AppTest, key: str, words: str | None = None) -> None:
-    """Do in the chat what the component names so."""
-    did = {"n": room(at)["taken"] + 1, "key": key}
-    did |= {} if words is None else {"words": words}
+def do(at: AppTest, key: str, words: str | None = None, *, then: str = "") -> None:
+    """Do in the chat what the component names so, and at once something else."""
+    taken = room(at)["taken"]
+    did: list[dict[str, Any]] = [{"n": taken + 1, "key": key}]
+    did[0] |= {} if words is None else {"words": words}
+    did += [{"n": taken + 2, "key": then}] if then else []
     event = json.dumps([{"event": "did", "value": did}])
     states = at._tree.get_widget_states()
     name = _make_trigger_id(_component(at, "memchat.chat").id, "events")
