@@ -42,7 +42,9 @@
       saving = [];
     }
     for (const box of there) {
-      if (box.dataset.drafted !== undefined) continue;
+      // A run that comes late may put the note's own words into a box that was filled already.
+      const drawn = box.dataset.drafted !== undefined;
+      if (drawn && (box === document.activeElement || saving.length)) continue;
       box.dataset.drafted = "";
       const draft = drafts.get(place(box));
       if (draft === undefined || draft.words === box.value) continue;
