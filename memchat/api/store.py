@@ -211,7 +211,9 @@ class Users:
     def delete(self, name: str) -> Deleted:
         """Delete everything that is kept of a person for good, in every app and for every app; how
         much that was. Raises NotFound where nothing is kept of them."""
-        if name not in {one.name for one in self.list()}:
+        with self._mc._assembly.database.read() as tx:
+            known = apps.ids_of_user(tx, name)
+        if not known:
             raise NotFound(f"nothing is kept of {name}; see memchat users list")
         return self._mc.user(name).delete_all()
 

@@ -115,7 +115,7 @@ def _switch(
     call.result({"app": app, "memory": memory_on}, said)
 
 
-users_group = cli.group("See who is in the store, take what is kept of a person, delete a person.")
+users_group = cli.group("See who is in the store, and delete a person.")
 
 
 @cli.command(users_group, "list", without="user app")
@@ -137,7 +137,7 @@ def delete_user(call: cli.Call, name: str, yes: bool = False) -> None:
 
     :param name: The person.
     """
-    if name not in {one.name for one in call.mc.users.list()}:
+    if name not in {one.name for one in call.mc.users.list()}:  # told before anything is asked
         raise NotFound(f"nothing is kept of {name}; see memchat users list")
     cli.confirm(f"Delete all that is kept of {name}, in every app, for good?", yes=yes)
     gone = call.mc.users.delete(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from memchat.db import Tx
@@ -87,14 +89,28 @@ def change(tx: Tx, app_id: int, **values: object) -> None:
     tx.execute(sa.update(t.apps).where(_a.id == app_id).values(**values))
 
 
+def _each(table: sa.Table, column: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
+    """A count or a date of what each app holds in a table."""
+    return sa.select(column).where(table.c.app_id == _a.id).scalar_subquery()
+
+
+_n = t.sources.c
+_HELD = {
+    "memories": _each(t.memories, sa.func.count().filter(t.memories.c.active == 1)),
+    "sessions": _each(t.sessions, sa.func.count()),
+    "notes": _each(t.sources, sa.func.count()),
+}
+_LATEST = (
+    _each(t.memories, sa.func.max(t.memories.c.updated_at)),
+    _each(t.sessions, sa.func.max(t.sessions.c.last_activity_at)),
+    _each(t.sources, sa.func.max(sa.func.coalesce(_n.updated_at, _n.created_at))),
+)
+
+
 def of_user(tx: Tx, user: str) -> list[AppInfo]:
     """The user's apps in order of their names, with how much each holds. The shared row is left
     out."""
-    count = sa.select(sa.func.count())
-    facts = count.where(t.memories.c.app_id == _a.id, t.memories.c.active == 1)
-    chats, notes = (count.where(x.c.app_id == _a.id) for x in (t.sessions, t.sources))
-    counts = {"memories": facts, "sessions": chats, "notes": notes}
-    held = [query.scalar_subquery().label(name) for name, query in counts.items()]
+    held = [query.label(name) for name, query in _HELD.items()]
     query = sa.select(_a.name, _a.memory, *held, _a.created_at).order_by(_a.name)
     rows = tx.execute(query.where(_a.user == user, _a.name != EVERY_APP))
     return [from_row(AppInfo, row) for row in rows]
@@ -103,19 +119,11 @@ def of_user(tx: Tx, user: str) -> list[AppInfo]:
 def users(tx: Tx) -> list[UserInfo]:
     """Everybody of whom something is kept, in order of their names."""
     named = sa.func.count().filter(_a.name != EVERY_APP)
-    query = sa.select(_a.user, named, sa.func.max(_a.created_at)).group_by(_a.user)
-    found = {row[0]: [row[1], 0, 0, 0, row[2]] for row in tx.execute(query.order_by(_a.user))}
-    f, s, n = t.memories.c, t.sessions.c, t.sources.c
-    one = sa.literal(1)
-    counted = ((f, f.active, f.updated_at), (s, one, s.last_activity_at))
-    for place, (row, counts, date) in enumerate(
-        (*counted, (n, one, sa.func.coalesce(n.updated_at, n.created_at))), 1
-    ):
-        query = sa.select(_a.user, sa.func.sum(counts), sa.func.max(date))
-        for user, count, latest in tx.execute(query.where(row.app_id == _a.id).group_by(_a.user)):
-            found[user][place] = count
-            found[user][-1] = max(found[user][-1], latest or found[user][-1])
-    return [UserInfo(name, *held) for name, held in found.items()]
+    held = [sa.func.sum(query) for query in _HELD.values()]
+    dates = [sa.func.max(date) for date in (_a.created_at, *_LATEST)]
+    query = sa.select(_a.user, named, *held, *dates).group_by(_a.user).order_by(_a.user)
+    rows = ([*row[:5], max(filter(None, row[5:]))] for row in tx.execute(query))
+    return [UserInfo(*values) for values in rows]
 
 
 def ids_of_user(tx: Tx, user: str) -> list[int]:

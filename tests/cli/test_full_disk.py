@@ -57,7 +57,7 @@ WRITERS = {
     "apps on": "",
     "apps off": "",
     "apps delete": "default --yes",
-    "users delete": "default --yes",
+    "users delete": "ana --yes",
     "inbox accept": "1",
     "inbox reject": "1",
     "jobs run": "",
