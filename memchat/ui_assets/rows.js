@@ -48,6 +48,7 @@ class Rows {
       this.chosen.clear();
       this.all = false;
       this.asked = 0;
+      this.menu.hidePopover(); // its row stands elsewhere now, or is gone
     }
     this.tellParts(data.parts ?? []);
     const there = new Set(data.rows.map(row => row.id));

@@ -73,6 +73,7 @@ def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
     page.get_by_label("Search memories").fill("Lisbon")
     page.get_by_label("Search memories").press("Enter")
     row = page.locator(".memchat-row").filter(has_text="Lisbon")
+    page.locator(".memchat-row mark").get_by_text("Lisbon").wait_for()  # what was found is here
     row.get_by_role("button", name="What can be done").click()
     page.get_by_role("menuitem", name="Details").click()
     page.get_by_role("button", name="Open that message").click()
