@@ -213,13 +213,9 @@ def last_with_words(tx: Tx, session_ids: Sequence[int], search: str) -> dict[int
     return {row.session_id: from_row(Message, row) for row in tx.execute(query)}
 
 
-def ids_of(tx: Tx, session_id: int, *, learnable: bool = False) -> list[int]:
-    """The ids of the messages of a conversation; with ``learnable`` of those sent while memory was
-    on."""
-    query = sa.select(_m.id).where(_m.session_id == session_id)
-    if learnable:
-        query = query.where(_m.memory == 1)
-    return list(tx.execute(query).scalars())
+def ids_of(tx: Tx, session_id: int) -> list[int]:
+    """The ids of the messages of a conversation in all versions."""
+    return list(tx.execute(sa.select(_m.id).where(_m.session_id == session_id)).scalars())
 
 
 def by_ids(tx: Tx, ids: Sequence[int]) -> dict[int, Message]:

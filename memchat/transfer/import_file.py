@@ -80,6 +80,11 @@ class ImportRun:
         self._forgotten: set[int] = set()
         """New memories that were forgotten here. They are written until their words are blanked in
         the new conversations, and are then purged."""
+        self._aside: set[int] = set()
+        """Messages here that are not shown, as another version is: none proves anything."""
+        self._unsaid: set[int] = set()
+        """New memories that a message of those proves in the file. They are removed in the end
+        where no other does, as the choice between the versions was made here."""
         self._replaced: dict[int, int] = {}
         """New memories with the id in the file of what replaced them."""
         self._added: Counter[str] = Counter()
@@ -214,7 +219,7 @@ class ImportRun:
             for turn in turns:
                 self._ids["message", turn["id"]] = same.get(turn["id"])
             self._known["message"] += len(same)
-            last = messages.ids_of(self.tx, session_id)[-1:]
+            last = [turn.id for turn in messages.of_session(self.tx, session_id)][-1:]
             if client_id is not None:
                 turns = [turn for turn in turns if turn["id"] not in same]
             elif session.ended_at is None or not {*last} & {*same.values()}:
@@ -251,11 +256,13 @@ class ImportRun:
             known = programs.session_of(self.tx, client_id)
             there = [] if known is None else [known]
         for session_id in there:
-            said = messages.of_session(self.tx, session_id)
+            said = messages.of_session(self.tx, session_id, every=True)
             same = _pairs(turns, said)
             found = sessions.by_id(self.tx, session_id)
             if found and (same or client_id is not None or not (turns or said)):
                 there.remove(session_id)
+                shown = {turn.id for turn in messages.of_session(self.tx, session_id)}
+                self._aside.update({turn.id for turn in said} - shown)
                 return found[0], same
         return None
 
@@ -310,7 +317,9 @@ class ImportRun:
     def _evidence(self, values: Values) -> None:
         memory_id = self._need("memory", values["memory_id"])
         message_id = self._need("message", values["message_id"])
-        if memory_id in self._new["memory"] or message_id in self._new["message"]:
+        if message_id in self._aside:
+            self._unsaid.add(memory_id)
+        elif memory_id in self._new["memory"] or message_id in self._new["message"]:
             self._add(kinds.EVIDENCE, values)
 
     def _event(self, values: Values) -> None:
@@ -386,6 +395,8 @@ class ImportRun:
             turns.write(self.tx, session_id)
         if self._forgotten:
             self._forget()
+        if self._unsaid:
+            self._take_back()
         searched = self._write_search_texts()
         self._retire_rivals()
         there = filter(None, (sessions.by_id(self.tx, session_id) for session_id in self._talks))
@@ -422,6 +433,14 @@ class ImportRun:
             if turn.role == "assistant" and turn.created_at >= known_at
         }
         purge.forget(self.tx, gone, shown_in=shown_in)
+
+    def _take_back(self) -> None:
+        """Purge, without a tombstone, the new memories that only unseen versions prove."""
+        proved = changes.evidence_of_memories(self.tx, self._unsaid)
+        gone = [one for one in self._present() if one.id in self._unsaid.difference(proved)]
+        purge.forget(self.tx, gone, tombstone=False)
+        self._added["memory"] -= len(gone)
+        self._known["memory"] += len(gone)
 
     def _write_search_texts(self) -> int:
         """Write the texts of the new memories; how many are searched."""

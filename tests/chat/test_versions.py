@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -190,3 +192,22 @@ def test_whatever_is_edited_and_shown_there_is_one_path_and_search_knows_no_othe
     chat.abandon()
     ana.sessions.delete(session_id)
     chat_model.replies.clear()
+
+
+def test_an_older_export_does_not_bring_back_what_a_version_taught_that_is_not_shown(
+    mc: MemChat, extract_model: ScriptedModel, tmp_path: Path
+) -> None:
+    ana = mc.user("ana")
+    session_id, (old, new) = edited(mc, extract_model)
+    ana.export_file(tmp_path / "porto.jsonl")
+    extract_model.replies.append(answer(LISBON))
+    ana.sessions.show_version(old)
+    mc.jobs.run()
+    imported = ana.import_file(tmp_path / "porto.jsonl")
+    assert not {"memory", "message", "session", "evidence"} & imported.added.keys()
+    assert imported.known["memory"] == 1 and len(ana.sessions.list()) == 1
+    assert cities(mc) == ["Lisbon"]
+    assert said(mc, session_id) == ["I live in Lisbon", "Fine.", "It has a castle", "Fine."]
+    assert ana.sessions.versions(session_id) == {old: [old, new]}
+    ana.memories.add("fact", "city", "Porto")
+    assert cities(mc) == ["Porto"], "without a tombstone"
