@@ -299,13 +299,15 @@ def _counts_back(phrase: Phrase) -> bool:
 
 def _of_something_else(case: Case, turn: Turn, span: Span) -> bool:
     """Whether the phrase stands in a clause with a subject of its own that is not the candidate, or
-    far from every quote. "It lasts", "staying" and "only" are no subjects."""
+    far from every quote. "It lasts", "staying" and "only" are no subjects. Whether a clause that is
+    a quote of its own says it of the candidate is the second look's to judge."""
     text, candidate = turn.text, case.candidate
     quotes = [quote for quoted, quote in case.proofs if quoted.id == turn.id]
-    inside = any(quote.start <= span.start and span.end <= quote.end for quote in quotes)
-    if candidate.relation == "ends" and inside:
-        return False  # an end need not name its value
     start, end = clause_edges(text, span.start, span.end)
+    inside = [quote for quote in quotes if quote.start <= span.start and span.end <= quote.end]
+    # An end need not name its value.
+    if any(candidate.relation == "ends" or (start <= q.start and q.end <= end) for q in inside):
+        return False
     rest = fold(f"{text[start : span.start]} {text[span.end : end]}").text
     words = content_words(f"{candidate.value} \n{candidate.key.replace('_', ' ')}")
     if any(holds_word(rest, word) and not holds_word(span.text, word) for word in words):

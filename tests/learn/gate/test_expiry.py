@@ -13,6 +13,7 @@ from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, v
 from memchat.language.sentences import find_spans
 from memchat.learn.candidate import Candidate, Case, Quote, Turn
 from memchat.learn.dates import phrase_places
+from memchat.learn.gate import judge
 from tests.support.expiry import BERLIN, FRIDAY, row
 
 THURSDAY = Instant(BERLIN, datetime(2026, 11, 19, 10, tzinfo=UTC), date(2026, 11, 19))
@@ -304,6 +305,24 @@ def test_a_date_of_another_thing_is_not_borrowed(
 def test_a_date_said_beside_it_is_its_own(text: str, quote: str) -> None:
     given = verdict(row(text, "until June", "month:jun", quote=quote, value="Porto"), FRIDAY)
     assert (given.outcome, given.until) == ("accept", date(2027, 6, 30)), given.reasons
+
+
+def test_a_clause_that_is_quoted_for_its_end_says_it_of_the_fact() -> None:
+    said = ("Esta semana no como carne.", "Gracias. El domingo se acaba y celebro con un asado.")
+    turns = [Turn(f"u{n}", "user", text, FRIDAY.said_at, n) for n, text in enumerate(said, 1)]
+    candidate = Candidate(
+        quotes=(
+            Quote(msg="u1", text="Esta semana no como carne"),
+            Quote(msg="u2", text="El domingo se acaba"),
+        ),
+        type="fact",
+        key="diet",
+        value="no como carne",
+        until_said="El domingo",
+        until="weekday:sun",
+    )
+    given = judge(candidate, turns, (), prompt_text="", injected=())
+    assert (given.outcome, given.until) == ("accept", date(2026, 11, 22)), given.reasons
 
 
 @pytest.mark.parametrize(
