@@ -68,10 +68,12 @@ def press(page: Any, key: str, code: str, *, repeats: int = 0) -> None:
 def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_dialog(
     server: Server, browser: Any
 ) -> None:
+    from playwright.sync_api import expect
+
     page = opened(browser.new_page(), f"{server.url}inbox")
     first = page.locator("[class*=st-key-item-] button").first
     page.locator(".st-key-shortcuts button[aria-keyshortcuts='Control+/']").wait_for()
-    assert first.get_attribute("aria-label") == "Keep: Remember tea: tea number 0?"
+    expect(first).to_have_attribute("aria-label", "Keep: Remember tea: tea number 0?")
     page.keyboard.press("Control+/")
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("Alt+x")
@@ -86,7 +88,7 @@ def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_di
     assert undo.evaluate("button => button === document.activeElement")
     page.keyboard.press("Enter")
     page.locator("[class*=st-key-item-] button:focus").wait_for()
-    assert first.get_attribute("aria-label") == "Keep: Remember tea: tea number 0?"
+    expect(first).to_have_attribute("aria-label", "Keep: Remember tea: tea number 0?")
     page.get_by_role("link", name=f"Inbox ({COUNT})").wait_for()
 
     page.keyboard.press("Alt+e")
