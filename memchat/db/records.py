@@ -182,6 +182,9 @@ class _Compiler(sqlite.statement_compiler):  # type: ignore[misc, name-defined]
         how["literal_binds"] = not bindparam.required
         return str(super().visit_bindparam(bindparam, **how))
 
+    def get_from_hint_text(self, table: Any, text: str) -> str:
+        return text  # INDEXED BY, which SQLAlchemy leaves out for SQLite
+
 
 class _Statement:
     """A statement as the driver takes it."""
