@@ -1,7 +1,7 @@
 """Async code: every verb blocks, so call it with ``asyncio.to_thread``.
 
 One ``MemChat`` serves any number of threads. With ``wait=False`` the conversation is on disk when
-``add`` returns; a worker reads it later, here one in a thread of its own. It prints::
+``add`` returns, and a worker reads it: as soon as it can, here, else once it rests. It prints::
 
     ana: city: Porto
     ben: city: Dresden
@@ -18,7 +18,8 @@ from memchat import MemChat
 
 async def tell(mc: MemChat, person: str, text: str) -> None:
     """Store one message; nobody waits for a model."""
-    await asyncio.to_thread(mc.user(person).add, text, session="chat", wait=False)
+    add = mc.user(person).add
+    await asyncio.to_thread(add, text, session="chat", wait=False, when="now")
 
 
 async def main() -> None:

@@ -34,6 +34,7 @@ def main() -> None:
             context = ana.context(question)
             reply = my_model(f"You are a helpful assistant.\n{context.text}", question)
             turns = [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
+            # A service that goes on for long adds with wait=False, and a worker reads what rests.
             ana.add(turns, session=session)
         for memory in sorted(ana.memories.list(), key=lambda memory: memory.key):
             print(f"learned: {memory.key}: {memory.value}")

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -279,12 +280,15 @@ def _change(database: Database) -> Iterator[Check]:
 def _queue(database: Database) -> Iterator[Check]:
     with database.read() as tx:
         failed = jobs.listed(tx, user=None, status="failed", now=tx.now, limit=1)
-        pending = jobs.listed(tx, user=None, status="pending", now=tx.now, limit=1)
+        due, late = jobs.due_kinds(tx, None, tx.now), jobs.overdue(tx, tx.now - OVERDUE)
         gone = jobs.dead_holders(tx)
     if failed:
         remedy = "see memchat jobs status; memchat jobs run tries it again"
         yield Check("queue", "problem", f"failed: {failed[0].error_message}", remedy)
-    elif pending:
+    elif late:
+        waiting = f"{counted(late, 'conversation')} should have been read by now; no worker runs"
+        yield Check("queue", "problem", waiting, "memchat worker reads them, and what comes later")
+    elif due:
         yield Check("queue", "note", "work is waiting", "memchat jobs run does it now")
     elif not gone:
         yield Check("queue", "ok", "nothing waits")
@@ -292,6 +296,8 @@ def _queue(database: Database) -> Iterator[Check]:
         yield Check("queue", "note", one.message, "memchat jobs run does them now")
 
 
+OVERDUE = timedelta(hours=1)
+"""A conversation that is not read so long after it was due waits for a worker that is not there."""
 QUESTION = "Answer with one word: hello"
 LONGEST = 40
 """Characters of an answer that are shown."""

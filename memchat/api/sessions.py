@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from memchat import types
@@ -481,6 +482,8 @@ class Incoming:
     """What of the messages is to be stored."""
 
     turns: tuple[tuple[types.Role, str], ...]
+    times: tuple[datetime | None, ...]
+    """When each was said, where it says so itself."""
     ignored: int
     """Messages and parts of messages that are not stored: of another role, or without text."""
 
@@ -491,6 +494,7 @@ class Incoming:
             raise InputError("give a string, or a list of messages with role and content")
         given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         turns: list[tuple[types.Role, str]] = []
+        times: list[datetime | None] = []
         ignored = 0
         for number, message in enumerate(given):
             role = _role(message, number)
@@ -499,10 +503,28 @@ class Incoming:
                 ignored += 1
                 continue
             turns.append((role, types.clean_text(text)))
+            times.append(_time(message.get("created_at"), number))
             ignored += left_out
         if not turns:
             raise InputError("there is nothing to add; give a message of the user with some text")
-        return cls(tuple(turns), ignored)
+        return cls(tuple(turns), tuple(times), ignored)
+
+
+def _time(given: object, number: int) -> datetime | None:
+    """The time of a message: an aware datetime, the same as a text, or seconds since 1970."""
+    try:
+        if isinstance(given, str):
+            return datetime.fromisoformat(given)
+        if isinstance(given, int | float):
+            return datetime.fromtimestamp(given, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    if given is None or isinstance(given, datetime):
+        return given
+    raise InputError(
+        f"message {number}: created_at is no time; give an aware datetime, the same as an ISO "
+        "text, or seconds since 1970"
+    )
 
 
 def _role(message: object, number: int) -> types.Role | None:

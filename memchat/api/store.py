@@ -387,17 +387,21 @@ class Jobs:
         kinds: Sequence[str] | None = None,
         timeout: float | None = None,
         again: bool = False,
+        parallel: int = 1,
     ) -> JobsDone:
-        """End abandoned sessions, then do all that is due, of these kinds or of any.
+        """End abandoned sessions, then do all that is due, of these kinds or of any, and read
+        ``parallel`` conversations at once: those of one person one after another.
 
         With ``again`` also what failed: each job that waits for its next try or was given up gets
         one now, and is left as it was where that fails too.
         With ``timeout`` it returns after so many seconds with what was done by then, ``running`` is
-        True, and the rest is done in the background. Raises InputError for a bad ``timeout``.
+        True, and the rest is done in the background. Raises InputError for a bad ``timeout`` or
+        ``parallel``.
         """
         from memchat.jobs.worker import KINDS, JobsDone
 
         seconds = types.checked_timeout(timeout)
+        _check_parallel(parallel)
         worker, done = self._assembly.parts().worker, JobsDone()
 
         def work() -> JobsDone:
@@ -406,7 +410,8 @@ class Jobs:
                 with self._database.write() as tx:
                     most = len(self._assembly.settings.retry_minutes)
                     jobs.retry(tx, tx.now, user=user, attempts=most)
-            return worker.run(user=user, kinds=KINDS if kinds is None else kinds, done=done)
+            wanted = KINDS if kinds is None else kinds
+            return worker.run(user=user, kinds=wanted, done=done, parallel=parallel)
 
         if seconds is None:
             return work()
@@ -415,14 +420,16 @@ class Jobs:
         except TimeoutError:
             return replace(done, learned=[*done.learned], failed=[*done.failed], running=True)
 
-    def work(self, *, look: float | None = None) -> None:
+    def work(self, *, look: float | None = None, parallel: int = 1) -> None:
         """Do what is due, for everybody, and wait for more, until ``stop``.
 
-        ``look`` is how many seconds lie between two looks into the queue.
+        ``look`` is how many seconds lie between two looks into the queue; ``parallel`` is as in
+        ``run``.
         """
         from memchat.jobs.worker import POLL_SECONDS, run_loop
 
-        run_loop(self._assembly.parts().worker, POLL_SECONDS if look is None else look)
+        _check_parallel(parallel)
+        run_loop(self._assembly.parts().worker, POLL_SECONDS if look is None else look, parallel)
 
     def stop(self) -> None:
         """Begin no more work, in ``run``, ``work``, ``backfill`` or in the background."""
@@ -458,6 +465,11 @@ class Jobs:
         """Remove the person's completed jobs from the queue; how many. What they did stays."""
         with self._database.write() as tx:
             return Changed(jobs.remove_completed(tx, user=user))
+
+
+def _check_parallel(parallel: object) -> None:
+    if not isinstance(parallel, int) or not 1 <= parallel <= types.MOST_AT_ONCE:
+        raise InputError(f"{parallel!r} at once cannot be; use 1 to {types.MOST_AT_ONCE}")
 
 
 class MemChat:

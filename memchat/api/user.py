@@ -3,9 +3,9 @@ another program holds, all of it or again in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import Match, SequenceMatcher
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from memchat.api.base import (
     Mended,
     PromptContext,
     Resource,
+    check_choice,
     check_count,
 )
 from memchat.api.clients import ClientAccess, Clients
@@ -131,6 +132,7 @@ class User(Resource):
         *,
         session: str | None = None,
         at: datetime | None = None,
+        when: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
         read_all: bool = False,
@@ -143,13 +145,21 @@ class User(Resource):
         out, and counted in the result. ``session`` is your name of the conversation: the same name
         continues it, and turns that were added before are skipped, whether you give the whole
         conversation each time or only what is new. Without it each call is a conversation of its
-        own. ``at`` is when the messages were said, an aware time; now, if not given. Of a very long
-        message only the beginning and the end are read, as ``shortened`` in the result says; with
-        ``read_all`` all of it.
+        own. ``at`` is when the messages were said, an aware time; now, if not given. A message may
+        have its own time as ``created_at``, also as an ISO text or seconds since 1970. Of a very
+        long message only the beginning and the end are read, as ``shortened`` in the result says;
+        with ``read_all`` all of it.
 
-        The conversation is on disk before a model is asked. With ``wait`` it is then read, and the
-        result has what that taught; ``timeout`` bounds the waiting, in seconds, and the reading
-        goes on in the background. With ``wait=False`` the reading is only queued. Where it is not
+        The conversation is on disk before a model is asked. ``when`` says when it is read: ``now``;
+        ``idle``, once nothing was added to it for as long as MEMCHAT_IDLE_MINUTES says; or ``end``,
+        once ``sessions.end`` is called. What asks to be remembered is read now all the same.
+        Reading once what was added in parts costs a fraction of reading each part; until then
+        ``search`` and ``context`` find the turns themselves. Without it that is ``idle`` where a
+        ``session`` is named and ``wait`` is false, else ``now``.
+
+        With ``wait`` what is due now is read before it returns, and the result has what that
+        taught; ``timeout`` bounds the waiting, in seconds, and the reading goes on in the
+        background. With ``wait=False`` the reading is only queued. Where it is not
         read yet, for one of these reasons or as the provider failed, ``queued`` says why; a worker
         tries again. Where memory is off no words are stored, and ``skipped`` says so; short hashes
         of the turns of a ``session`` are kept, so that a later call does not learn them.
@@ -157,31 +167,50 @@ class User(Resource):
         Raises InputError where there is no text to add or a value cannot be, StoreError where the
         conversation is open in a chat or cannot be written.
         """
-        from memchat.jobs.worker import outcome
-
         timeout = types.checked_timeout(timeout)
-        stored = self._stored(Incoming.of(messages), session, at, read_all)
-        if not wait or stored.queued is None:
+        if when is None:
+            when = "idle" if session is not None and not wait else "now"
+        check_choice(when, ("now", *LATER), "time to read")
+        incoming = Incoming.of(messages)
+        said = self._times(incoming, session, at)
+        stored = self._stored(incoming, session, said, when, read_all)
+        if not wait or stored.queued != WAITS:
             return stored
-
-        def read() -> types.Learned:
-            worker = self._assembly.parts().worker
-            done = worker.run(kinds=("extract", "verify"), target_id=stored.session_id)
-            return outcome(done, stored)
 
         def read_in_background() -> types.Learned:
             try:
-                return read()
+                return self._read(stored)
             except MemChatError as error:
                 return replace(stored, queued=str(error))
 
         if timeout is None:
-            return read()
+            return self._read(stored)
         try:
             return self._background.run_within(timeout, read_in_background)
         except TimeoutError:
             late = f"it was not read within {timeout:g} s, and is being read in the background"
             return replace(stored, queued=late)
+
+    def add_all(
+        self, conversations: Iterable[object], *, when: str = "now", wait: bool = True
+    ) -> Sequence[types.Learned]:
+        """Learn from many conversations: mappings of ``messages``, and where there are any
+        ``session`` and ``at``, each as ``add`` takes it. What each taught, in their order.
+
+        All are stored before the first is read. Raises InputError, with nothing stored, where one
+        cannot be added.
+        """
+        check_choice(when, ("now", *LATER), "time to read")
+        given = []
+        for number, one in enumerate(conversations):
+            if not isinstance(one, Mapping) or one.keys() - {"messages", "session", "at"}:
+                raise InputError(
+                    f"conversation {number} is no mapping of messages, session and at alone"
+                )
+            incoming, session = Incoming.of(one.get("messages", ())), one.get("session")
+            given.append((incoming, session, self._times(incoming, session, one.get("at"))))
+        stored = [self._stored(*one, when, False) for one in given]
+        return [self._read(one) if wait and one.queued == WAITS else one for one in stored]
 
     def search(
         self, query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None = None
@@ -420,21 +449,35 @@ class User(Resource):
         notes = sum(app.notes for app in held)
         return Deleted(count, sum(app.sessions for app in held), apps=len(held), notes=notes)
 
-    def _stored(
-        self, incoming: Incoming, session: str | None, at: datetime | None, read_all: bool
-    ) -> types.Learned:
-        """Store what is new in one transaction and queue its reading; nothing where memory is off.
-
-        Raises InputError for a time or a name that cannot be, StoreError where the conversation is
-        open in a chat.
-        """
-        from memchat.jobs.worker import close_session
-
-        now = self._assembly.clock()
-        at = _checked(at, now)
+    def _times(self, incoming: Incoming, session: object, at: object) -> Sequence[datetime]:
+        """When each turn was said. Raises InputError for a time, or a name, that cannot be."""
         named = isinstance(session, str) and 0 < len(session) <= NAME_LIMIT
         if session is not None and not named:
             raise InputError(f"the name of a session is a text of 1 to {NAME_LIMIT} characters")
+        now = self._assembly.clock()
+        every = _checked(at, now)
+        return [every if time is None else _checked(time, now) for time in incoming.times]
+
+    def _read(self, stored: types.Learned) -> types.Learned:
+        """Read a conversation that was stored, and say what that taught."""
+        from memchat.jobs.worker import outcome
+
+        worker = self._assembly.parts().worker
+        done = worker.run(kinds=("extract", "verify"), target_id=stored.session_id)
+        return outcome(done, stored)
+
+    def _stored(
+        self,
+        incoming: Incoming,
+        session: str | None,
+        times: Sequence[datetime],
+        when: str,
+        read_all: bool,
+    ) -> types.Learned:
+        """Store what is new in one transaction and queue its reading; nothing where memory is off.
+        Raises StoreError where the conversation is open in a chat."""
+        from memchat.jobs.worker import close_session
+
         self._assembly.parts().worker.end_abandoned(self._scope.user)
         every, ignored = len(incoming.turns), incoming.ignored
         with self._database.write() as tx:
@@ -457,28 +500,44 @@ class User(Resource):
             there = None if session_id is None else sessions.by_id(tx, session_id)
             if there is not None and there[0].ended_at is None:
                 raise StoreError(f"session {session_id} is open in a chat; end it there first")
+            moments = sorted(times[place] for place in turns.new)
             if session_id is None:
-                session_id = sessions.start(tx, own, "", now, at)
-            else:
-                sessions.reopen(tx, session_id, "", now, at)
+                session_id = sessions.start(tx, own, "", tx.now, moments[0])
+            for at in (moments[0], moments[-1]):
+                sessions.reopen(tx, session_id, "", tx.now, at)
+            due = self._due(tx, session_id, when, [incoming.turns[place] for place in turns.new])
             for place in turns.new:
-                message_id = messages.add(tx, session_id, *incoming.turns[place], at)
+                message_id = messages.add(tx, session_id, *incoming.turns[place], times[place])
                 if read_all:
                     messages.read_all(tx, message_id)
             if session is not None:
                 sessions.put_external(tx, own, session, session_id, turns.hashes)
             found = sessions.by_id(tx, session_id)
             assert found is not None
-            close_session(tx, found[0])
-            waits = jobs.is_unfinished(tx, "extract", session_id)
+            close_session(tx, found[0], due)
+            waits = jobs.due_at(tx, "extract", session_id)
+            later = waits is not None and waits > tx.now
         return types.Learned(
             session_id,
-            queued="it waits to be read" if waits else None,
-            skipped=None if waits else "nothing was said by the user",
+            queued=None if waits is None else LATER[when] if later else WAITS,
+            skipped=None if waits is not None else "nothing was said by the user",
             stored=len(turns.new),
             known=every - len(turns.new),
             ignored=ignored,
         )
+
+    def _due(
+        self, tx: Tx, session_id: int, when: str, said: Iterable[tuple[types.Role, str]]
+    ) -> datetime:
+        """When a conversation is to be read. What is due already stays so."""
+        from memchat.language.lexicon import REMEMBER
+
+        before = jobs.due_at(tx, "extract", session_id)
+        asked = any(role == "user" and REMEMBER.search(words) for role, words in said)
+        if when == "now" or asked or (before is not None and before <= tx.now):
+            return tx.now
+        idle = timedelta(minutes=self._settings.idle_minutes)
+        return tx.now + idle if when == "idle" else types.LATEST
 
     def _catch_up(self) -> None:
         """End what other processes left open, and do the person's work that is due."""
@@ -539,6 +598,11 @@ def _matches(before: Sequence[str], sent: Sequence[str]) -> list[Match]:
     return found if same_start or sum(match.size for match in found) > 1 else []
 
 
+WAITS = "it waits to be read"
+LATER = {
+    "idle": "it is read once nothing is added to it for a while",
+    "end": "it is read when the session is ended",
+}
 NAME_LIMIT = 200
 INSTRUCTIONS_LIMIT = 4_000
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)

@@ -292,7 +292,7 @@ class Reader:
         self.failure = done.errors[-1] if done.errors else None
         if not done.learned and not done.failed and session_id is not None:
             with self._parts.database.read() as tx:
-                if jobs.is_unfinished(tx, "extract", session_id):
+                if jobs.due_at(tx, "extract", session_id):
                     self.failure = "it is being read by another process"
         return self.learned
 

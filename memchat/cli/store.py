@@ -20,6 +20,7 @@ from memchat.cli.output import ProgressLine
 from memchat.config.providers import MINILM, embedding_name
 from memchat.errors import NotFound
 from memchat.types import (
+    MOST_AT_ONCE,
     MOST_BATCH,
     REFUSED_MOST,
     JobStatus,
@@ -241,7 +242,9 @@ MOST_FAILURES = 20
 
 
 @cli.command(without="user app as_json")
-def worker(call: cli.Call, once: bool = False) -> None:
+def worker(
+    call: cli.Call, once: bool = False, parallel: int = Option(1, min=1, max=MOST_AT_ONCE)
+) -> None:
     """Do queued work of everybody as it becomes due.
 
     It goes on until Ctrl-C or a signal to end. Each piece of work is a line on standard error,
@@ -249,17 +252,18 @@ def worker(call: cli.Call, once: bool = False) -> None:
     back to the queue.
 
     :param once: Do what is due now, and end; 1 if anything failed.
+    :param parallel: Conversations read at once; those of one person one after another.
     """
     mc = call.mc
     output.start_log(mc.settings, verbose=1)
     if once:
-        done = mc.jobs.run()
+        done = mc.jobs.run(parallel=parallel)
         print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
         call.failed = bool(done.failed)
         return
     output.notice("waiting for work; Ctrl-C ends it")
     with cli.stopping(mc.jobs.stop):
-        mc.jobs.work()
+        mc.jobs.work(parallel=parallel)
     output.notice("ended; what waits is kept in the queue")
 
 

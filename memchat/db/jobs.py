@@ -151,6 +151,8 @@ class ClaimRequest:
     target_id: int | None = None
     due_by: datetime | None = None
     """Leaves out what became due later; None for now."""
+    one_a_person: bool = False
+    """Leaves out the work of persons of whom another worker does some of these kinds."""
 
 
 def claim(tx: Tx, request: ClaimRequest, now: datetime) -> list[Claim]:
@@ -169,6 +171,12 @@ def claim(tx: Tx, request: ClaimRequest, now: datetime) -> list[Claim]:
         query = query.join(t.apps, t.apps.c.id == c.app_id).where(t.apps.c.user == request.user)
     if request.target_id is not None:
         query = query.where(queue.target_id == request.target_id)
+    if request.one_a_person:
+        theirs = sa.select(t.apps.c.user).join(t.jobs, t.apps.c.id == _j.app_id)
+        others = ~_j.lease_owner.startswith(f"{request.owner}:", autoescape=True)
+        theirs = theirs.where(_JOBS.unfinished, ~_JOBS.is_free(now), _j.kind.in_(kinds), others)
+        mine = sa.select(t.apps.c.id).where(t.apps.c.user.not_in(theirs))
+        query = query.where(c.app_id.in_(mine))
     query = query.order_by(c.run_at, c.id)
     longest_due = tx.execute(query.limit(1)).first()
     if longest_due is None:
@@ -277,10 +285,10 @@ def _by_queue(claims: Sequence[Claim]) -> list[tuple[_Queue, Any]]:
     return [(queue, among(queue.table.c.id, ids)) for queue, ids in every if ids]
 
 
-def is_unfinished(tx: Tx, kind: str, target_id: int) -> bool:
-    """Whether a job for a target waits or runs."""
-    query = sa.select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _JOBS.unfinished)
-    return tx.execute(query).first() is not None
+def due_at(tx: Tx, kind: str, target_id: int) -> datetime | None:
+    """When a job for a target that waits or runs is, or was, due; None where there is none."""
+    query = sa.select(_j.run_at).where(_j.kind == kind, _j.source_id == target_id, _JOBS.unfinished)
+    return tx.execute(query).scalar()
 
 
 def unfinished_targets(tx: Tx, kind: str, app_id: int) -> set[int]:
@@ -307,6 +315,13 @@ def due_kinds(tx: Tx, user: str | None, now: datetime) -> set[str]:
         query = query.distinct() if queue is _JOBS else query.limit(1)
         found.update(tx.execute(query).scalars())
     return found
+
+
+def overdue(tx: Tx, since: datetime) -> int:
+    """How many conversations should have been read before then, and nobody has tried."""
+    query = sa.select(sa.func.count()).where(_j.kind == "extract", _JOBS.unfinished)
+    query = query.where(_j.run_at < since, _j.lease_until.is_(None), _j.attempts == 0)
+    return int(tx.execute(query).scalar_one())
 
 
 def holders(tx: Tx, user: str | None = None) -> Counter[str]:

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from memchat.db import Tx, records
 from memchat.db import schema as t
-from memchat.db.records import from_row, upsert
+from memchat.db.records import among, from_row, upsert
 from memchat.language.text import folded
 from memchat.search import passages
 from memchat.search.passages import Passage
@@ -181,10 +181,32 @@ def ids_in_app(tx: Tx, app_id: int, session_ids: Sequence[int]) -> list[int]:
     return list(tx.execute(query).scalars())
 
 
-def titles(tx: Tx, session_ids: Sequence[int]) -> dict[int, str | None]:
-    """The titles of these sessions by id."""
-    rows = tx.execute(sa.select(_s.id, _s.title).where(_s.id.in_(session_ids)))
-    return {row.id: row.title for row in rows}
+_KNOWN = sa.select(_s.id, _s.title, _s.extracted_to).where(among(_s.id, "ids"))
+_being_read = sa.select(_j.source_id).where(
+    _j.kind == "extract", _j.app_id == sa.bindparam("app"), _j.status == sa.literal_column("-1")
+)
+_RESTING = (
+    sa.select(t.messages)
+    .join(t.sessions, _s.id == _m.session_id)
+    .where(_s.app_id == sa.bindparam("app"), _m.session_id != sa.bindparam("session"))
+    .where(t.unread_messages, _m.copied_from.is_(None), _m.created_at > sa.bindparam("since"))
+    .where(sa.or_(_open, _s.id.in_(_being_read)))
+    .order_by(_m.id.desc())
+    .limit(sa.bindparam("most"))
+)
+
+
+def known(tx: Tx, session_ids: Collection[int]) -> dict[int, Any]:
+    """Of each of these sessions its ``title``, and up to which message it was read
+    (``extracted_to``)."""
+    return {row.id: row for row in tx.rows(_KNOWN, ids=session_ids)}
+
+
+def resting(tx: Tx, app_id: int, without: int | None, since: datetime, most: int) -> list[Message]:
+    """What the person said in a scope row after ``since`` that is still to be read, the newest
+    first, ``most`` at most; nothing of the session ``without``."""
+    rows = tx.rows(_RESTING, app=app_id, session=without or 0, since=since, most=most)
+    return [from_row(Message, row) for row in rows]
 
 
 def listed(

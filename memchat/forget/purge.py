@@ -421,9 +421,9 @@ def forget(
 
 def turns_that_may_mention(tx: Tx, traces: Traces) -> set[int]:
     """The turns whose receipt lines may hold words of this memory, or a title that mentions it."""
-    titled = sessions.titles(tx, [proof.session_id for proof in traces.proofs])
+    found = sessions.known(tx, {proof.session_id for proof in traces.proofs})
     turns = {proof.message_id for proof in traces.proofs}
-    for session_id in (i for i, title in titled.items() if title is not None):
+    for session_id in (i for i, session in found.items() if session.title is not None):
         turns.update(messages.ids_of(tx, session_id))
     return turns
 
@@ -568,7 +568,8 @@ def drop_forgotten(
     own = [hit.memory for hit in hits if hit.memory is not None and hit.memory.sentence]
     words |= {m.sentence for m in own if m.sentence and (m.id, m.key, m.value) in gone}
     turns = messages.by_ids(tx, [hit.id for hit in hits if hit.kind == "message"])
-    titles = sessions.titles(tx, [turn.session_id for turn in turns.values()])
+    found = sessions.known(tx, {turn.session_id for turn in turns.values()})
+    titles = {i: session.title for i, session in found.items()}
     kept = [
         hit
         for hit, mine in zip(hits, facts, strict=True)
@@ -612,5 +613,6 @@ def _reads_as_before(
     """Whether a line about a turn is still the same, with nothing deleted or blanked since."""
     if turn is None or (hit.session_title and hit.session_title != titles[turn.session_id]):
         return False
-    now = render.past_turn(turn, zone, title=hit.session_title, changed=hit.since_changed)
+    title, changed = hit.session_title, hit.since_changed
+    now = render.past_turn(turn, zone, title=title, changed=changed, unread=hit.unread)
     return now == hit.text

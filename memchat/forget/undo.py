@@ -117,7 +117,7 @@ class ConversationUndo:
         return {
             memory.id: memory
             for memory in memories.hidden(self.tx, self.tx.ids)
-            if not jobs.is_unfinished(self.tx, "forget", memory.id)
+            if not jobs.due_at(self.tx, "forget", memory.id)
             and not self._other_proofs(memory.id)
             and not self._is_user_owned(memory)
         }

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,7 +31,7 @@ from memchat.learn.learner import Learner
 from memchat.learn.model_calls import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search import passages
-from memchat.search.embed import EmbeddingSpace
+from memchat.search.embed import EmbeddingSpace, in_threads
 from memchat.types import Job, Learned, OnProgress, Scope, Session, timed
 
 
@@ -115,16 +116,29 @@ class Worker:
         done: JobsDone | None = None,
         on_progress: Callable[[EmbeddingResult], None] = lambda _: None,
         on_reading: OnProgress | None = None,
+        parallel: int = 1,
     ) -> JobsDone:
         """Run the jobs that are due now, of one user or of all; their outcomes are added to
         ``done``. ``on_progress`` is called after each batch of vectors, ``on_reading`` after each
-        part of a conversation."""
+        part of a conversation. ``parallel`` conversations of different people are read at once."""
         done = JobsDone() if done is None else done
         self._release_dead_workers()
         purges = [kind for kind in PURGES if kind in kinds]
         self._purge_due(purges, user, target_id, done)
         if "extract" in kinds:
-            self._read(user, target_id, done, purges, on_reading)
+            readers = [self, *(self._another() for _ in range(parallel - 1))]
+            each = [JobsDone() for _ in readers[1:]]
+            calls = [
+                partial(one._read, user, target_id, its, purges, on_reading)
+                for one, its in zip(readers, [done, *each], strict=True)
+            ]
+            others = in_threads("memchat-read", calls[1:], parallel)
+            calls[0]()
+            for its, other in zip(each, others, strict=True):
+                other.result()
+                done.learned += its.learned
+                done.done += its.done
+                done.failed += its.failed
         if "verify" in kinds:
             while claimed := self._claim("verify", user, target_id):
                 look = partial(self._learner.look_late, claimed[0])
@@ -134,6 +148,12 @@ class Worker:
         if "expire" in kinds:
             self.expire(user)
         return done
+
+    def _another(self) -> Worker:
+        """A worker beside this one, which stops with it."""
+        other = copy(self)
+        other._owner = processes.new_owner()
+        return other
 
     def run_in_background(self, user: str) -> None:
         """``run`` for a background thread: an error is logged, and the jobs stay in the queue."""
@@ -227,8 +247,10 @@ class Worker:
     ) -> list[Claim]:
         if self.stopping.is_set():
             return []
-        lease = jobs.LEASE_SECONDS
-        request = ClaimRequest(kinds, self._owner, lease, limit, batch, user, target_id, due_by)
+        lease, alone = jobs.LEASE_SECONDS, "extract" in kinds and target_id is None
+        request = ClaimRequest(
+            kinds, self._owner, lease, limit, batch, user, target_id, due_by, one_a_person=alone
+        )
 
         def claimed() -> list[Claim]:
             return jobs.claim(tx, request, self._clock())
@@ -416,8 +438,9 @@ UPKEEP_SECONDS = 60.0
 """Between two runs of the upkeep: abandoned sessions and expired memories."""
 
 
-def run_loop(worker: Worker, poll: float = POLL_SECONDS) -> None:
-    """Run jobs until the worker is stopped, with ``poll`` seconds between two queries of the queue.
+def run_loop(worker: Worker, poll: float = POLL_SECONDS, parallel: int = 1) -> None:
+    """Run jobs until the worker is stopped, with ``poll`` seconds between two queries of the queue
+    and ``parallel`` conversations read at once.
 
     After an error such as a full disk it goes on trying.
     """
@@ -429,7 +452,7 @@ def run_loop(worker: Worker, poll: float = POLL_SECONDS) -> None:
                 upkeep_at = time.monotonic() + UPKEEP_SECONDS
                 worker.end_abandoned()
             if upkeep or worker.has_work():
-                log_result(worker.run())
+                log_result(worker.run(parallel=parallel))
         except MemChatError as error:
             log.error("the worker failed and tries again shortly: %s", error)
         worker.stopping.wait(poll)
@@ -441,14 +464,15 @@ def log_result(done: JobsDone) -> None:
         log.info("%d jobs done, %d failed", done.done, len({job.id for job in done.failed}))
 
 
-def close_session(tx: Tx, session: Session) -> None:
-    """End a session and, in the same transaction, queue the extraction of its unread messages."""
+def close_session(tx: Tx, session: Session, read_at: datetime | None = None) -> None:
+    """End a session and, in the same transaction, queue the extraction of its unread messages: now,
+    or at ``read_at``."""
     sessions.end(tx, session.id)
     own = apps.find(tx, Scope(session.user, session.app)).own
     if not own or not apps.memory_of(tx, session).on:
         return
     if sessions.has_unread_messages(tx, session.id):
-        jobs.enqueue(tx, "extract", own, session.id, tx.now)
+        jobs.enqueue(tx, "extract", own, session.id, tx.now, run_at=read_at)
     elif proposals.awaiting_second_look(tx, session.id):
         jobs.enqueue(tx, "verify", own, session.id, tx.now)
 

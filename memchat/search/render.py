@@ -79,16 +79,23 @@ def has_value(line: str, key: str, value: str) -> bool:
 
 
 def past_turn(
-    message: Message, zone: ZoneInfo, *, title: str | None = None, changed: Sequence[str] = ()
+    message: Message,
+    zone: ZoneInfo,
+    *,
+    title: str | None = None,
+    changed: Sequence[str] = (),
+    unread: bool = False,
 ) -> str:
     """An earlier turn on one line: when it was said, by whom, in which conversation.
 
-    ``changed`` are the keys of the facts in it that are out of date.
+    ``changed`` are the keys of the facts in it that are out of date. What is ``unread`` may have
+    changed facts that do not show it yet.
     """
     words = message_line(message)
     words = words if len(words) <= _TURN_LIMIT else words[: _TURN_LIMIT - 1] + "…"
     talk = f"conversation “{title}”" if title else "conversation"
     since = f" (since changed: {', '.join(changed)})" if changed else ""
+    since += " (newer than the facts above)" if unread else ""
     when = day(message.created_at, zone)
     return escaped(f"[{talk}] {when} {message.role}: {words}{since}")
 

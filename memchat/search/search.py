@@ -60,6 +60,8 @@ class PastTurn:
     taught: tuple[int, ...]
     """For each of the facts the memory that replaces it today, or itself."""
     query_words: Set[str]
+    unread: bool
+    """Whether no extraction has read it yet."""
 
     @property
     def score(self) -> float:
@@ -91,7 +93,9 @@ class PastTurn:
 
     def as_hit(self, zone: ZoneInfo) -> Hit:
         """The turn as a line."""
-        line = render.past_turn(self.turn, zone, title=self.title, changed=self.changed)
+        line = render.past_turn(
+            self.turn, zone, title=self.title, changed=self.changed, unread=self.unread
+        )
         return Hit(
             kind="message",
             id=self.turn.id,
@@ -105,6 +109,7 @@ class PastTurn:
             session_id=self.turn.session_id,
             session_title=self.title,
             since_changed=self.changed,
+            unread=self.unread,
             prior=round(self.prior, 6),
             dated=self.parts.dated,
             confident=self.confident,
@@ -138,7 +143,7 @@ def find(
         return []
     turns = messages.by_ids(search.tx, list(found))
     priors = _priors(search, {turn.session_id for turn in turns.values()})
-    titles = sessions.titles(search.tx, list(priors))
+    homes = sessions.known(search.tx, list(priors))
     drawn = defaultdict(list)
     for one in changes.taught_by(search.tx, turns):
         drawn[one.message_id].append(one)
@@ -154,7 +159,7 @@ def find(
             continue  # its purge is queued, and removes words of this turn
         if is_blanked(turn.content):
             continue
-        if _asks_the_same(turn.content, question):
+        if asks_the_same(turn.content, question):
             continue
         over = [
             m.key
@@ -165,16 +170,15 @@ def find(
             or reworded.get(m.id, turn.created_at) > turn.created_at
         ]
         taught = tuple(present.get(fact.memory.id, fact.memory.id) for fact in facts)
-        prior, title = priors[turn.session_id], titles[turn.session_id]
-        changed = tuple(dict.fromkeys(over))
-        past_turns.append(
-            PastTurn(turn, found[i], prior, title, changed, tuple(facts), taught, words)
-        )
+        prior, home = priors[turn.session_id], homes[turn.session_id]
+        changed, unread = tuple(dict.fromkeys(over)), turn.id > home.extracted_to
+        about = (prior, home.title, changed, tuple(facts), taught, words, unread)
+        past_turns.append(PastTurn(turn, found[i], *about))
     past_turns.sort(key=lambda one: (not one.confident, -one.score, -one.turn.id))
     return past_turns
 
 
-def _asks_the_same(content: str, question: str) -> bool:
+def asks_the_same(content: str, question: str) -> bool:
     """Whether it is the question itself, or part of it, as it was asked before."""
     if text.normal_value(content) == text.normal_value(question):
         return True
@@ -282,6 +286,7 @@ class Recall:
             turns = _without_proofs(found, said)
             both: list[FoundFact | PastTurn] = [*found, *turns]
             ranked = sorted(both, key=lambda one: (not one.confident, -one.score))[:limit]
+            ranked = _unread_first(ranked)
             fact_hits = iter(facts.hits([one for one in ranked if isinstance(one, FoundFact)]))
             zone = self._settings.zone
             hits = [
@@ -378,6 +383,23 @@ def _without_proofs(facts: list[FoundFact], turns: Sequence[PastTurn]) -> list[P
             parts = replace(fact.parts, score=max(fact.score, turn.score))
             facts[best] = replace(fact, parts=parts)
     return kept
+
+
+def _unread_first(ranked: Sequence[FoundFact | PastTurn]) -> list[FoundFact | PastTurn]:
+    """What was found, each turn that was not read yet before the older facts that it may change."""
+    placed: list[FoundFact | PastTurn] = []
+    for one in ranked:
+        place = len(placed)
+        if isinstance(one, PastTurn) and one.unread and one.confident:
+            at = one.turn.created_at
+            older = (
+                n
+                for n, other in enumerate(placed)
+                if isinstance(other, FoundFact) and other.memory.said_at < at
+            )
+            place = next(older, place)
+        placed.insert(place, one)
+    return placed
 
 
 SHORT_WORDS = 3

@@ -50,8 +50,11 @@ MemChat
     users -> Users
     warm() -> None
 User
-    add(messages: Messages, *, session: str | None = None, at: datetime | None = None, wait:
-        bool = True, timeout: float | None = None, read_all: bool = False) -> Learned
+    add(messages: Messages, *, session: str | None = None, at: datetime | None = None, when: str
+        | None = None, wait: bool = True, timeout: float | None = None, read_all: bool = False)
+        -> Learned
+    add_all(conversations: Iterable[object], *, when: str = 'now', wait: bool = True) ->
+        Sequence[Learned]
     answer(prompt: str, *, timeout: float | None = None) -> Answer
     apps -> Apps
     audit() -> Audit
@@ -259,9 +262,9 @@ Jobs
         None, limit: int = 100) -> Sequence[Job]
     retry(*, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed
     run(*, user: str | None = None, kinds: Sequence[str] | None = None, timeout: float | None =
-        None, again: bool = False) -> JobsDone
+        None, again: bool = False, parallel: int = 1) -> JobsDone
     stop() -> None
-    work(*, look: float | None = None) -> None
+    work(*, look: float | None = None, parallel: int = 1) -> None
 Services
     fetch(name: str, *, progress: Callable[[Progress], None] | None = None) -> FetchedModel
     list() -> Sequence[ServiceInfo]

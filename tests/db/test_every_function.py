@@ -227,7 +227,7 @@ def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
     sessions.mark_unread(tx, session_id, 1)
     assert sessions.has_unread_messages(tx, session_id)
     sessions.change(tx, session_id, title="Town")
-    assert sessions.titles(tx, [session_id]) == {session_id: "Town"}
+    assert sessions.known(tx, [session_id])[session_id].title == "Town"
     assert [s.id for s in sessions.listed(tx, [own], 9, search="lisbon")] == [session_id]
     found = sessions.get(tx, [own], session_id)
     assert found.message_count == 2 and sessions.by_id(tx, session_id) == (found, own)

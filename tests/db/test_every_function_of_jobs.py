@@ -23,7 +23,7 @@ def test_jobs_are_claimed_renewed_and_finished(tx, own) -> None:
     for target in (1, 2, 3, 4):
         jobs.enqueue(tx, "verify", own, target, NOON, how="fast" if target == 1 else None)
     assert jobs.due_kinds(tx, "ana", NOON) == {"verify"}
-    assert jobs.instructions(tx, "verify", 1) == "fast" and jobs.is_unfinished(tx, "verify", 1)
+    assert jobs.instructions(tx, "verify", 1) == "fast" and jobs.due_at(tx, "verify", 1)
     assert jobs.unfinished_targets(tx, "verify", own) == {1, 2, 3, 4}
     first, second, third, last = jobs.claim(tx, ClaimRequest(["verify"], "w", 60, limit=9), NOON)
     assert jobs.still_held(tx, [first]) and jobs.still_held(tx, [first, second]) == [first, second]

@@ -54,7 +54,7 @@ def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:
     assert memories.made_at(tx, [own], sha1, memory.created_at) == lisbon
     assert memories.made_at(tx, [own], sha1, memory.created_at + timedelta(days=1)) is None
     session_id, said = talk(tx, ANA, "I live in Lisbon")
-    assert messages.ids_of(tx, session_id, learnable=True) == said
+    assert messages.ids_of(tx, session_id) == said
     sessions.change(tx, session_id, extracted_to=said[-1])
     assert sessions.by_id(tx, session_id)[0].extracted_to == said[-1]
     proposals.add(tx, own, Proposal("unsure", quote="I live in Lisbon", key="city"))

@@ -95,7 +95,7 @@ def test_while_there_is_nothing_to_do_it_only_looks(open_store: Opener) -> None:
         return has_work()
 
     worker.has_work = look  # type: ignore[method-assign]
-    worker.run = lambda: runs.append(1) or run()  # type: ignore[method-assign,func-returns-value]
+    worker.run = lambda **how: runs.append(1) or run(**how)  # type: ignore[method-assign,func-returns-value]
     mc.jobs.work(look=LOOK)
     assert (len(looks), len(runs)) == (20, 1), "one round of upkeep at the start"
 
@@ -135,10 +135,10 @@ def test_a_store_that_fails_for_a_while_does_not_end_it(
     run = worker.run
     failures = [StoreError("the disk is full")] * 2
 
-    def failing() -> Any:
+    def failing(**how: Any) -> Any:
         if failures:
             raise failures.pop()
-        return run()
+        return run(**how)
 
     worker.run = failing  # type: ignore[method-assign]
     (memory_id,) = add(mc, "tea")
