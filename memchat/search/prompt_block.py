@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from zoneinfo import ZoneInfo
 
 from memchat.config import Settings
 from memchat.db import Tx, messages, sessions
@@ -17,31 +15,27 @@ from memchat.db.database import Database
 from memchat.facts import changes, memories
 from memchat.facts.changes import Taught
 from memchat.facts.memories import FORGOTTEN
-from memchat.language.lexicon import KEYS, WORDS
-from memchat.language.text import content_words, normal_value
+from memchat.language.text import normal_value
 from memchat.prompts import Prompts
 from memchat.search import render
 from memchat.search.embed import Question
 from memchat.search.facts import ALWAYS, FactSearch, FoundFact, distinct
 from memchat.search.ranking import CANDIDATES, ScoredSearch
-from memchat.search.search import Recall, asks_the_same, degraded_reason
+from memchat.search.search import Recall, degraded_reason
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit, Memory, Message, Recalled, Scope
+from memchat.types import Hit, Memory, Recalled, Scope
 
 RETURNING = 5
 """Turns of this very conversation that come back into its prompt, at most."""
 PAST_TOKENS = 300
 """The tokens kept for past turns; of a small budget no more than ``PAST_SHARE``."""
 PAST_SHARE = 0.3
-_RESTING = timedelta(days=1)
-_RESTING_MOST = 8
-"""Turns that are not read yet, at most; none that speaks of sensitive things."""
 _FOUND_MOST = 10
 """Facts of the list that are named as found for the message."""
 _LEAST_LINE = 4
 """Tokens of the shortest line of a fact."""
 _WEAK = 0.5
-"""Past turns are left out below this share of the best one's score."""
+"""Past turns that were read are left out below this share of the best one's score."""
 KeyValue = tuple[str, str]
 """A fact's key and plain value: another row may have the same."""
 TurnsBeside = Callable[[Sequence[Hit]], list[Hit]]
@@ -254,30 +248,15 @@ class PromptBlock:
         mute: Collection[int],
         known: Mapping[int, Memory],
     ) -> list[Hit]:
-        """Turns of earlier conversations that are more than the proof of facts shown, and then what
-        was said in others today and is not read yet: a fact may be out of date."""
+        """Turns of other conversations that are more than the proof of facts shown."""
         found = self.recall.past_turns(search, CANDIDATES, session_id)
-        hits = [
+        return [
             one.as_hit(self.settings.zone)
             for one in found
-            if one.score >= _WEAK * found[0].score
+            if (one.unread or one.score >= _WEAK * found[0].score)
             and not (one.only_proves(known) or one.taught_any(mute))
             and not any(fact.memory.id in mute for fact in one.facts)
         ]
-        tx, there, since = search.tx, {hit.id for hit in hits}, search.tx.now - _RESTING
-        resting = sessions.resting(tx, tx.own, session_id, since, _RESTING_MOST) if tx.own else []
-        return (
-            hits
-            + [
-                _turn_hit(turn, self.settings.zone, unread=True)
-                for turn in {
-                    normal_value(turn.content): turn for turn in reversed(resting)
-                }.values()
-                if turn.id not in there
-                and (KEYS | WORDS).isdisjoint(content_words(turn.content))
-                and not asks_the_same(turn.content, search.question.text)
-            ][::-1]
-        )
 
     def _returning_turns(
         self, search: ScoredSearch, dropped: Sequence[int], mute: Collection[int]
@@ -297,28 +276,22 @@ class PromptBlock:
         zone = self.settings.zone
         hits = []
         for i in best:
-            tells = tuple(one.as_told() for one in drawn if one.message_id == i)
-            hit, share = _turn_hit(turns[i], zone), scores[i] / scores[best[0]]
-            hits.append(replace(hit, score=share, bm25=scores[i], tells=tells))
+            text = render.past_turn(turns[i], zone)
+            hits.append(
+                Hit(
+                    kind="message",
+                    id=i,
+                    text=text,
+                    score=scores[i] / scores[best[0]],
+                    cosine=None,
+                    bm25=scores[i],
+                    channel="conversation",
+                    tokens=estimate_tokens(f"- {text}\n"),
+                    said_at=turns[i].created_at,
+                    tells=tuple(one.as_told() for one in drawn if one.message_id == i),
+                )
+            )
         return hits
-
-
-def _turn_hit(turn: Message, zone: ZoneInfo, *, unread: bool = False) -> Hit:
-    """A turn that was not searched for, as a line."""
-    text = render.past_turn(turn, zone, unread=unread)
-    return Hit(
-        kind="message",
-        id=turn.id,
-        text=text,
-        score=0.0,
-        cosine=None,
-        bm25=None,
-        channel="conversation",
-        tokens=estimate_tokens(f"- {text}\n"),
-        said_at=turn.created_at,
-        session_id=turn.session_id,
-        unread=unread,
-    )
 
 
 def _excluded(tx: Tx, drawn: Sequence[Taught], mute: Collection[int]) -> set[int]:

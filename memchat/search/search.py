@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings
@@ -22,10 +23,11 @@ from memchat.facts.in_force import as_of
 from memchat.facts.memories import FORGOTTEN, ValuesInForce, is_over
 from memchat.forget.wording import is_blanked
 from memchat.language import text
+from memchat.language.lexicon import KEYS, WORDS
 from memchat.language.text import content_words, normal_value
 from memchat.search import embeddings, keywords, ranking, render
 from memchat.search.embed import QUESTION_LIMIT, EmbeddingSpace, Question, shortened
-from memchat.search.facts import FactSearch, FoundFact, distinct
+from memchat.search.facts import NO_MATCH, FactSearch, FoundFact, distinct
 from memchat.search.question_dates import date_range
 from memchat.search.ranking import (
     CANDIDATES,
@@ -41,6 +43,9 @@ PRIOR = 0.3
 """What the summary of its conversation adds to the score of a turn, at most."""
 _ONLY_PROOF = 0.6
 """The share of a turn's words within quotes of shown facts from which on it may only prove them."""
+_RESTING = timedelta(days=1)
+_RESTING_MOST = 8
+"""Turns that are not read yet and do not match, at most; none that speaks of sensitive things."""
 _SAYS_MORE = 3
 """With so many words that the facts' lines lack a turn says more than they: "I moved from Lisbon to
 Porto for a job at Sonae" beside "city: Porto". Fewer are the sentence around the value."""
@@ -103,7 +108,7 @@ class PastTurn:
             score=self.score,
             cosine=self.parts.cosine,
             bm25=self.parts.bm25,
-            channel=self.parts.channel,
+            channel="newest" if self.parts is NO_MATCH else self.parts.channel,
             tokens=estimate_tokens(f"- {line}\n"),
             said_at=self.turn.created_at,
             session_id=self.turn.session_id,
@@ -159,7 +164,7 @@ def find(
             continue  # its purge is queued, and removes words of this turn
         if is_blanked(turn.content):
             continue
-        if asks_the_same(turn.content, question):
+        if _asks_the_same(turn.content, question):
             continue
         over = [
             m.key
@@ -178,7 +183,7 @@ def find(
     return past_turns
 
 
-def asks_the_same(content: str, question: str) -> bool:
+def _asks_the_same(content: str, question: str) -> bool:
     """Whether it is the question itself, or part of it, as it was asked before."""
     if text.normal_value(content) == text.normal_value(question):
         return True
@@ -284,7 +289,7 @@ class Recall:
             found = distinct(facts.find(search, wide, least=limit))
             said = [] if tags else self.past_turns(search, wide, least=limit)
             turns = _without_proofs(found, said)
-            both: list[FoundFact | PastTurn] = [*found, *turns]
+            both: list[FoundFact | PastTurn] = [*turns, *found]
             ranked = sorted(both, key=lambda one: (not one.confident, -one.score))[:limit]
             ranked = _unread_first(ranked)
             fact_hits = iter(facts.hits([one for one in ranked if isinstance(one, FoundFact)]))
@@ -327,7 +332,9 @@ class Recall:
     def past_turns(
         self, search: ScoredSearch, limit: int, without_session: int | None = None, least: int = 0
     ) -> list[PastTurn]:
-        """What was said in other conversations of the app, each thing once."""
+        """What was said in other conversations of the app and answers the question, each thing
+        once; then what was said there in the last day and is not read yet, the newest first: a fact
+        may be out of date, whatever its words."""
         own = search.tx.own
         if not sessions.any_in_app(search.tx, own):
             return []
@@ -338,6 +345,13 @@ class Recall:
             search, standing, limit=limit, without_session=without_session, least=least
         ):
             first.setdefault(normal_value(found.turn.content), found)
+        words, since = _words(search.question.text), search.tx.now - _RESTING
+        for turn in sessions.resting(search.tx, own, without_session, since, _RESTING_MOST):
+            said = turn.content
+            private = not (KEYS | WORDS).isdisjoint(content_words(said))
+            if not (private or _asks_the_same(said, search.question.text) or is_blanked(said)):
+                new = PastTurn(turn, NO_MATCH, 0.0, None, (), (), (), words, unread=True)
+                first.setdefault(normal_value(said), new)
         return list(first.values())
 
 
@@ -386,16 +400,19 @@ def _without_proofs(facts: list[FoundFact], turns: Sequence[PastTurn]) -> list[P
 
 
 def _unread_first(ranked: Sequence[FoundFact | PastTurn]) -> list[FoundFact | PastTurn]:
-    """What was found, each turn that was not read yet before the older facts that it may change."""
+    """What was found, each turn that was not read yet before the older facts that it may change:
+    all of them where it answers the question with confidence, else those with a word of its own."""
     placed: list[FoundFact | PastTurn] = []
     for one in ranked:
         place = len(placed)
-        if isinstance(one, PastTurn) and one.unread and one.confident:
-            at = one.turn.created_at
+        if isinstance(one, PastTurn) and one.unread:
+            said, at = _words(one.turn.content), one.turn.created_at
             older = (
                 n
                 for n, other in enumerate(placed)
-                if isinstance(other, FoundFact) and other.memory.said_at < at
+                if isinstance(other, FoundFact)
+                and other.memory.said_at < at
+                and (one.confident or not said.isdisjoint(_words(other.memory.value)))
             )
             place = next(older, place)
         placed.insert(place, one)
