@@ -289,9 +289,10 @@ class Recall:
             found = distinct(facts.find(search, wide, least=limit))
             said = [] if tags else self.past_turns(search, wide, least=limit)
             turns = _without_proofs(found, said)
-            both: list[FoundFact | PastTurn] = [*turns, *found]
-            ranked = sorted(both, key=lambda one: (not one.confident, -one.score))[:limit]
-            ranked = _unread_first(ranked)
+            both: list[FoundFact | PastTurn] = [*found, *turns]
+            both.sort(key=lambda one: one.score == 0 and isinstance(one, FoundFact))
+            both.sort(key=lambda one: (not one.confident, -one.score))
+            ranked = _unread_first(both[:limit])
             fact_hits = iter(facts.hits([one for one in ranked if isinstance(one, FoundFact)]))
             zone = self._settings.zone
             hits = [
