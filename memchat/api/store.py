@@ -21,10 +21,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Self, TextIO, TypeVar
 
 from memchat import config, types
-from memchat.api.base import Changed, Deleted, FetchedModel, check_choice, check_count
+from memchat.api.base import Changed, Deleted, Exported, FetchedModel, check_choice, check_count
 from memchat.api.user import User
 from memchat.assembly import Assembly
 from memchat.config.keys import FILE as KEYS
@@ -207,6 +207,11 @@ class Users:
         """Everybody of whom something is kept, in order of their names."""
         with self._mc._assembly.database.read() as tx:
             return apps.users(tx)
+
+    def export(self, name: str, file: Path | str | TextIO, *, format: str = "jsonl") -> Exported:
+        """Write everything that is kept of a person into a new file, as ``User.export_file`` does.
+        Raises NotFound where nothing is kept of them."""
+        return self._mc.user(name).export_file(file, format=format)
 
     def delete(self, name: str) -> Deleted:
         """Delete everything that is kept of a person for good, in every app and for every app; how

@@ -116,7 +116,7 @@ def _switch(
     call.result({"app": app, "memory": memory_on}, said)
 
 
-users_group = cli.group("See who is in the store, and delete a person.")
+users_group = cli.group("See who is in the store, take a person's things out, delete a person.")
 
 
 @cli.command(users_group, "list", without="user app")
@@ -127,6 +127,20 @@ def list_users(call: cli.Call) -> None:
         "user=name apps memories sessions notes last=last_used_at",
         none="nothing is kept of anybody yet",
     )
+
+
+@cli.command(users_group, "export", without="user app")
+def export_user(
+    call: cli.Call, name: str, file: Path, format: Literal["jsonl", "markdown"] = "jsonl"
+) -> None:
+    """Write all that is kept of a person into a file, as `memchat export` does.
+
+    :param name: The person.
+    :param file: A file that is not there yet, - for standard output.
+    :param format: jsonl, which import reads; markdown, a page for people.
+    """
+    call.user = name
+    _export(call, file, format, None)
 
 
 @cli.command(users_group, "delete", without="user app")
@@ -603,6 +617,10 @@ def export(
     :param app: Only what is kept in this app.
     :param format: jsonl, which import reads; markdown, a page for people.
     """
+    _export(call, file, format, app)
+
+
+def _export(call: cli.Call, file: Path, format: str, app: str | None) -> None:
     is_piped = str(file) == cli.PIPED
     if is_piped and call.as_json:
         raise BadParameter("with - standard output is the export itself; leave out --json")

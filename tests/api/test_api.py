@@ -275,6 +275,7 @@ Services
     use(name: str, *, force: bool = False) -> Changed
 Users
     delete(name: str) -> Deleted
+    export(name: str, file: Path | str | TextIO, *, format: str = 'jsonl') -> Exported
     list() -> Sequence[UserInfo]
 Backups
     create(file: Path | str | None = None, *, progress: Callable[[Progress], None] | None =

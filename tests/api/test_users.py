@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,20 @@ def test_everybody_is_listed_with_what_is_kept_of_them_and_when_they_were_last_h
     assert (ana.name, ana.apps, ana.memories, ana.sessions, ana.notes) == ("ana", 2, 2, 1, 2)
     assert (bob.name, bob.apps, bob.memories, bob.sessions, bob.notes) == ("bob", 1, 1, 0, 0)
     assert ana.last_used_at == mc.now and bob.last_used_at == mc.now - timedelta(days=2)
+
+
+def test_a_person_is_taken_out_and_brought_back(
+    mc: MemChat, extract_model: ScriptedModel, tmp_path: Path
+) -> None:
+    people(mc, extract_model)
+    written = mc.users.export("ana", tmp_path / "ana.jsonl")
+    assert written.records["memory"] == 2 and "Faro" not in written.file.read_text()
+    mc.users.delete("ana")
+    with pytest.raises(NotFound):
+        mc.users.export("ana", tmp_path / "again.jsonl")
+    mc.user("ana").import_file(written.file)
+    assert {m.value for m in mc.user("ana").memories.list()} == {"Porto", "a quokka"}
+    assert [one.name for one in mc.users.list()] == ["ana", "bob"]
 
 
 def test_a_person_is_deleted_with_what_was_kept_for_every_app_and_leaves_no_byte(
