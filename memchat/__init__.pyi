@@ -68,6 +68,7 @@ from memchat.types import EmbeddingState as EmbeddingState
 from memchat.types import Event as Event
 from memchat.types import Evidence as Evidence
 from memchat.types import ExternalId as ExternalId
+from memchat.types import Filters as Filters
 from memchat.types import Finding as Finding
 from memchat.types import Given as Given
 from memchat.types import Hit as Hit
@@ -82,6 +83,7 @@ from memchat.types import MemoryChanges as MemoryChanges
 from memchat.types import MemoryOrigin as MemoryOrigin
 from memchat.types import MemorySwitch as MemorySwitch
 from memchat.types import Message as Message
+from memchat.types import Metadata as Metadata
 from memchat.types import NewNote as NewNote
 from memchat.types import Note as Note
 from memchat.types import NoteCounts as NoteCounts

@@ -195,6 +195,7 @@ def _record(name: str) -> str:
     if not inspect.isclass(getattr(memchat, name)):
         about = {
             "ExternalId": "The id of a note in the program that it comes from: a number or a text.",
+            "Metadata": "Names of your own with texts, numbers, true or false: 4 KB as JSON.",
             "Messages": "One message of the user as a string, or messages as OpenAI's chat API has "
             "them: mappings with `role` and `content`, a string or a list of parts.",
         }

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, time
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
+from zoneinfo import ZoneInfo
 
 from memchat.assembly import Assembly
 from memchat.db import Tx, messages, sessions
@@ -19,7 +20,23 @@ from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories
 from memchat.facts.manual import RowImages
 from memchat.notes import rows
-from memchat.types import InboxItem, Memory, Message, Note, Recalled, Scope, Session
+from memchat.types import (
+    MEMORY_TYPES,
+    CreatedBy,
+    Filters,
+    InboxItem,
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Message,
+    Note,
+    Recalled,
+    Scope,
+    Session,
+    Wanted,
+    clean_metadata,
+    clean_tags,
+)
 
 
 class Resource:
@@ -66,11 +83,47 @@ class Resource:
             )
 
 
+def wanted(only: Filters, zone: ZoneInfo, query: str = "", status: str = "active") -> Wanted:
+    """What a filter and a query ask for. Raises InputError for what cannot be."""
+    if unknown := only.keys() - Filters.__annotations__:
+        raise TypeError(f"there is no filter {', '.join(sorted(unknown))}")
+    check_choice(status, get_args(MemoryStatus), "status")
+    kind, by = only.get("type"), only.get("said_by")
+    check_choice(kind or "fact", MEMORY_TYPES, "type")
+    check_choice(by or "person", [*SAID_BY], "said_by")
+    return Wanted(
+        query,
+        (cast(MemoryType, kind),) if kind else (),
+        SAID_BY[by] if by else (),
+        tags=clean_tags(only.get("tags") or ()),
+        key=only.get("key") or "",
+        metadata=tuple(clean_metadata(only.get("metadata") or {}).items()),
+        since=_moment("since", only.get("since"), zone, time.min),
+        until=_moment("until", only.get("until"), zone, time.max),
+        status=status,
+        sort="ending first" if status == "expiring" else "newest",
+    )
+
+
+def _moment(name: str, given: object, zone: ZoneInfo, of_day: time) -> datetime | None:
+    if isinstance(given, datetime) and given.tzinfo is not None:
+        return given
+    if isinstance(given, date) and not isinstance(given, datetime):
+        return datetime.combine(given, of_day, zone)
+    if given is None:
+        return None
+    raise InputError(f"{name} is neither a day nor a time with its zone")
+
+
 def no_memory(memory_id: int) -> NotFound:
     """The error for a memory that is not there."""
     return NotFound(f"there is no memory {memory_id} here; see memchat memories list")
 
 
+SAID_BY: dict[str, tuple[CreatedBy, ...]] = {
+    "person": ("manual", "auto", "import"),
+    "program": ("mcp",),
+}
 MOST = 2**31 - 1
 
 

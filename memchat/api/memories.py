@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Unpack, cast, get_args
+from typing import Unpack
 
 from memchat import types
 from memchat.api import base
@@ -92,13 +92,15 @@ class Memories(base.Resource):
         all_apps: bool = False,
         keep_secret: bool = False,
         tags: Iterable[str] = (),
+        metadata: types.Metadata | None = None,
         sentence: str | None = None,
     ) -> types.Memory:
         """Remember a fact. It is on disk when this returns; its vector follows.
 
         ``type`` is preference, profile, fact or other. The fact holds from ``starts_at`` through
         ``expires_at``. ``tags`` are at most 20 words of at most 40 characters, kept in lower case
-        with hyphens for spaces; one that was known keeps its own beside them. ``sentence`` says
+        with hyphens for spaces; one that was known keeps its own beside them;
+        ``metadata`` are values of your own, to filter by, which no model sees. ``sentence`` says
         the same to the person, as that of a draft does; where it does not say just that, or there
         is none, a template does, if one fits. What looks like a secret raises SecretError unless
         ``keep_secret`` is given; other text that cannot be kept, and a secret in a tag, raises
@@ -108,7 +110,8 @@ class Memories(base.Resource):
             by_hand = ManualChanges(tx)
             fact = (type, key, value, expires_at, all_apps, starts_at, keep_secret, sentence)
             added = by_hand.add(*fact)
-            return by_hand.add_tags(added, tags) if tags else added
+            added = by_hand.add_tags(added, tags) if tags else added
+            return by_hand.add_metadata(added, metadata) if metadata else added
 
     def draft(self, statement: str) -> types.Draft:
         """What would be remembered of a statement such as "I'm allergic to peanuts": type, key,
@@ -137,26 +140,26 @@ class Memories(base.Resource):
         self,
         query: str = "",
         *,
-        type: str | None = None,
         status: str = "active",
         within: int = 30,
-        tags: Iterable[str] = (),
         limit: int = 100,
         cursor: str | None = None,
+        **only: Unpack[types.Filters],
     ) -> base.Page[types.Memory]:
-        """The memories, those said last first; with ``query`` those that hold each of its words.
+        """The memories, those said last first; with ``query`` those that hold each of its words,
+        and of these ``only`` those that a filter lets pass.
 
         ``status`` is active, inactive, expired, all, or expiring: those whose last day comes within
         so many days, the soonest first; or pending, completed or failed, by the state of their
-        vector. With ``tags`` it is those that have each of them. ``cursor`` is that of the page
-        before.
+        vector. ``cursor`` is that of the page before. Raises InputError for a bad filter.
         """
         base.check_count(limit)
         after = None if cursor is None else memories.Position(*base.place_of(cursor, parts=3))
         if after is not None and after.expires_at is None and status == "expiring":
             raise InputError("this cursor is of a list of another status")
         with self._database.read(self._scope) as tx:
-            wanted, now = _wanted(query, type, status, tags), self._standing(tx)
+            wanted = base.wanted(only, tx.zone, query, status)
+            now = self._standing(tx)
             by, most = _in_days(tx, within), limit + 1
             found = memories.listed(tx, tx.ids, wanted, now, by=by, limit=most, after=after)
         return base.page_of(found, limit, lambda one: (one.said_at, one.id, one.expires_at))
@@ -165,14 +168,13 @@ class Memories(base.Resource):
         self,
         query: str = "",
         *,
-        type: str | None = None,
         status: str = "active",
         within: int = 30,
-        tags: Iterable[str] = (),
+        **only: Unpack[types.Filters],
     ) -> int:
         """How many memories ``list`` gives on all its pages."""
         with self._database.read(self._scope) as tx:
-            wanted, by = _wanted(query, type, status, tags), _in_days(tx, within)
+            wanted, by = base.wanted(only, tx.zone, query, status), _in_days(tx, within)
             return len(memories.ids(tx, tx.ids, wanted, self._standing(tx), by))
 
     def tags(self) -> Mapping[str, int]:
@@ -378,14 +380,6 @@ class Memories(base.Resource):
 
 def _in_days(tx: Tx, days: int) -> date:
     return tx.today + timedelta(days=min(max(days, 0), MOST_DAYS))
-
-
-def _wanted(query: str, type: str | None, status: str, tags: Iterable[str]) -> types.Wanted:
-    base.check_choice(status, get_args(types.MemoryStatus), "status")
-    base.check_choice(type or "fact", types.MEMORY_TYPES, "type")
-    kinds = (cast(types.MemoryType, type),) if type else ()
-    sort = "ending first" if status == "expiring" else "newest"
-    return types.Wanted(query, kinds, tags=types.clean_tags(tags), status=status, sort=sort)
 
 
 def _checked(wanted: types.Wanted) -> types.Wanted:

@@ -86,16 +86,22 @@ class NoteWriting(Resource):
             return self._found_note(tx, note_id)
 
     def update(
-        self, note_id: int, *, text: str | None, title: str | None, embed: bool
+        self,
+        note_id: int,
+        *,
+        text: str | None,
+        title: str | None,
+        metadata: types.Metadata | None = None,
+        embed: bool,
     ) -> types.Note:
-        """Change text or title of a note, as ``Notes.update`` says."""
+        """Change text, title or metadata of a note, as ``Notes.update`` says."""
         kept = None
         while kept is None:  # again where another process changed it meanwhile
             before = self.get(note_id)
             words = before.text if text is None else text
             name = before.title if title is None else title.strip() or None
             key = before.type, before.external_id
-            new = types.NewNote(words, name, *key, profile=before.profile)
+            new = types.NewNote(words, name, *key, profile=before.profile, metadata=metadata)
             kept = self.keep(new, embed=embed, instead_of=before)
         return kept
 

@@ -42,6 +42,7 @@ class Notes(base.Resource):
         profile: str = "memo",
         pair_id: int | None = None,
         parent_id: int | None = None,
+        metadata: types.Metadata | None = None,
         wait: bool = True,
     ) -> types.Note | None:
         """Keep a note; None for a text without words. It is on disk when this returns.
@@ -50,13 +51,15 @@ class Notes(base.Resource):
         embedded anew. ``created_at`` is when it was said or written, an aware time; now, if not
         given. ``profile`` is how it is cut: memo (500 tokens that overlap by up to 50) or document
         (2,000, no overlap); never more than the embedding model reads. ``pair_id`` and
-        ``parent_id`` are ids of your own, to search by. With ``wait`` its vectors are made before
-        this returns, where the service answers; else a worker makes them, and it is found by its
-        words until then. Raises InputError for what cannot be kept.
+        ``parent_id`` are ids of your own, to search by, and ``metadata`` are values, which no model
+        sees. With ``wait`` its vectors are made before this returns, where the service answers;
+        else a worker makes them, and it is found by its words until then. Raises InputError for
+        what cannot be kept.
         """
         if not has_words(text):
             return None
-        new = types.NewNote(text, title, type, external_id, created_at, profile, pair_id, parent_id)
+        more = (created_at, profile, pair_id, parent_id, metadata)
+        new = types.NewNote(text, title, type, external_id, *more)
         return self._writing.keep(new, embed=wait)
 
     def add_many(
@@ -126,14 +129,17 @@ class Notes(base.Resource):
         type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        metadata: types.Metadata | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> base.Page[types.Note]:
         """The notes without their texts, the newest first; with ``query`` those that have all its
         words, whatever their case and accents, in their title or text. ``since`` and ``until``
-        bound when a note was said; both ends count. ``cursor`` is that of the page before."""
+        bound when a note was said; both ends count. With ``metadata`` those beside which each of
+        these values is noted. ``cursor`` is that of the page before."""
         base.check_count(limit)
-        wanted = Filter(type=type, since=bound(since), until=bound(until))
+        noted = _noted(metadata)
+        wanted = Filter(type=type, since=bound(since), until=bound(until), metadata=noted)
         before = None if cursor is None else base.place_of(cursor)[:2]
         with self._database.read(self._scope) as tx:
             found = rows.listed(
@@ -151,6 +157,7 @@ class Notes(base.Resource):
         parent_id: int | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        metadata: types.Metadata | None = None,
         min_score: float | None = None,
         include_text: bool = False,
         mode: str | None = None,
@@ -176,7 +183,9 @@ class Notes(base.Resource):
             self._scope,
             recall.question(query),
             limit,
-            wanted=Filter(None, type, pair_id, parent_id, bound(since), bound(until)),
+            wanted=Filter(
+                None, type, pair_id, parent_id, bound(since), bound(until), _noted(metadata)
+            ),
             ranking=mode,
             min_score=min_score,
             with_text=include_text,
@@ -230,14 +239,21 @@ class Notes(base.Resource):
         return asking.answer(relevant, found)
 
     def update(
-        self, note_id: int, *, text: str | None = None, title: str | None = None, wait: bool = True
+        self,
+        note_id: int,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        metadata: types.Metadata | None = None,
+        wait: bool = True,
     ) -> types.Note:
-        """Change text or title of a note; what is not given stays, and an empty title takes the
-        title away. Only chunks whose text changed are embedded anew. ``wait`` is that of ``add``.
+        """Change text, title or metadata of a note; what is not given stays, and an empty title
+        takes the title away. Only chunks whose text changed are embedded anew. ``wait`` is that of
+        ``add``.
 
         Raises NotFound outside the scope, InputError for a text without words.
         """
-        return self._writing.update(note_id, text=text, title=title, embed=wait)
+        return self._writing.update(note_id, text=text, title=title, metadata=metadata, embed=wait)
 
     def delete(self, note_id: int, *, hold: float = 0.0) -> base.Changed:
         """Delete a note with its chunks and vectors; its words leave this disk.
@@ -320,3 +336,7 @@ class Notes(base.Resource):
                     usage.add(tx, own, None, one)
         except StoreError as error:
             log.warning("what an answer from notes took was not stored: %s", error)
+
+
+def _noted(metadata: types.Metadata | None) -> tuple[tuple[str, str], ...]:
+    return tuple(types.clean_metadata(metadata).items()) if metadata else ()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from memchat import types
 from memchat.api.base import Page, Resource, check_choice, check_count, page_of, place_of
 from memchat.api.note_files import NoteWriting
-from memchat.db import Tx, apps, jobs, messages, sessions
+from memchat.db import Tx, apps, details, jobs, messages, schema, sessions
 from memchat.errors import ConfigError, InputError, NotFound, StoreError
 from memchat.facts import changes, memories
 from memchat.forget import purge
@@ -120,6 +120,14 @@ class Sessions(Resource):
             sessions.change(tx, self._found_session(tx, session_id).id, title=title)
             return self._found_session(tx, session_id)
 
+    def set_metadata(self, session_id: int, metadata: types.Metadata) -> types.Session:
+        """Note values of your own beside a conversation, in the place of what is noted there. What
+        it proves is found by them, too. Raises InputError for what cannot be kept."""
+        with self._database.write(self._scope) as tx:
+            session = self._found_session(tx, session_id)
+            details.put(tx, schema.sessions, session.id, details.checked(metadata))
+            return self._found_session(tx, session_id)
+
     def put(self, session_id: int, shelf: str) -> types.Session:
         """Pin a conversation, archive it, or with an empty text put it back into the list."""
         check_choice(shelf, SHELVES, "shelf")
@@ -203,6 +211,7 @@ class Sessions(Resource):
             kept = {"title": found.title, "last_activity_at": found.last_activity_at}
             own = {"shelf": found.shelf, "memory": int(found.memory)}
             sessions.change(tx, moved_id, **own, **kept)
+            details.put(tx, schema.sessions, moved_id, details.checked(found.metadata or {}))
             for turn in turns:
                 said = (turn.role, turn.content, turn.created_at, turn.status)
                 messages.add(tx, moved_id, *said, memory=turn.id in learnable)

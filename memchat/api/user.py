@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from difflib import Match, SequenceMatcher
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
 from memchat import types
+from memchat.api import base
 from memchat.api.base import (
     Answer,
     Changed,
@@ -28,7 +29,7 @@ from memchat.api.memories import Inbox, Memories, Mentions
 from memchat.api.notes import Notes
 from memchat.api.sessions import Incoming, Messages, Sessions
 from memchat.assembly import Assembly
-from memchat.db import Tx, apps, jobs, messages, sessions, usage
+from memchat.db import Tx, apps, details, jobs, messages, schema, sessions, usage
 from memchat.errors import InputError, MemChatError, NotFound, ProviderError, StoreError
 from memchat.facts import audit, changes, manual, proposals
 from memchat.forget import purge
@@ -133,6 +134,7 @@ class User(Resource):
         session: str | None = None,
         at: datetime | None = None,
         when: str | None = None,
+        metadata: types.Metadata | None = None,
         wait: bool = True,
         timeout: float | None = None,
         read_all: bool = False,
@@ -148,7 +150,8 @@ class User(Resource):
         own. ``at`` is when the messages were said, an aware time; now, if not given. A message may
         have its own time as ``created_at``, also as an ISO text or seconds since 1970. Of a very
         long message only the beginning and the end are read, as ``shortened`` in the result says;
-        with ``read_all`` all of it.
+        with ``read_all`` all of it. ``metadata`` are values of your own beside the conversation, by
+        which it and what it teaches are found; no model sees them.
 
         The conversation is on disk before a model is asked. ``when`` says when it is read: ``now``;
         ``idle``, once nothing was added to it for as long as MEMCHAT_IDLE_MINUTES says; or ``end``,
@@ -173,7 +176,8 @@ class User(Resource):
         check_choice(when, ("now", *LATER), "time to read")
         incoming = Incoming.of(messages)
         said = self._times(incoming, session, at)
-        stored = self._stored(incoming, session, said, when, read_all)
+        noted = details.checked(metadata or {})
+        stored = self._stored(incoming, session, said, when, noted, read_all=read_all)
         if not wait or stored.queued != WAITS:
             return stored
 
@@ -195,51 +199,72 @@ class User(Resource):
         self, conversations: Iterable[object], *, when: str = "now", wait: bool = True
     ) -> Sequence[types.Learned]:
         """Learn from many conversations: mappings of ``messages``, and where there are any
-        ``session`` and ``at``, each as ``add`` takes it. What each taught, in their order.
+        ``session``, ``at`` and ``metadata``, each as ``add`` takes it. What each taught, in their
+        order.
 
         All are stored before the first is read. Raises InputError, with nothing stored, where one
-        cannot be added.
+        cannot be added, and StoreError as ``add`` does.
         """
         check_choice(when, ("now", *LATER), "time to read")
         given = []
         for number, one in enumerate(conversations):
-            if not isinstance(one, Mapping) or one.keys() - {"messages", "session", "at"}:
+            parts = {"messages", "session", "at", "metadata"}
+            if not isinstance(one, Mapping) or one.keys() - parts:
                 raise InputError(
-                    f"conversation {number} is no mapping of messages, session and at alone"
+                    f"conversation {number} is no mapping of messages, session, at and metadata"
                 )
             incoming, session = Incoming.of(one.get("messages", ())), one.get("session")
-            given.append((incoming, session, self._times(incoming, session, one.get("at"))))
-        stored = [self._stored(*one, when, False) for one in given]
+            said = self._times(incoming, session, one.get("at"))
+            noted = details.checked(one.get("metadata") or {})
+            given.append((incoming, session, said, when, noted))
+        stored = [self._stored(*one) for one in given]
         return [self._read(one) if wait and one.queued == WAITS else one for one in stored]
 
     def search(
-        self, query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        timeout: float | None = None,
+        **only: Unpack[types.Filters],
     ) -> types.Recalled:
-        """Search the memories and past conversations by meaning and words, best first; with
-        ``tags`` only the memories that have each of them.
+        """Search the memories and past conversations by meaning and words, best first; ``only``
+        narrows what is searched. With tags, a key, a type or what a program said there are no past
+        conversations.
 
-        Hits that surely have to do with the query are ``confident`` and come first. ``degraded``
-        says why only words were searched, with ``timeout`` also that the embedding service did not
-        answer within so many seconds, and how many facts and turns have no vector yet.
+        Hits that surely have to do with the query are ``confident`` and come first; a turn that was
+        not read yet comes before older memories that it may change. ``degraded`` says why only
+        words were searched, with ``timeout`` also that the embedding service did not answer within
+        so many seconds, and how many facts and turns have no vector yet.
 
-        Raises InputError for an empty query, a bad tag, a bad ``limit`` or a bad ``timeout``.
+        Raises InputError for an empty query, a bad filter, ``limit`` or ``timeout``.
         """
-        timeout, wanted = types.checked_timeout(timeout), types.clean_tags(tags)
+        timeout, wanted = types.checked_timeout(timeout), self._wanted(only)
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         check_count(limit)
         recall = self._assembly.recall()
         if timeout is None:
-            return recall.find(self._scope, recall.question(query), limit, tags=wanted)
+            return recall.find(self._scope, recall.question(query), limit, only=wanted)
         patience = self._assembly.query_timeout()
         question = patience.wait(patience.start(query), timeout)
-        return recall.find(self._scope, question, limit, timeout, tags=wanted)
+        return recall.find(self._scope, question, limit, timeout, only=wanted)
+
+    def _wanted(self, only: types.Filters) -> types.Wanted | None:
+        found = base.wanted(only, self._settings.zone)
+        return None if found == types.Wanted() else found
 
     def context(
-        self, prompt: str, *, max_tokens: int = 1000, timeout: float | None = None
+        self,
+        prompt: str,
+        *,
+        max_tokens: int = 1000,
+        timeout: float | None = None,
+        **only: Unpack[types.Filters],
     ) -> PromptContext:
         """Memories and passages of notes for a system prompt of your own, chosen for the user's
         message ``prompt``: at most ``max_tokens`` (estimated); notes have what memories leave.
+        ``only`` narrows it, as in ``search``; there are no notes then.
 
         ``timeout`` is how many seconds the embedding service is waited for, else as long as the
         settings say; after that only words are searched. ``shown.degraded`` says so where not all
@@ -247,7 +272,7 @@ class User(Resource):
         """
         from memchat.chat.prompt import for_message
 
-        timeout = types.checked_timeout(timeout)
+        timeout, wanted = types.checked_timeout(timeout), self._wanted(only)
         if not prompt.strip():
             raise InputError("the message is empty; give the message of the user")
         parts = self._assembly.parts()
@@ -255,7 +280,7 @@ class User(Resource):
         if not switch.on:
             return PromptContext("", 0, types.Recalled(), memory_off=switch.reason)
         question = parts.query_timeout.wait(parts.query_timeout.start(prompt), timeout)
-        text, shown = for_message(parts, self._scope, question, max_tokens)
+        text, shown = for_message(parts, self._scope, question, max_tokens, wanted)
         return PromptContext(text, estimate_tokens(text) if text else 0, shown)
 
     def chat(
@@ -472,7 +497,9 @@ class User(Resource):
         session: str | None,
         times: Sequence[datetime],
         when: str,
-        read_all: bool,
+        noted: Mapping[str, str],
+        *,
+        read_all: bool = False,
     ) -> types.Learned:
         """Store what is new in one transaction and queue its reading; nothing where memory is off.
         Raises StoreError where the conversation is open in a chat."""
@@ -503,6 +530,7 @@ class User(Resource):
             moments = sorted(times[place] for place in turns.new)
             if session_id is None:
                 session_id = sessions.start(tx, own, "", tx.now, moments[0])
+            details.put(tx, schema.sessions, session_id, noted, add=True)
             for at in (moments[0], moments[-1]):
                 sessions.reopen(tx, session_id, "", tx.now, at)
             due = self._due(tx, session_id, when, [incoming.turns[place] for place in turns.new])

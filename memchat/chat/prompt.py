@@ -147,16 +147,23 @@ def recalled(parts: Parts, mark: str, shown: types.Recalled) -> str:
 
 
 def for_message(
-    parts: Parts, scope: types.Scope, question: Question, max_tokens: int | None = None
+    parts: Parts,
+    scope: types.Scope,
+    question: Question,
+    max_tokens: int | None = None,
+    only: types.Wanted | None = None,
 ) -> tuple[str, types.Recalled]:
     """The memories and passages for a message outside of any conversation, and what they are.
 
-    With ``max_tokens`` both together have no more; the notes have what the memories leave.
+    With ``max_tokens`` both together have no more; the notes have what the memories leave. With
+    ``only`` there are the memories and turns that match it, and no notes.
     """
     mark, memories, left = render.new_mark(), parts.block, MOST_TOKENS
     if max_tokens is not None:
         memories = replace(memories, settings=parts.settings.with_(budget_tokens=max_tokens))
-    shown = memories.for_prompt(scope, question)
+    shown = memories.for_prompt(scope, question, only=only)
+    if only is not None:
+        return recalled(parts, mark, shown), shown
     if max_tokens is not None:
         left = max_tokens - estimate_tokens(render.block(parts.prompts, mark, shown)) - 1
     shown = replace(shown, notes=parts.notes.for_prompt(scope, question, most_tokens=left))

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import select
 import sys
+from datetime import date
 from typing import TYPE_CHECKING
 
 from typer import Argument, BadParameter, Option
 
 from memchat.cli import output, sessions, system
-from memchat.cli.command import Call, command, settings
+from memchat.cli.command import TYPE, TYPES, Call, command, noted, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
 
 if TYPE_CHECKING:
@@ -123,6 +124,12 @@ def recall(
     call: Call,
     query: str,
     tags: list[str] | None = None,
+    metadata: list[str] | None = None,
+    key: str | None = None,
+    memory_type: str | None = Option(None, "--type", help=f"Only one of {TYPES}.", **TYPE),
+    since: date | None = None,
+    until: date | None = None,
+    said_by: str | None = None,
     limit: int = 10,
     confident: bool = False,
     min_score: float | None = Option(None, metavar="X"),
@@ -132,13 +139,23 @@ def recall(
 
     By meaning and words, best first. Behind what surely has to do with the question come the
     best of the rest, under "Less sure:"; where nothing surely has, three of them are printed. With
-    --tag only memories are searched.
+    --tag, --key or --type only memories are searched.
 
     :param query: What to look for.
     :param confident: Only what surely has to do with it.
     :param min_score: Only hits with this score or a higher one.
     """
-    found = call.known.search(query, tags=tags or (), limit=limit)
+    found = call.known.search(
+        query,
+        limit=limit,
+        tags=tags or (),
+        metadata=noted(metadata),
+        key=key,
+        type=memory_type,
+        since=since,
+        until=until,
+        said_by=said_by,
+    )
     if found.degraded:
         output.notice(found.degraded)
     hits = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import logging
 import os
 import signal
@@ -172,6 +173,7 @@ _LOGIN: dict[str, Any] = {"default_factory": user_name, "show_default": "the log
 User = Annotated[str, Option("--user", envvar="MEMCHAT_USER", help="Whose memory.", **_LOGIN)]
 App = Annotated[str, Option("--app", help="In which app.")]
 Json = Annotated[bool, Option("--json", help="Print JSON, with times in UTC.")]
+DAY: dict[str, Any] = {"parser": day, "metavar": "YYYY-MM-DD"}
 SHARED = {
     "limit": Option("--limit", min=1, help="How many at most."),
     "offset": Option("--offset", min=0, help="How many to leave out first."),
@@ -180,15 +182,43 @@ SHARED = {
     "tags": Option(
         "--tag", metavar="TAG", help="Only memories with this tag; given twice, with both."
     ),
+    "metadata": Option(
+        "--meta", metavar="NAME=VALUE", help="Only with this noted beside it; may be given again."
+    ),
+    "since": Option("--since", help="Only what was said on this day or later.", **DAY),
+    "until": Option("--until", help="Only what was said on this day or before.", **DAY),
+    "said_by": Option("--said-by", help="Only what the person said, or a program wrote."),
+    "key": Option("--key", help="Only memories with this key."),
     "everything": Option(
         "--all", help="Where nothing surely fits, print all that may, and not only three."
     ),
 }
 """Options that several commands have: a parameter of this name is one, unless the command says
 otherwise."""
-DAY: dict[str, Any] = {"parser": day, "metavar": "YYYY-MM-DD"}
 TYPE = one_of("type", MEMORY_TYPES)
 Ids = Annotated[list[int] | None, Argument(metavar="ID", help="Its number; there may be several.")]
+
+
+NewMetadata = Annotated[
+    list[str] | None,
+    Option("--meta", metavar="NAME=VALUE", help="Note this beside it; can be given several times."),
+]
+
+
+def noted(given: Sequence[str] | None) -> dict[str, Any]:
+    """Metadata given as NAME=VALUE: a number, true or false where the value is written as one."""
+    found: dict[str, Any] = {}
+    for one in given or ():
+        name, sign, value = one.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"{one!r} is not of the form NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+        if not isinstance(found[name], int | float):
+            found[name] = value
+    return found
 
 
 def settings() -> Settings:

@@ -3,6 +3,7 @@ it; ``memchat inbox``: what waits for a person's decision."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -132,6 +133,11 @@ def list_memories(
     expiring: bool = False,
     memory_type: str | None = Option(None, "--type", help=f"Only one of {cli.TYPES}.", **cli.TYPE),
     tags: list[str] | None = None,
+    metadata: list[str] | None = None,
+    key: str | None = None,
+    since: date | None = None,
+    until: date | None = None,
+    said_by: str | None = None,
     limit: int = 100,
     offset: int = 0,
 ) -> None:
@@ -147,6 +153,8 @@ def list_memories(
     if days is not None and status != "expiring":
         raise BadParameter("a number of days goes with --expiring")
     wanted: dict[str, Any] = {"status": status, "type": memory_type, "tags": tags or ()}
+    wanted |= {"metadata": cli.noted(metadata), "key": key, "said_by": said_by}
+    wanted |= {"since": since, "until": until}
     wanted |= {} if days is None else {"within": days}
     memories = call.known.memories
     found = memories.list(**wanted, limit=offset + limit)[offset:]
@@ -201,6 +209,7 @@ def show_memory(call: Call, memory_id: Id) -> None:
         "pinned": memory.pinned and "at hand in every chat",
         "sensitive": memory.sensitive and "a chat model gets it only where it fits the message",
         "tags": ", ".join(memory.tags),
+        "noted": memory.metadata and json.dumps(memory.metadata, ensure_ascii=False),
         "replaced": memory.replaced_by and f"by memory {memory.replaced_by}",
     }
     for name, content in lines.items():
@@ -229,6 +238,7 @@ def add(
     starts: Starts = None,
     all_apps: bool = False,
     tags: NewTags = None,
+    metadata: cli.NewMetadata = None,
     yes: bool = False,
 ) -> None:
     """Remember something by hand, and print its id.
@@ -243,6 +253,7 @@ def add(
     """
     memories, began = call.person.memories, call.mc.now
     more: dict[str, Any] = {"expires_at": expires, "starts_at": starts, "tags": tags or ()}
+    more["metadata"] = cli.noted(metadata)
     save = partial(memories.add, memory_type, key, value, all_apps=all_apps, **more)
     added = store(call, save, key, yes)
     for old in memories.replaced(added.id):
@@ -267,11 +278,12 @@ def edit(
     sensitive: bool | None = Option(None, "--sensitive/--not-sensitive"),
     tags: NewTags = None,
     untag: list[str] | None = Option(None, metavar="TAG"),
+    metadata: cli.NewMetadata = None,
     yes: bool = False,
 ) -> None:
     """Correct a memory, and print its id.
 
-    Where it looks like a secret now, you are asked first.
+    Where it looks like a secret now, you are asked first. --meta NAME= takes away what is noted.
 
     Example: memchat memories edit 7 --value Porto
 
@@ -289,11 +301,14 @@ def edit(
     changes: dict[str, Any] = {name: new for name, new in given.items() if new is not None}
     if no_expiry:
         changes["expires_at"] = None
-    if not changes and not tags and not untag:
+    if not (changes or tags or untag or metadata):
         raise BadParameter(
-            "nothing to change; give --value, --key, --type, --expires, --tag or --untag"
+            "nothing to change; give --value, --key, --type, --expires, --tag, --untag or --meta"
         )
     memories = call.person.memories
+    if metadata:
+        noted = {**(memories.get(memory_id).metadata or {}), **cli.noted(metadata)}
+        changes["metadata"] = {name: value for name, value in noted.items() if value != ""}
     if tags or untag:
         kept = {*memories.get(memory_id).tags, *types.clean_tags(tags or ())}
         changes["tags"] = kept.difference(types.clean_tags(untag or ()))

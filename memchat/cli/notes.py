@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -74,6 +75,7 @@ def add(
     said_at: datetime | None = Option(None, "--date", parser=moment, metavar="YYYY-MM-DD"),
     external_id: str | None = Option(None, "--id"),
     note_type: str | None = Option(None, "--type", metavar="TYPE"),
+    metadata: cli.NewMetadata = None,
 ) -> None:
     """Keep files, or one text, as notes. Prints their ids.
 
@@ -88,13 +90,19 @@ def add(
     :param external_id: An id of your own: the same type and id again replace the note.
     :param note_type: What it is, in a word of yours: memo (the default), document, letter …
     """
-    given = {"title": title, "created_at": said_at, "external_id": external_id, "type": note_type}
+    given: dict[str, Any] = {
+        "title": title,
+        "created_at": said_at,
+        "external_id": external_id,
+        "type": note_type,
+    }
+    given["metadata"] = cli.noted(metadata) or None
     of_text: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if files and text is not None:
         raise BadParameter("give either files or --text")
     if files and cli.PIPED not in map(str, files):
         if of_text:
-            raise BadParameter("--title, --date, --id and --type go with --text or -")
+            raise BadParameter("--title, --date, --id, --type and --meta go with --text or -")
         _add_files(call, files)
     elif files is not None and len(files) > 1:
         raise BadParameter("- is one text alone; give files in a call of their own")
@@ -172,10 +180,16 @@ def watch(call: cli.Call, folder: Path = Argument(metavar="DIR")) -> None:
 
 
 @cli.command(app, "list")
-def list_notes(call: cli.Call, note_type: OfType = None, limit: int = 50, offset: int = 0) -> None:
+def list_notes(
+    call: cli.Call,
+    note_type: OfType = None,
+    metadata: list[str] | None = None,
+    limit: int = 50,
+    offset: int = 0,
+) -> None:
     """List notes, newest first."""
     notes = call.known.notes
-    page = notes.list(type=note_type, limit=offset + limit)
+    page = notes.list(type=note_type, metadata=cli.noted(metadata), limit=offset + limit)
     found = page[offset:]
     jobs = {} if call.as_json else unfinished(call, [note.id for note in found])
     call.table(
@@ -205,6 +219,7 @@ def show_note(call: cli.Call, note_id: Id) -> None:
         "changed": call.time(note.updated_at) if note.updated_at else "",
         "state": state(note, unfinished(call, [note_id]).get(note_id)),
         "source": source,
+        "noted": note.metadata and json.dumps(note.metadata, ensure_ascii=False),
         "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
     }
     head = [f"{name:<8}  {content}" for name, content in lines.items() if content]
@@ -221,6 +236,7 @@ def search(
     note_type: OfType = None,
     since: Since = None,
     until: Until = None,
+    metadata: list[str] | None = None,
     scores: bool = False,
     everything: bool = False,
 ) -> None:
@@ -232,8 +248,10 @@ def search(
     :param query: What to look for.
     :param scores: Show how well each passage fits.
     """
-    period = _period(since, until, call.zone)
-    found = call.known.notes.search(query, limit=limit, type=note_type, **period, include_text=True)
+    narrowed = _period(since, until, call.zone) | {"metadata": cli.noted(metadata)}
+    found = call.known.notes.search(
+        query, limit=limit, type=note_type, **narrowed, include_text=True
+    )
     if found.degraded:
         output.notice(found.degraded)
     if call.as_json:

@@ -8,14 +8,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memchat.db import Tx
+from memchat.db import Tx, details
 from memchat.db import schema as t
 from memchat.db.records import among, from_row
 from memchat.language.text import folded
 from memchat.search import passages
 from memchat.search.keywords import passage_id
 from memchat.search.passages import Passage
-from memchat.types import Message, Role
+from memchat.types import Message, Role, Wanted
 
 _m, _p = t.messages.c, t.passages.c
 _APP = sa.select(t.sessions.c.app_id).where(t.sessions.c.id == sa.bindparam("session"))
@@ -156,6 +156,18 @@ def set_texts(tx: Tx, session_id: int, texts: Mapping[int, str]) -> None:
     turns = tx.rows(_SEARCHED, session=session_id)
     new = {t.id for t in turns if not t.passage_id or t.text != texts.get(t.id, t.text)}
     index(tx, session_id, new, texts)
+
+
+def ids_that_fit(tx: Tx, app_id: int, wanted: Wanted) -> list[int]:
+    """The ids of the messages of a scope row that were said in the time that is wanted, in
+    conversations beside which it is noted."""
+    query = sa.select(_m.id).join(t.sessions, t.sessions.c.id == _m.session_id)
+    query = query.where(t.sessions.c.app_id == app_id, *details.noted(t.sessions, wanted.metadata))
+    if wanted.since is not None:
+        query = query.where(_m.created_at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(_m.created_at <= wanted.until)
+    return list(tx.execute(query).scalars())
 
 
 def of_session(

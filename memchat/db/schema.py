@@ -269,6 +269,19 @@ memory_tags = Table(
     Index("ix_memory_tags_tag", "tag"),
     sqlite_with_rowid=False,
 )
+details = Table(
+    "metadata",
+    metadata,
+    id_column(),
+    Column("memory_id", Integer, ForeignKey("memories.id", ondelete="CASCADE")),
+    foreign_key("sessions.id", nullable=True),
+    foreign_key("sources.id", nullable=True),
+    Column("key", String, nullable=False),
+    Column("value", String, nullable=False),
+    *(UniqueConstraint(owner, "key") for owner in ("memory_id", "session_id", "source_id")),
+    Index("ix_metadata_key_value", "key", "value"),
+)
+"""What a program noted beside a memory, a conversation or a note, each value as JSON."""
 memory_sources = Table(
     "memory_sources",
     metadata,

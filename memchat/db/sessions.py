@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from memchat.db import Tx, records
+from memchat.db import Tx, details, records
 from memchat.db import schema as t
 from memchat.db.records import among, from_row, upsert
 from memchat.language.text import folded
@@ -37,6 +37,7 @@ _SELECT: sa.Select[Any] = (
         _a.name.label("app"),
         _count.scalar_subquery().label("message_count"),
         _j.status.label("job_status"),
+        details.of_row(t.sessions),
     )
     .join_from(t.sessions, t.apps)
     .outerjoin(t.jobs, _reading)

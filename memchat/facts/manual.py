@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memchat import types
-from memchat.db import Tx, messages, schema
+from memchat.db import Tx, details, messages, schema
 from memchat.db.records import among
 from memchat.errors import InputError, NotFound, SecretError
 from memchat.facts import changes, keys, memories, proposals
@@ -88,14 +88,23 @@ class ManualChanges:
         changes.add_tags(self.tx, memory.id, checked_tags(given), MANUAL)
         return self._reload(memory.id)
 
+    def add_metadata(
+        self, memory: types.Memory, given: types.Metadata, *, add: bool = True
+    ) -> types.Memory:
+        """Note these values beside a memory, beside what is noted there or in its place."""
+        details.put(self.tx, schema.memories, memory.id, details.checked(given), add=add)
+        return self._reload(memory.id)
+
     def edit(self, memory: types.Memory, wanted: types.MemoryChanges) -> types.Memory:
         """Change words, type, last day, reach or tags. Raises InputError where another memory says
         the same."""
         cause = Cause("user", "edited by hand")
         if (tags := wanted.get("tags")) is not None:
             changes.put_tags(self.tx, memory.id, checked_tags(tags), cause)
-            if wanted.keys() <= {"tags", "keep_secret"}:
-                return self._reload(memory.id)
+        if (noted := wanted.get("metadata")) is not None:
+            self.add_metadata(memory, noted, add=False)
+        if wanted.keys() <= {"tags", "metadata", "keep_secret"}:
+            return self._reload(memory.id)
         here = memories.app_id_of(self.tx, memory.id)
         all_apps, sensitive = wanted.get("all_apps"), wanted.get("sensitive")
         key, value = wanted.get("key"), wanted.get("value")
@@ -506,6 +515,7 @@ def images_of(before: Tx, tx: Tx, item_ids: Sequence[int], since: int) -> RowIma
         (schema.memories.c.id, touched),
         (schema.memory_sources.c.memory_id, touched),
         (schema.memory_tags.c.memory_id, touched),
+        (schema.details.c.memory_id, touched),
         (schema.proposals.c.id, item_ids),
         (schema.tombstones.c.app_id, tx.ids),
     ):
@@ -577,6 +587,7 @@ def _put_back(tx: Tx, images: RowImages, cause: Cause) -> None:
     for stored, names in (
         (schema.memory_sources, ("memory_id", "id")),
         (schema.memory_tags, ("memory_id", "tag")),
+        (schema.details, ("id",)),
         (schema.tombstones, ("memory_id", "id", "created_at")),
     ):
         for row in new[stored.name]:

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from memchat.db import Tx, apps
+from memchat.db import Tx, apps, details
 from memchat.db import schema as t
 from memchat.db.records import among, from_row
 from memchat.facts import keys
@@ -37,6 +37,7 @@ SELECT = sa.select(
     t.apps.c.user,
     t.apps.c.name.label("app"),
     tags_of_row.label("tags"),
+    details.of_row(t.memories),
 ).join_from(t.memories, t.apps)
 """Every row, hidden ones too, with the columns of a Memory."""
 FORGOTTEN = "forgotten"
@@ -302,9 +303,9 @@ def tag_counts(tx: Tx, app_ids: Sequence[int], now: ValuesInForce) -> dict[str, 
     return {row[0]: row[1] for row in rows}
 
 
-def ids_with_all_tags(tx: Tx, app_ids: Sequence[int], tags: Sequence[str]) -> list[int]:
-    """The ids of the memories of these scope rows that have each of these tags, active or not."""
-    query = sa.select(_m.id).where(_m.app_id.in_(app_ids), *_has_all_tags(tags))
+def ids_that_fit(tx: Tx, app_ids: Sequence[int], wanted: Wanted) -> list[int]:
+    """The ids of the memories of these scope rows that match ``wanted``, whatever their status."""
+    query = sa.select(_m.id).where(_m.app_id.in_(app_ids), *_narrowed(wanted))
     return list(tx.execute(query).scalars())
 
 
@@ -497,16 +498,27 @@ def _filtered(
     now: ValuesInForce,
     by: date | None = None,
 ) -> sa.Select[Any]:
-    query = query.where(_m.app_id.in_(app_ids), *_with_status(wanted.status, now, by))
+    there = (_m.app_id.in_(app_ids), *_with_status(wanted.status, now, by))
+    return query.where(*there, *_narrowed(wanted))
+
+
+def _narrowed(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+    only = _has_all_tags(wanted.tags)
+    if wanted.metadata:
+        only += details.noted_of_facts(wanted.metadata)
     if wanted.search and (words := folded(wanted.search).strip()):
-        query = query.where(sa.func.memchat_holds_all(words, _m.key, _m.value, _m.sentence))
+        only.append(sa.func.memchat_holds_all(words, _m.key, _m.value, _m.sentence))
     if wanted.memory_types:
-        query = query.where(_m.memory_type.in_(wanted.memory_types))
+        only.append(_m.memory_type.in_(wanted.memory_types))
     if wanted.created_by:
-        query = query.where(_m.created_by.in_(wanted.created_by))
-    if wanted.tags:
-        query = query.where(*_has_all_tags(wanted.tags))
-    return query
+        only.append(_m.created_by.in_(wanted.created_by))
+    if wanted.key:
+        only.append(_m.key == wanted.key)
+    if wanted.since is not None:
+        only.append(_m.said_at >= wanted.since)
+    if wanted.until is not None:
+        only.append(_m.said_at <= wanted.until)
+    return only
 
 
 def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[sa.ColumnElement[bool]]:

@@ -388,6 +388,17 @@ Tags = Annotated[
 AllTags = Annotated[
     tuple[str, ...], Field(description="Only memories that have each of these tags")
 ]
+Noted = Annotated[
+    dict[str, str | int | float | bool],
+    Field(description="Only what a program noted each of these values beside"),
+]
+Since = Annotated[date | None, Field(description="Only what was said on this day or later")]
+Until = Annotated[date | None, Field(description="Only what was said on this day or before")]
+Key = Annotated[str | None, Field(description="Only memories with this key, as city")]
+SaidBy = Annotated[
+    Literal["person", "program"] | None,
+    Field(description="Only what the person said, or what a program wrote"),
+]
 Kind = Annotated[
     types.MemoryType,
     Field(
@@ -480,6 +491,12 @@ class Tools:
         call: Call,
         query: Annotated[str | None, Field(min_length=1)] = None,
         tags: AllTags = (),
+        metadata: Noted = {},  # noqa: B006
+        key: Key = None,
+        type: types.MemoryType | None = None,
+        since: Since = None,
+        until: Until = None,
+        said_by: SaidBy = None,
         limit: Annotated[int | None, Field(ge=1, le=50)] = None,
         max_chars: Chars = MOST_CHARS,
     ) -> RecallResult:
@@ -496,12 +513,14 @@ class Tools:
         access = self._who(call)
         access.require_memory()
         hits: Sequence[types.Hit]
+        only: types.Filters = {"tags": tags, "metadata": metadata, "key": key, "type": type}
+        only |= {"since": since, "until": until, "said_by": said_by}
         if query is None:
             access.called()
-            newest, degraded = self._user.memories.list(tags=tags, limit=limit or 50), None
+            newest, degraded = self._user.memories.list(limit=limit or 50, **only), None
             hits = [_listed(memory) for memory in newest]
         else:
-            found = self._user.search(query, tags=tags, limit=limit or 10)
+            found = self._user.search(query, limit=limit or 10, **only)
             access.count_recall(found)
             hits, degraded = found.hits, found.degraded
         origins = self._user.memories.origins(hit.id for hit in hits if hit.kind == "memory")
@@ -521,6 +540,11 @@ class Tools:
         query: str = "",
         type: types.MemoryType | None = None,
         tags: AllTags = (),
+        metadata: Noted = {},  # noqa: B006
+        key: Key = None,
+        since: Since = None,
+        until: Until = None,
+        said_by: SaidBy = None,
         limit: Limit = 50,
         cursor: str | None = None,
     ) -> MemoryPage:
@@ -533,7 +557,9 @@ class Tools:
         access = self._who(call)
         access.require_memory()
         access.called()
-        page = self._user.memories.list(query, type=type, tags=tags, limit=limit, cursor=cursor)
+        only: types.Filters = {"tags": tags, "metadata": metadata, "key": key, "type": type}
+        only |= {"since": since, "until": until, "said_by": said_by}
+        page = self._user.memories.list(query, limit=limit, cursor=cursor, **only)
         origins = self._user.memories.origins(memory.id for memory in page)
         memories = [MemoryResult.of(memory, origins.get(memory.id)) for memory in page]
         return MemoryPage(memories=memories, next_cursor=page.cursor)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from memchat.db import Tx, jobs
+from memchat.db import Tx, details, jobs
 from memchat.db import schema as t
 from memchat.db.records import UtcTime, among, from_row
 from memchat.errors import InputError
@@ -41,6 +41,7 @@ _LISTED = sa.select(
     *(column for column in _s if column is not _s.content),
     t.apps.c.name.label("app"),
     _chunks.scalar_subquery().label("chunks"),
+    details.of_row(t.sources),
 ).join_from(t.sources, t.apps)
 _NOTE = _LISTED.add_columns(_s.content.label("text"))
 _GET = _NOTE.where(_s.id == sa.bindparam("note"), among(_s.app_id, "app_ids"))
@@ -82,6 +83,7 @@ class Filter:
     parent_id: int | None = None
     since: datetime | None = None
     until: datetime | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,12 @@ def put(
         if new.external_id is not None:
             tombstones.remove(tx, [app_id], [_mark(new.type, new.external_id)])
         row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
-        return tx.insert(t.sources, created_at=new.created_at or now, **row), False
+        note_id = tx.insert(t.sources, created_at=new.created_at or now, **row)
+        details.put(tx, t.sources, note_id, details.checked(new.metadata or {}))
+        return note_id, False
     note_id, *before = found[0]
+    if new.metadata is not None:
+        details.put(tx, t.sources, note_id, details.checked(new.metadata))
     reworded = before != [new.title, new.text]
     if reworded:
         values["updated_at"] = now
@@ -288,6 +294,8 @@ def _where(app_ids: Sequence[int], wanted: Filter) -> Iterator[sa.ColumnElement[
         yield _s.created_at >= wanted.since
     if wanted.until is not None:
         yield _s.created_at <= wanted.until
+    if wanted.metadata:
+        yield from details.noted(t.sources, wanted.metadata)
 
 
 def _mark(type: str, external_id: ExternalId) -> Mark:

@@ -65,14 +65,18 @@ class FactSearch:
     tx: Tx
     mute: Collection[int] = frozenset()
     """Replaced values that no line names."""
-    tags: tuple[str, ...] = ()
-    """Only facts that have each of these tags are found."""
+    only: Wanted | None = None
+    """Only facts that match this are found."""
+    fitting: frozenset[int] | None = field(init=False)
+    """The ids of all that do, active or not; None where all may be found."""
     today: date = field(init=False)
     standing: ValuesInForce = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "today", self.tx.today)
         object.__setattr__(self, "standing", as_of(self.tx, self.tx.ids))
+        ids = self.only and frozenset(memories.ids_that_fit(self.tx, self.tx.ids, self.only))
+        object.__setattr__(self, "fitting", ids)
 
     def sensitive_words(self) -> set[tuple[str, str]]:
         """Key and plain value of each sensitive fact in use: another row may have the same."""
@@ -88,8 +92,8 @@ class FactSearch:
         """
         if not self.tx.ids or limit < 1:
             return []
-        if self.tags:
-            search = replace(search, only=self._tagged())
+        if self.fitting is not None:
+            search = replace(search, only=self._leading(self.fitting))
         found = search.found("fact", max(CANDIDATES, limit), self.standing.over)
         sure = {i: parts for i, parts in found.items() if parts.confident}
         facts = self._ranked(sure)
@@ -99,12 +103,15 @@ class FactSearch:
             facts += self._newest(facts, least - len(facts))
         return facts[:limit]
 
-    def _tagged(self) -> frozenset[int]:
-        """The rows that lead to a fact with these tags: its own, and those of the values that it
+    def _leading(self, fitting: frozenset[int]) -> frozenset[int]:
+        """The rows that lead to one of these facts: its own, and those of the values that it
         replaced."""
-        there = memories.ids_with_all_tags(self.tx, self.tx.ids, self.tags)
-        past = changes.replaced_values(self.tx, self.tx.ids, there)
-        return frozenset(there).union(value.id for values in past.values() for value in values)
+        past = changes.replaced_values(self.tx, self.tx.ids, [*fitting])
+        return fitting.union(value.id for values in past.values() for value in values)
+
+    def fits(self, memory: Memory) -> bool:
+        """Whether it may be found."""
+        return self.fitting is None or memory.id in self.fitting
 
     def _ranked(self, found: dict[int, ScoreParts]) -> list[FoundFact]:
         """What was found as facts in use, best first, confident ones before the others."""
@@ -120,7 +127,7 @@ class FactSearch:
     def _newest(self, besides: Sequence[FoundFact], count: int) -> list[FoundFact]:
         """The newest facts in use but for those that were found."""
         known = {fact.memory.id for fact in besides}
-        most, wanted = count + len(known), Wanted(tags=self.tags)
+        most, wanted = count + len(known), self.only or Wanted()
         rows = memories.listed(self.tx, self.tx.ids, wanted, self.standing, limit=most)
         others = [m for m in self.unshadowed(rows) if m.id not in known]
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
@@ -128,7 +135,8 @@ class FactSearch:
     def pinned(self) -> list[FoundFact]:
         """The pinned facts, then profile and preferences, the most confirmed first."""
         rows = memories.pinned_first(self.tx, self.tx.ids, self.standing, PINNED_MOST)
-        return [FoundFact(memory, ALWAYS, "pinned") for memory in self.unshadowed(rows)]
+        there = filter(self.fits, self.unshadowed(rows))
+        return [FoundFact(memory, ALWAYS, "pinned") for memory in there]
 
     def hits(self, facts: Sequence[FoundFact]) -> list[Hit]:
         """The facts as full lines, each with the latest value it replaced and those found."""
@@ -170,7 +178,8 @@ class FactSearch:
                     continue  # the app has a value of its own
                 if own and not memory.many and holds_on(memory, self.today):
                     own_keys.add(memory.key)
-                yield memory
+                if self.fits(memory):
+                    yield memory
 
     def _replaced(self, ids: Sequence[int]) -> dict[int, list[ReplacedValue]]:
         """What these memories replaced, newest first, including what they replaced only today."""
@@ -195,7 +204,7 @@ class FactSearch:
             parts = found[found_id]
             if memory.id not in found or parts.order > found[memory.id].order:
                 found[memory.id] = parts
-        distinct = {m.id: m for m in now.values() if set(self.tags) <= {*m.tags}}
+        distinct = {m.id: m for m in now.values() if self.fits(m)}
         return [m for m in distinct.values() if not is_over(m, self.today)]
 
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:

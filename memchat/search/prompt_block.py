@@ -23,7 +23,7 @@ from memchat.search.facts import ALWAYS, FactSearch, FoundFact, distinct
 from memchat.search.ranking import CANDIDATES, ScoredSearch
 from memchat.search.search import Recall, degraded_reason
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit, Memory, Recalled, Scope
+from memchat.types import Hit, Memory, Recalled, Scope, Wanted
 
 RETURNING = 5
 """Turns of this very conversation that come back into its prompt, at most."""
@@ -84,8 +84,10 @@ class PromptBlock:
         dropped: Sequence[int] = (),
         session_id: int | None = None,
         first: Sequence[int] = (),
+        only: Wanted | None = None,
     ) -> Recalled:
-        """What to inject for a message: facts, then earlier turns that fit.
+        """What to inject for a message: facts, then earlier turns that fit; of these those that
+        match ``only``.
 
         ``dropped`` are the ids of turns of this very conversation, ``session_id``, that no longer
         fit the window; they are shown here where the message is about them. Memories that a person
@@ -96,7 +98,7 @@ class PromptBlock:
         searching = self.recall.open_search(scope, question, seconds, turns=True, keep=keep)
         with searching as search:
             mute = _muted(search.tx, session_id)
-            facts = FactSearch(search.tx, mute)
+            facts = FactSearch(search.tx, mute, only)
             private = facts.sensitive_words()
             listed = self._every(facts, private)
             limit = max(CANDIDATES, self.settings.top_k) + len(mute)
@@ -108,7 +110,7 @@ class PromptBlock:
             def turns(shown_facts: Sequence[Hit]) -> list[Hit]:
                 known = {hit.id: hit.memory for hit in shown_facts if hit.memory is not None}
                 returning = self._returning_turns(search, dropped, mute)
-                return returning + self._past_turns(search, session_id, mute, known)
+                return returning + self._past_turns(search, session_id, mute, known, only)
 
             if listed is not None:
                 shown = self._trimmed(self._with_list(listed, facts.for_model(found), turns))
@@ -236,6 +238,7 @@ class PromptBlock:
         shown.take(rest)
         facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
         there = memories.count_for_prompts(facts.tx, facts.tx.ids, facts.today, facts.mute)
+        there = there if facts.only is None else sum(1 for _ in facts.in_force())
         turns_in = shown.of(past_turns)
         dropped = max(there - len(facts_in), 0) + len(past_turns) - len(turns_in)
         hits = (*facts_in, *turns_in)
@@ -247,9 +250,10 @@ class PromptBlock:
         session_id: int | None,
         mute: Collection[int],
         known: Mapping[int, Memory],
+        only: Wanted | None,
     ) -> list[Hit]:
         """Turns of other conversations that are more than the proof of facts shown."""
-        found = self.recall.past_turns(search, CANDIDATES, session_id)
+        found = self.recall.past_turns(search, CANDIDATES, session_id, only=only)
         return [
             one.as_hit(self.settings.zone)
             for one in found

@@ -37,7 +37,7 @@ from memchat.search.ranking import (
     ScoreParts,
 )
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit, Memory, Message, Recalled, Scope, clean_text
+from memchat.types import Hit, Memory, Message, Recalled, Scope, Wanted, clean_text
 
 PRIOR = 0.3
 """What the summary of its conversation adds to the score of a turn, at most."""
@@ -274,20 +274,21 @@ class Recall:
         limit: int,
         seconds: float = DEFAULT_SECONDS,
         *,
-        tags: tuple[str, ...] = (),
+        only: Wanted | None = None,
     ) -> Recalled:
-        """The facts and the past turns that answer a question, best first; with ``tags`` only the
-        facts that have each of them.
+        """The facts and the past turns that answer a question, best first; of these those that
+        match ``only``.
 
         Confident ones come first; where they are fewer than ``limit`` the others follow. A turn
         that only proves facts of the list gives the best of them its place. ``seconds`` is how long
         rows without a vector may take to get theirs.
         """
-        with self.open_search(scope, question, seconds, turns=not tags) as search:
+        turns_too = may_be_turns(only)
+        with self.open_search(scope, question, seconds, turns=turns_too) as search:
             wide = max(limit, CANDIDATES)
-            facts = FactSearch(search.tx, tags=tags)
+            facts = FactSearch(search.tx, only=only)
             found = distinct(facts.find(search, wide, least=limit))
-            said = [] if tags else self.past_turns(search, wide, least=limit)
+            said = self.past_turns(search, wide, least=limit, only=only)
             turns = _without_proofs(found, said)
             both: list[FoundFact | PastTurn] = [*found, *turns]
             both.sort(key=lambda one: one.score == 0 and isinstance(one, FoundFact))
@@ -299,7 +300,7 @@ class Recall:
                 next(fact_hits) if isinstance(one, FoundFact) else one.as_hit(zone)
                 for one in ranked
             ]
-            degraded = degraded_reason(search, turns=not tags)
+            degraded = degraded_reason(search, turns=turns_too)
         return Recalled(tuple(hits), degraded, 0, sum(hit.tokens for hit in hits))
 
     @contextmanager
@@ -331,15 +332,21 @@ class Recall:
         return ScoredSearch(tx, ids, question, words, required, dates, ranking)
 
     def past_turns(
-        self, search: ScoredSearch, limit: int, without_session: int | None = None, least: int = 0
+        self,
+        search: ScoredSearch,
+        limit: int,
+        without_session: int | None = None,
+        least: int = 0,
+        only: Wanted | None = None,
     ) -> list[PastTurn]:
         """What was said in other conversations of the app and answers the question, each thing
         once; then what was said there in the last day and is not read yet, the newest first: a fact
         may be out of date, whatever its words."""
         own = search.tx.own
-        if not sessions.any_in_app(search.tx, own):
+        if not may_be_turns(only) or not sessions.any_in_app(search.tx, own):
             return []
-        search = replace(search, ids=[own])
+        fitting = frozenset(messages.ids_that_fit(search.tx, own, only)) if only else None
+        search = replace(search, ids=[own], only=fitting)
         standing = as_of(search.tx, search.ids)
         first: dict[str, PastTurn] = {}
         for found in find(
@@ -350,10 +357,19 @@ class Recall:
         for turn in sessions.resting(search.tx, own, without_session, since, _RESTING_MOST):
             said = turn.content
             private = not (KEYS | WORDS).isdisjoint(content_words(said))
+            if fitting is not None and turn.id not in fitting:
+                continue
             if not (private or _asks_the_same(said, search.question.text) or is_blanked(said)):
                 new = PastTurn(turn, NO_MATCH, 0.0, None, (), (), (), words, unread=True)
                 first.setdefault(normal_value(said), new)
         return list(first.values())
+
+
+def may_be_turns(only: Wanted | None) -> bool:
+    """Whether past turns can match: they have no key, type or tags, and no program says them."""
+    if only is None:
+        return True
+    return not (only.tags or only.key or only.memory_types or only.created_by == (PROGRAM,))
 
 
 def degraded_reason(search: ScoredSearch, *, turns: bool = False) -> str | None:
@@ -420,6 +436,8 @@ def _unread_first(ranked: Sequence[FoundFact | PastTurn]) -> list[FoundFact | Pa
     return placed
 
 
+PROGRAM = "mcp"
+"""By whom a memory was made that a program wrote."""
 SHORT_WORDS = 3
 """Words up to which a message may continue the one before it."""
 SHORT_CONTENT = 2

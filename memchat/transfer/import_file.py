@@ -22,7 +22,7 @@ import sqlalchemy as sa
 
 from memchat import types
 from memchat.assembly import Assembly
-from memchat.db import Tx, apps, database, jobs, messages, schema, sessions
+from memchat.db import Tx, apps, database, details, jobs, messages, schema, sessions
 from memchat.errors import InputError, MemChatError
 from memchat.facts import changes, memories, programs, proposals
 from memchat.facts.changes import Cause
@@ -140,6 +140,8 @@ class ImportRun:
             raise InputError(f"an earlier {kind.name} is the same, or has the same id") from None
         if "id" in values:
             self._ids[kind.name, values["id"]] = row_id
+        if noted := values.get("metadata"):
+            details.put(self.tx, kind.table, row_id, noted)
         self._new[kind.name][row_id] = values.get("app_id", 0)
         self._added[kind.name] += 1
         return row_id

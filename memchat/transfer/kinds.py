@@ -22,7 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memchat import types
-from memchat.db import Tx, schema
+from memchat.db import Tx, details, schema
 from memchat.db.records import UtcTime
 from memchat.errors import InputError
 from memchat.facts import manual
@@ -49,7 +49,7 @@ _TYPES: Mapping[str, type] = {
     "app": str,  # a record has its name
     "external_id": object,  # a text or a whole number
     **dict.fromkeys(("active", "many", "masked", "memory", "missing", "pinned", "sensitive"), bool),
-    **dict.fromkeys(("old", "new", "detail", "counts"), dict),
+    **dict.fromkeys(("old", "new", "detail", "counts", "metadata"), dict),
 }
 """Of fields whose column does not tell their type."""
 _OF_COLUMNS = ((UtcTime, datetime), (sa.Date, date), (sa.Integer, int))
@@ -140,8 +140,9 @@ SESSION = _kind(
     schema.sessions,
     _s.app_id.in_(_here),
     "id app title summary started_at last_activity_at ended_at extracted_to copied_from:session"
-    " memory client_id:client shelf",
+    " memory client_id:client shelf metadata",
     {
+        "metadata": details.of_row(schema.sessions),
         "extracted_to": _read_to(),
         "client_id": sa.select(schema.clients.c.id)
         .where(schema.clients.c.session_id == _s.id)
@@ -165,8 +166,8 @@ MEMORY = _kind(
     _f.app_id.in_(_here) & visible,
     "id app memory_type key value many active inactive_reason replaced_by:memory expires_at"
     " starts_at cues sensitive pinned created_by created_at updated_at said_at last_seen_at"
-    " seen_count match_count read_count sentence tags",
-    {"tags": tags_of_row},
+    " seen_count match_count read_count sentence tags metadata",
+    {"tags": tags_of_row, "metadata": details.of_row(schema.memories)},
     created_by=("manual", "auto", "import", "mcp"),
     inactive_reason=("superseded", "merged", "expired", "ended"),
 )
@@ -193,8 +194,9 @@ NOTE = _kind(
     schema.sources,
     _n.app_id.in_(_here),
     "id app type external_id title content profile created_at updated_at missing pair_id parent_id"
-    " counts",
+    " counts metadata",
     {
+        "metadata": details.of_row(schema.sources),
         "pair_id": _of_chunks(_chunk.pair_id),
         "parent_id": _of_chunks(_chunk.parent_id),
         "counts": _of_chunks(
@@ -331,6 +333,8 @@ def checked(record: Mapping[str, Any]) -> tuple[Kind, Values]:
         values["name"] = types.one_line(
             values["name"], "name of the client", types.CLIENT_NAME_LIMIT
         )
+    if "metadata" in values:
+        values["metadata"] = details.checked(values["metadata"] or {})
     if values.get("app") == types.EVERY_APP and kind in (CLIENT, NOTE):
         raise InputError("it belongs to one app, and it names none")
     return kind, values
@@ -412,7 +416,7 @@ def _check_object(name: str, value: dict[str, Any]) -> None:
             numbers = pair if isinstance(pair, list) and len(pair) == 2 else [None]
             if not all(type(n) is int and 0 <= n <= LARGEST_ID for n in numbers):
                 raise InputError(f"its counts are not pairs of numbers between 0 and {LARGEST_ID}")
-    elif name != "detail":
+    elif name not in ("detail", "metadata"):
         for field in _STATE:
             if field.name in value:
                 _checked(field, value[field.name], f"{name}.")

@@ -465,6 +465,8 @@ class Session:
     memory: bool = True
     """Its own switch: whether memory takes part in it, where it is on for the person and the
     app."""
+    metadata: dict[str, Any] | None = field(default=None, hash=False)
+    """What a program noted beside it. No model sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,6 +571,8 @@ class NewNote:
     """How it is cut into chunks: memo or document."""
     pair_id: int | None = None
     parent_id: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    """Values of the caller's, to filter by; None leaves those of a note that is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,6 +595,8 @@ class Note:
     missing: bool = False
     """Whether it comes from a file that is gone."""
     chunks: int = 0
+    metadata: dict[str, Any] | None = field(default=None, hash=False)
+    """What a program noted beside it. No model sees it."""
 
 
 @dataclass(frozen=True, slots=True)

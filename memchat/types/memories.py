@@ -3,11 +3,13 @@ after a store: audits, backups, imports and figures."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
@@ -18,6 +20,7 @@ from memchat.types.conversations import (
     Message,
     Role,
     Usage,
+    clean_text,
     counted,
     one_line,
     to_json,
@@ -76,6 +79,8 @@ class Memory:
     sentence: str | None = None
     """The same in one plain sentence, in the person's language; None where there is none, or none
     that is true to it. A person reads it; no model does, and no search."""
+    metadata: dict[str, Any] | None = field(default=None, hash=False)
+    """What a program noted beside it. No model sees it."""
 
     @property
     def told(self) -> str:
@@ -121,6 +126,8 @@ class MemoryChanges(TypedDict, total=False):
     sensitive: bool | None
     tags: Iterable[str] | None
     """All tags that it has from now on."""
+    metadata: Metadata | None
+    """All that is noted beside it from now on."""
     sentence: str | None
     """A new sentence, which is kept where it is true to the value."""
     keep_secret: bool
@@ -137,6 +144,26 @@ class MemoryOrigin:
     """Of a memory that is kept for every app: the app that it was kept in before."""
 
 
+class Filters(TypedDict, total=False):
+    """Which memories, and where it fits which turns, a verb may give; what is left out, or None,
+    narrows nothing."""
+
+    tags: Iterable[str]
+    """Only memories that have each of these."""
+    metadata: Metadata | None
+    """Only what has each of these noted beside it, or beside a conversation that proves it."""
+    key: str | None
+    """Only memories with this key."""
+    type: str | None
+    """Only memories of this type."""
+    since: date | None
+    """Only what was said then or later: a day of the person's, or an aware time."""
+    until: date | None
+    """Only what was said then or before; all of a day counts."""
+    said_by: str | None
+    """Only what the person said, or wrote, or confirmed (``person``), or a ``program``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A filter and an order for a list of memories."""
@@ -148,6 +175,12 @@ class Wanted:
     created_by: tuple[CreatedBy, ...] = ()
     tags: tuple[str, ...] = ()
     """Only those that have each of these tags."""
+    key: str = ""
+    metadata: tuple[tuple[str, str], ...] = ()
+    """Only those beside which each of these is noted, the values as JSON."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Only those that were said in this time; both ends count."""
     status: str = "active"
     """active, pinned, inactive, expiring, never used, not embedded, all, or forgotten: those whose
     deletion can still be undone."""
@@ -215,6 +248,29 @@ TAG_LIMIT = 40
 TAGS_MOST = 20
 """The most tags of a memory."""
 _COMMAS = re.compile("[,،、，]")
+
+
+METADATA_BYTES = 4_096
+METADATA_KEY = 64
+Metadata = Mapping[str, str | int | float | bool]
+"""What a program notes beside a memory, a conversation or a note: flat, 4 KB as JSON at most."""
+
+
+def clean_metadata(given: object) -> dict[str, str]:
+    """The values as JSON, by their keys. Raises InputError for what is not flat, or too large."""
+    if not isinstance(given, Mapping):
+        raise InputError("metadata is no mapping of names to texts, numbers, true or false")
+    found = {}
+    for key, value in given.items():
+        if not isinstance(key, str) or not 0 < len(key) <= METADATA_KEY:
+            raise InputError(f"a name in the metadata is no text of 1 to {METADATA_KEY} characters")
+        if not isinstance(value, str | int | float) or value in (inf, -inf) or value != value:
+            raise InputError(f"the metadata {key!r} is no text, number, true or false")
+        plain = clean_text(value) if isinstance(value, str) else value
+        found[clean_text(key)] = json.dumps(plain, ensure_ascii=False)
+    if sum(len(f"{key}{value}".encode()) + 4 for key, value in found.items()) > METADATA_BYTES:
+        raise InputError(f"the metadata is longer than {METADATA_BYTES:,} bytes of JSON")
+    return found
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:

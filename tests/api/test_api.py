@@ -18,15 +18,15 @@ NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients Completion
 ConfigError DeadHolder Deleted Draft Elsewhere Embedder EmbeddingState Event Evidence Exported
-ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Finding Given Hit
-Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
+ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Filters Finding Given
+Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
 MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message
-Messages MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse
-Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
-ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
-SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
-SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts
-User UserInfo Users Wanted Why Written
+Messages Metadata MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage
+NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo
+Progress PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply
+ReplyParts RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo
+Services Session SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage
+UsageTotal UseCounts User UserInfo Users Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -51,8 +51,8 @@ MemChat
     warm() -> None
 User
     add(messages: Messages, *, session: str | None = None, at: datetime | None = None, when: str
-        | None = None, wait: bool = True, timeout: float | None = None, read_all: bool = False)
-        -> Learned
+        | None = None, metadata: Metadata | None = None, wait: bool = True, timeout: float |
+        None = None, read_all: bool = False) -> Learned
     add_all(conversations: Iterable[object], *, when: str = 'now', wait: bool = True) ->
         Sequence[Learned]
     answer(prompt: str, *, timeout: float | None = None) -> Answer
@@ -62,14 +62,14 @@ User
         -> Chat
     client(name: str, mode: str = 'ask') -> ClientAccess
     clients -> Clients
-    context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None) ->
-        PromptContext
+    context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None, **only:
+        Unpack[Filters]) -> PromptContext
     delete_all() -> Deleted
     export(*, all_apps: bool = True) -> Iterator[dict[str, Any]]
     export_file(file: Path | str | TextIO, *, format: str = 'jsonl', all_apps: bool = True,
         progress: Callable[[Progress], None] | None = None) -> Exported
-    import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress],
-        None] | None = None) -> Imported
+    import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
+        | None = None) -> Imported
     inbox -> Inbox
     instructions(*, all_apps: bool = False) -> str
     memories -> Memories
@@ -78,8 +78,8 @@ User
     mentions -> Mentions
     notes -> Notes
     scope -> Scope
-    search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None =
-        None) -> Recalled
+    search(query: str, *, limit: int = 10, timeout: float | None = None, **only:
+        Unpack[Filters]) -> Recalled
     sessions -> Sessions
     set_instructions(text: str, *, all_apps: bool = False) -> None
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
@@ -110,17 +110,17 @@ Clients
 Memories
     add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
         None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] =
-        (), sentence: str | None = None) -> Memory
+        (), metadata: Metadata | None = None, sentence: str | None = None) -> Memory
     browse(wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed
     browse_ids(wanted: Wanted) -> Sequence[int]
     clear() -> Deleted
-    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int =
-        30, tags: Iterable[str] = ()) -> int
-    delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank:
-        Elsewhere | None = None) -> Deleted
-    delete_many(memory_ids: Iterable[int], *, keep_transcript: bool = False, hold: float =
-        0.0, blank: Elsewhere | None = None, progress: Callable[[Progress], None] | None =
-        None) -> Deleted
+    count(query: str = '', *, status: str = 'active', within: int = 30, **only: Unpack[Filters])
+        -> int
+    delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank: Elsewhere
+        | None = None) -> Deleted
+    delete_many(memory_ids: Iterable[int], *, keep_transcript: bool = False, hold: float = 0.0,
+        blank: Elsewhere | None = None, progress: Callable[[Progress], None] | None = None) ->
+        Deleted
     draft(statement: str) -> Draft
     embedding_states(memory_ids: Sequence[int]) -> Sequence[EmbeddingState]
     evidence(memory_id: int) -> Sequence[Evidence]
@@ -128,9 +128,8 @@ Memories
     groups() -> Mapping[str, int]
     history(memory_id: int) -> Sequence[Event]
     insights(*, top: int = 10) -> Insights
-    list(query: str = '', *, type: str | None = None, status: str = 'active', within: int =
-        30, tags: Iterable[str] = (), limit: int = 100, cursor: str | None = None) ->
-        Page[Memory]
+    list(query: str = '', *, status: str = 'active', within: int = 30, limit: int = 100, cursor:
+        str | None = None, **only: Unpack[Filters]) -> Page[Memory]
     origins(memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]
     pin(memory_id: int, *, on: bool = True) -> Memory
     replaced(memory_id: int) -> Sequence[Memory]
@@ -168,6 +167,7 @@ Sessions
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
     set_memory(session_id: int, on: bool) -> MemorySwitch
+    set_metadata(session_id: int, metadata: Metadata) -> Session
     show_version(message_id: int) -> Session
     unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
     unmute(memory_id: int, session_id: int) -> Memory
@@ -177,7 +177,8 @@ Sessions
 Notes
     add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId |
         None = None, created_at: datetime | None = None, profile: str = 'memo', pair_id: int |
-        None = None, parent_id: int | None = None, wait: bool = True) -> Note | None
+        None = None, parent_id: int | None = None, metadata: Metadata | None = None, wait: bool
+        = True) -> Note | None
     add_files(paths: Iterable[Path | str], *, on_progress: Callable[[Progress], None] | None =
         None) -> FilesAdded
     add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
@@ -189,17 +190,18 @@ Notes
     delete(note_id: int, *, hold: float = 0.0) -> Changed
     get(note_id: int) -> Note
     list(query: str = '', *, type: str | None = None, since: datetime | None = None, until:
-        datetime | None = None, limit: int = 50, cursor: str | None = None) -> Page[Note]
+        datetime | None = None, metadata: Metadata | None = None, limit: int = 50, cursor: str |
+        None = None) -> Page[Note]
     mark_as_read(chunk_ids: Sequence[int]) -> Changed
     reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
     report(*, top: int = 20) -> NotesReport
     restore(note_id: int) -> Note
     search(query: str, *, limit: int = 10, type: str | None = None, pair_id: int | None = None,
         parent_id: int | None = None, since: datetime | None = None, until: datetime | None =
-        None, min_score: float | None = None, include_text: bool = False, mode: str | None =
-        None) -> NotesFound
-    update(note_id: int, *, text: str | None = None, title: str | None = None, wait: bool =
-        True) -> Note
+        None, metadata: Metadata | None = None, min_score: float | None = None, include_text:
+        bool = False, mode: str | None = None) -> NotesFound
+    update(note_id: int, *, text: str | None = None, title: str | None = None, metadata:
+        Metadata | None = None, wait: bool = True) -> Note
     watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event
         | None = None) -> None
 Inbox

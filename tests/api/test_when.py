@@ -17,7 +17,7 @@ from memchat.types import ChatMessage
 from tests.conftest import Opener
 from tests.support.answers import answer, fact
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which something that should happen is given up."""
 
 

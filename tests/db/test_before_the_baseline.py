@@ -61,7 +61,7 @@ def seen(mc: MemChat) -> dict[str, Any]:
 def _facts(person: User) -> list[dict[str, Any]]:
     """All of them but for their ids, which may be others in another store."""
     facts = person.memories
-    ids = ("id", "user", "replaced_by", "sentence")  # nothing told a fact in a sentence then
+    ids = ("id", "user", "replaced_by", "sentence", "metadata")  # nothing had these then
     return [
         {
             **{name: value for name, value in memory.to_json().items() if name not in ids},

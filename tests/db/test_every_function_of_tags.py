@@ -65,8 +65,8 @@ def test_tags_are_counted_and_found_in_their_own_scopes_alone(tx, own) -> None:
         changes.put_tags(tx, memory_id, words, BY_HAND)
     changes.put_tags(tx, keep(tx, BO, "Porto"), ["home", "sun"], BY_HAND)
     assert list(memories.tag_counts(tx, [own], STANDING).items()) == [("home", 2), ("sun", 1)]
-    assert sorted(memories.ids_with_all_tags(tx, [own], ["home"])) == [city, pet]
-    assert memories.ids_with_all_tags(tx, [own], ["home", "sun"]) == [city]
+    assert sorted(memories.ids_that_fit(tx, [own], Wanted(tags=("home",)))) == [city, pet]
+    assert memories.ids_that_fit(tx, [own], Wanted(tags=("home", "sun"))) == [city]
     assert count(tx, [own], Wanted(tags=("sun", "home")), STANDING) == 1
     changes.remove(tx, [city])
     rows = tx.connection.exec_driver_sql(
