@@ -7,11 +7,28 @@ deleted meanwhile makes no row appear twice or go missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
+from functools import cache, wraps
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
+from types import NoneType, SimpleNamespace, UnionType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from zoneinfo import ZoneInfo
 
 from memchat.assembly import Assembly
@@ -38,9 +55,86 @@ from memchat.types import (
     clean_tags,
 )
 
+_KINDS: dict[Any, tuple[Any, str]] = {
+    str: (str, "a text"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    bool: (bool, "true or false"),
+    date: (date, "a day"),
+    datetime: (datetime, "a time"),
+    Path: (os.PathLike, "a path"),
+    Iterable: (Iterable, "a list"),
+    Sequence: (Sequence, "a list"),
+    Mapping: (Mapping, "a mapping"),
+}
+"""What is checked of an argument that is declared so, and the words for it."""
+
+
+Face = TypeVar("Face", bound=type)
+
+
+def checked_arguments(face: Face) -> Face:
+    """Have the public verbs of a class raise InputError for arguments of another type than they
+    declare, as far as ``_KINDS`` tells it."""
+    for name, verb in list(vars(face).items()):
+        if inspect.isfunction(verb) and name[0] != "_" and not hasattr(verb, "__wrapped__"):
+            setattr(face, name, _checking(verb))
+    return face
+
+
+def _checking(verb: Callable[..., Any]) -> Callable[..., Any]:
+    names = verb.__code__.co_varnames[: verb.__code__.co_argcount]
+
+    @cache
+    def declared() -> dict[str, Any]:
+        hints: dict[str, Any] = {}
+        for written in verb.__annotations__.items():
+            with suppress(NameError):  # of a type that only type checkers import
+                one = SimpleNamespace(__annotations__=dict([written]))
+                hints |= get_type_hints(one, verb.__globals__)
+        for name in [name for name, hint in hints.items() if get_origin(hint) is Unpack]:
+            hints |= get_type_hints(get_args(hints.pop(name))[0])
+        return hints
+
+    @wraps(verb)
+    def run(*given: Any, **named: Any) -> Any:
+        hints = declared()
+        for name, value in (*zip(names, given, strict=False), *named.items()):
+            if name in hints and not _fits(value, hints[name]):
+                wanted = " or ".join(dict.fromkeys(_told(hints[name])))
+                raise InputError(f"give {name} as {wanted}, not as {type(value).__name__}")
+        return verb(*given, **named)
+
+    return run
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if kind not in _KINDS:
+        return value is None if kind is NoneType else True
+    if not isinstance(value, _KINDS[kind][0]) or (parts and isinstance(value, str)):
+        return False
+    inner = isinstance(value, list | tuple | set | frozenset) and parts
+    return not inner or all(_fits(one, parts[0]) for one in value)
+
+
+def _told(hint: Any) -> Iterator[str]:
+    kind = get_origin(hint) or hint
+    if kind in (Union, UnionType):
+        for part in get_args(hint):
+            yield from _told(part)
+    elif kind in _KINDS:
+        inner = _KINDS.get((*get_args(hint), None)[0])
+        yield f"{_KINDS[kind][1]} of {inner[1][2:]}s" if inner else _KINDS[kind][1]
+
 
 class Resource:
     """Verbs on one kind of thing, within one scope; what belongs to another scope is not found."""
+
+    def __init_subclass__(cls) -> None:
+        checked_arguments(cls)
 
     def __init__(self, assembly: Assembly, scope: Scope) -> None:
         self._assembly = assembly

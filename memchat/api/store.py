@@ -24,7 +24,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self, TextIO, TypeVar
 
 from memchat import config, types
-from memchat.api.base import Changed, Deleted, Exported, FetchedModel, check_choice, check_count
+from memchat.api.base import (
+    Changed,
+    Deleted,
+    Exported,
+    FetchedModel,
+    check_choice,
+    check_count,
+    checked_arguments,
+)
 from memchat.api.user import User
 from memchat.assembly import Assembly
 from memchat.config.keys import FILE as KEYS
@@ -49,6 +57,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
+@checked_arguments
 class Backups:
     """The backups of the store in a folder: ``memchat.db.<time or schema>.bak``.
 
@@ -197,6 +206,7 @@ class Backups:
         return path
 
 
+@checked_arguments
 class Users:
     """The people of a store."""
 
@@ -223,6 +233,7 @@ class Users:
         return self._mc.user(name).delete_all()
 
 
+@checked_arguments
 class Services:
     """The embedding services of the whole store: which one search uses, and their vectors."""
 
@@ -339,6 +350,7 @@ def _delete(paths: Sequence[Path]) -> None:
             ) from error
 
 
+@checked_arguments
 class Jobs:
     """The queue of work of the whole store. ``user`` limits a verb to one person's jobs.
 
@@ -477,6 +489,7 @@ def _check_parallel(parallel: object) -> None:
         raise InputError(f"{parallel!r} at once cannot be; use 1 to {types.MOST_AT_ONCE}")
 
 
+@checked_arguments
 class MemChat:
     """One store and the models around it. Use it in a ``with`` block, or ``close`` it.
 
@@ -506,6 +519,14 @@ class MemChat:
             for line in misspelt(os.environ):
                 log.warning(line)
         self.settings = settings.with_(home=Path(home)) if home is not None else settings
+        for given, kind, name in (
+            (chat_model, ChatModel, "chat_model"),
+            (extract_model, ChatModel, "extract_model"),
+            (embedder, Embedder, "embedder"),
+        ):
+            lacking = [n for n in vars(kind) if n[0] != "_" and not hasattr(given, n)]
+            if given is not None and lacking:
+                raise TypeError(f"the {name} has no {', '.join(lacking)}; see {kind.__name__}")
         now = utc_now if clock is None else _checked(clock)
         self._assembly = Assembly(self.settings, now, chat_model, extract_model, embedder)
         self._background = Background()

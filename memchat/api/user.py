@@ -303,6 +303,7 @@ class User(Resource):
         """
         from memchat.chat import Chat
 
+        base.checked_arguments(Chat)
         if not self._assembly.chat_model_known:
             factory.preload(self._assembly.settings)  # while the person types their first words
         parts = self._assembly.parts()
