@@ -35,8 +35,21 @@ CLASSES = {
     "Backups": "mc.backups",
 }
 """What is described verb by verb, with the name it has in the examples."""
-OTHER_MODULES = ("ChatModel", "Embedder", "Settings")
-"""Public names that are described elsewhere."""
+OWN = ("ChatModel", "Embedder", "Settings")
+OF_OWN = """\
+## Your own models, settings and keys
+
+`MemChat(chat_model=…, extract_model=…, embedder=…)` takes objects of your own with these members;
+one that lacks a member raises TypeError. `examples/own_model.py` and `examples/own_embedder.py` are
+whole ones. What a call took is told in a `Usage`; it fails with a ProviderError (`retryable` and
+`status` say what can be done), and any other error is named by its class alone.
+
+`MemChat(settings=Settings(home=…, chat_model="openai/gpt-4o-mini"))` takes settings from Python,
+and then reads neither the environment nor the files of the data folder for them. Keys are given
+with them, `Settings(…, keys=Keys({"OPENAI_API_KEY": key}))`, from `memchat.config.keys`. Else
+they are read from the environment or from the data folder, where `mc.connect("openai", key)` keeps
+them.
+"""
 
 INTRODUCTION = """\
 # The Python interface
@@ -132,10 +145,10 @@ def page() -> str:
     for name, called in CLASSES.items():
         parts.append(f"## {name}: `{called}`\n")
         parts += _class(name, called)
-    parts.append("## Records\n")
+    parts += [OF_OWN, *(_record(name) for name in OWN), "## Records\n"]
     errors, records = [], []
     for name in memchat.__all__:
-        if name not in (*CLASSES, *OTHER_MODULES):
+        if name not in (*CLASSES, *OWN):
             found = getattr(memchat, name)
             is_error = inspect.isclass(found) and issubclass(found, Exception)
             (errors if is_error else records).append(name)

@@ -101,7 +101,8 @@ class Embedder(Protocol):
     """Turns texts into unit vectors of one service."""
 
     @property
-    def service(self) -> Service: ...
+    def service(self) -> Service:
+        """Whose vectors these are, and of which length."""
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector for each text, in the order given, shape (n, dimensions).
