@@ -37,7 +37,7 @@ from tests.support.rows import count
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "b12bb5eb364d95a2"}
+LANDED = {"0100_baseline.py": "4c566bbf31fb9a75"}
 LATER = """
 import sys
 from pathlib import Path
