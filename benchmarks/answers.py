@@ -55,7 +55,7 @@ class Answers:
         self.stand_in = model is not None and model.stand_in
         self.window = 8192 if model is None else model.window
         self.schema_mode = model is not None and model.schema_mode
-        self.tools = False
+        self.tools = self.sees = False
 
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()

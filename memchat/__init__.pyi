@@ -55,6 +55,7 @@ from memchat.providers import Embedder as Embedder
 from memchat.providers import ToolCall as ToolCall
 from memchat.search.switch import MigrationResult as MigrationResult
 from memchat.types import AppInfo as AppInfo
+from memchat.types import Attachment as Attachment
 from memchat.types import Audit as Audit
 from memchat.types import Backup as Backup
 from memchat.types import Browsed as Browsed

@@ -91,6 +91,7 @@ class ScriptedModel:
         name: str = "scripted/model",
         schema_mode: bool = False,
         tools: bool = False,
+        sees: bool = False,
     ) -> None:
         self.replies: deque[Reply] = deque(replies)
         self.requests: list[Request] = []
@@ -100,6 +101,7 @@ class ScriptedModel:
         self.stand_in = False
         self.schema_mode = schema_mode
         self.tools = tools
+        self.sees = sees
         self.second_look: Callable[[Request], str] = all_hold
         """What it answers when it is asked to look again at proposals: that all of them hold."""
 

@@ -48,7 +48,7 @@ class Answering:
     def __init__(self, answers: Answers | None) -> None:
         self.answers = answers
         self.name = "none" if answers is None else answers.name
-        self.stand_in = self.tools = self.schema_mode = False
+        self.stand_in = self.tools = self.sees = self.schema_mode = False
         self.window = 1_000_000
 
     def stream(

@@ -26,6 +26,8 @@ _REPLY_SHARE = 4
 """One part in so many of the model's window is left for its reply."""
 _TURN_TOKENS = 8
 """Tokens of a turn in addition to its words."""
+_PICTURE_TOKENS = 1_600
+"""What the providers count at most for a picture of the size that is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +45,21 @@ class MessageWindow:
         room = model.window * (_REPLY_SHARE - 1) // _REPLY_SHARE - estimate_tokens(system)
         fitting = 0
         for turn in reversed(turns):
-            room -= estimate_tokens(turn.content) + _TURN_TOKENS
+            pictures = sum(bool(one.data) for one in turn.attachments)
+            room -= estimate_tokens(said(turn)) + pictures * _PICTURE_TOKENS + _TURN_TOKENS
             if room < 0:
                 break
             fitting += 1
         if fitting == 0:
             raise InputError(
                 f"the message is longer than {model.name} can read at once "
-                f"({model.window} tokens); send it in parts"
+                f"({model.window} tokens); send it in parts, or with less attached"
             )
         split = len(turns) - fitting
         while turns[split].role != "user":
             split += 1  # a reply whose question does not fit is not sent
-        return cls(system, turns[split:], [turn.id for turn in turns[:split] if turn.id])
+        seen = turns[split:] if model.sees else [_unseen(turn) for turn in turns[split:]]
+        return cls(system, seen, [turn.id for turn in turns[:split] if turn.id])
 
     @property
     def messages(self) -> list[types.ChatMessage]:
@@ -65,13 +69,31 @@ class MessageWindow:
 
 def alternating(turns: Sequence[types.Message]) -> list[types.ChatMessage]:
     """The turns as providers want them: beginning with the user, never two of one role in a row."""
-    merged: list[tuple[types.Role, str]] = []
+    merged: list[types.ChatMessage] = []
     for turn in turns:
-        if merged and merged[-1][0] == turn.role:
-            merged[-1] = (turn.role, f"{merged[-1][1]}\n\n{turn.content}")
+        words, images = (
+            said(turn),
+            tuple(f"data:{one.type};base64,{one.data}" for one in turn.attachments if one.data),
+        )
+        if merged and merged[-1].role == turn.role:
+            before = merged[-1]
+            words, images = f"{before.content}\n\n{words}", before.images + images
+            merged[-1] = types.ChatMessage(turn.role, words, images)
         elif merged or turn.role == "user":
-            merged.append((turn.role, turn.content))
-    return [types.ChatMessage(role, content) for role, content in merged]
+            merged.append(types.ChatMessage(turn.role, words, images))
+    return merged
+
+
+def said(turn: types.Message) -> str:
+    """The words of a turn with those attached to it, as the model reads them."""
+    attached = (f"[Attached: {one.name}]\n{one.text}".rstrip() for one in turn.attachments)
+    return "\n\n".join((turn.content, *attached))
+
+
+def _unseen(turn: types.Message) -> types.Message:
+    """A turn whose pictures are only named."""
+    named = (replace(one, data="") for one in turn.attachments)
+    return replace(turn, attachments=tuple(named))
 
 
 NO_ROOM = "the message left no room for memories"
@@ -106,6 +128,11 @@ def build(
     where the message alone does not fit the model.
     """
     parts, scope = conversation.parts, conversation.scope
+    if not model.sees and any(one.data for one in conversation.turns[-1].attachments):
+        raise InputError(
+            f"{model.name} is not known to see pictures; have another model answer, "
+            "for example gemini/gemini-2.5-flash, or send the message without the picture"
+        )
     query, shown, filter_usage = None, types.Recalled(), None
     if switch.on:
         searched = search.searched(text, conversation.turns)
@@ -234,7 +261,7 @@ class Explaining:
         if system is None:
             return None
         turns = self._turns(sent.first_message_id)
-        left = [types.ChatMessage(turn.role, turn.content) for turn in turns]
+        left = [types.ChatMessage(turn.role, said(turn)) for turn in turns]
         # Turns around a deleted one were not sent as one message.
         whole = alternating(turns) if not self._deleted(sent) else left
         return (types.ChatMessage("system", system), *whole)

@@ -13,13 +13,23 @@ from memchat.chat.turn import Redo, Turn, message_text
 from memchat.db import sessions
 from memchat.errors import InputError, MemChatError, NotFound
 from memchat.jobs.worker import close_session
-from memchat.types import Learned, MemorySwitch, Message, Question, Scope, checked_timeout
+from memchat.types import (
+    Attachment,
+    Learned,
+    MemorySwitch,
+    Message,
+    Question,
+    Scope,
+    checked_timeout,
+)
 
 INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."
 STAND_IN = (
     "No model is configured: the offline stand-in answers, with patterns instead of understanding. "
     "Run memchat keys set gemini, or set MEMCHAT_CHAT_MODEL for another; see memchat doctor."
 )
+MOST_ATTACHMENTS = 10
+"""Of one message."""
 _LEASE_THREAD_SECONDS = 5.0
 
 
@@ -139,19 +149,44 @@ class Chat:
             lines.append(STAND_IN)
         return "\n".join(lines) or None
 
-    def send(self, text: str, *, timeout: float | None = None, read_all: bool = False) -> Reply:
+    def send(
+        self,
+        text: str,
+        *,
+        timeout: float | None = None,
+        read_all: bool = False,
+        attachments: Sequence[Attachment] = (),
+    ) -> Reply:
         """Say something; iterate the reply for its pieces, or ``read`` all of it.
 
         ``timeout`` is how many seconds the reply may take from when you begin to wait for it; then
         it is stopped, and ``Reply.cut`` says so. Of a very long text only the beginning and the end
-        are read for memories, with ``read_all`` all of it. Raises InputError for a blank text or a
-        bad ``timeout``, StoreError when it cannot be written. What a provider does wrong is raised
+        are read for memories, with ``read_all`` all of it. ``attachments`` are what
+        ``attachment`` gives: the model is sent them with the message, and nothing is learned from
+        them. Raises InputError for a blank text, a bad ``timeout`` or too many attachments,
+        StoreError when it cannot be written. What a provider does wrong is raised
         from the reply; the message is stored all the same.
         """
         content, timeout = message_text(text), checked_timeout(timeout)
+        if len(attachments) > MOST_ATTACHMENTS:
+            most = f"a message has at most {MOST_ATTACHMENTS} attachments"
+            raise InputError(f"{most}; send some in another one")
         self._stop_reply()
-        self._reply = self._turn(timeout=timeout).send(content, read_all=read_all)
+        turn = self._turn(timeout=timeout)
+        self._reply = turn.send(content, read_all=read_all, attachments=attachments)
         return self._reply
+
+    @classmethod
+    def attachment(cls, name: str, data: bytes) -> Attachment:
+        """Read a file that is to go with a message: a PNG, JPEG or WebP picture, which is written
+        anew without what the camera told of it, or a document that could be a note.
+
+        Raises InputError where it cannot be read, is too large, or has more than 100,000 characters
+        of text; ConfigError where the package that reads it is not installed.
+        """
+        from memchat.notes import files  # as few chats need its readers
+
+        return files.attachment(name, data)
 
     def redo(
         self,
@@ -181,7 +216,11 @@ class Chat:
         redo.begin(whole_turn=content is not None, asked=message)
         try:
             turn = self._turn(redo, timeout, model)
-            self._reply = turn.resend() if content is None else turn.send(content)
+            self._reply = (
+                turn.resend()
+                if content is None
+                else turn.send(content, attachments=redo.attachments)
+            )
         except MemChatError:
             redo.finish(None, kept=False)
             raise

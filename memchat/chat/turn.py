@@ -30,7 +30,7 @@ from memchat.notes import rows
 from memchat.providers import ChatModel, ChatStream, ReplyText, ToolCall
 from memchat.search import receipts, render
 from memchat.search.receipts import SentPrompt
-from memchat.types import ChatMessage, Hit, Message, Recalled, Scope, Usage, clean_text
+from memchat.types import Attachment, ChatMessage, Hit, Message, Recalled, Scope, Usage, clean_text
 
 
 class Redo:
@@ -48,6 +48,8 @@ class Redo:
         self._versions = versions
         self._before: list[Message] = []
         self._muted: list[int] = []
+        self.attachments: tuple[Attachment, ...] = ()
+        """Those of the message that is replaced."""
 
     def begin(self, *, whole_turn: bool, asked: Message | None = None) -> None:
         """Leave the reply to the message ``asked``, or to the last one, out of the conversation,
@@ -71,6 +73,7 @@ class Redo:
         if whole_turn:
             self._mute(left_out)
         self._before, conversation.turns = turns, turns[:stays]
+        self.attachments = turns[asked_at].attachments
         conversation.left_out = left_out
 
     def finish(self, message_id: int | None, *, kept: bool) -> None:
@@ -248,9 +251,12 @@ class Turn:
         self._memory = conversation.memory
         self._commands = Commands(conversation.parts, conversation.scope)
 
-    def send(self, text: str, *, read_all: bool = False) -> Reply:
+    def send(
+        self, text: str, *, read_all: bool = False, attachments: Sequence[Attachment] = ()
+    ) -> Reply:
         """Store the message and begin its reply. ``read_all``: all of it is read for memories,
         however long. Raises StoreError where it cannot be stored."""
+        self._attachments = tuple(attachments)
         conversation = self._conversation
         self._choice, conversation.choice = conversation.choice, None
         if self._choice is not None:
@@ -281,7 +287,8 @@ class Turn:
     def _store_message(self, text: str, *, learnable: bool, read_all: bool) -> None:
         conversation, now = self._conversation, self._parts.clock()
         if conversation.incognito:
-            conversation.turns.append(Message(0, 0, "user", text, now))
+            turn = Message(0, 0, "user", text, now, attachments=self._attachments)
+            conversation.turns.append(turn)
             self._message_id = 0
             return
         with self._parts.database.write(conversation.scope, ensure=True) as tx:
@@ -290,7 +297,9 @@ class Turn:
                 session_id = self._lease.begin(tx)
             else:
                 self._lease.take(tx, session_id)
-            self._message_id = messages.add(tx, session_id, "user", text, now, memory=learnable)
+            self._message_id = messages.add(
+                tx, session_id, "user", text, now, "complete", learnable, self._attachments
+            )
             if read_all:
                 messages.read_all(tx, self._message_id)
             conversation.load(tx, session_id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +17,7 @@ from memchat.language.text import folded
 from memchat.search import passages
 from memchat.search.keywords import passage_id
 from memchat.search.passages import Passage
-from memchat.types import Message, Role, Wanted
+from memchat.types import Attachment, Message, Role, Wanted
 
 _m, _p = t.messages.c, t.passages.c
 _APP = sa.select(t.sessions.c.app_id).where(t.sessions.c.id == sa.bindparam("session"))
@@ -39,18 +41,38 @@ def add(
     now: datetime,
     status: str = "complete",
     memory: bool = True,
+    attachments: Sequence[Attachment] = (),
 ) -> int:
     """Store one message with its passage; returns its id.
 
     ``memory`` says whether memory was on when it was sent. Otherwise nothing is learned from it,
     and search never finds it.
     """
-    values = {"role": role, "content": content, "created_at": now, "status": status}
+    values: dict[str, Any] = {"role": role, "content": content, "created_at": now, "status": status}
+    values["attachments"] = _stored(attachments)
     message_id = tx.insert(t.messages, session_id=session_id, memory=int(memory), **values)
     if memory:
         app_id, reply = tx.value(_APP, session=session_id), role != "user"
         passages.put(tx, Passage("turn", message_id, app_id, content, reply=reply))
     return message_id
+
+
+def _stored(attachments: Sequence[Attachment]) -> str | None:
+    given = [asdict(one) for one in attachments]
+    return json.dumps(given, ensure_ascii=False) if given else None
+
+
+def with_attachments(tx: Tx, app_ids: Sequence[int]) -> list[Message]:
+    """The messages of these scope rows that have attachments, also those that are not shown."""
+    query = sa.select(t.messages).join(t.sessions, t.sessions.c.id == _m.session_id)
+    query = query.where(t.sessions.c.app_id.in_(app_ids), _m.attachments.is_not(None))
+    return [from_row(Message, row) for row in tx.execute(query)]
+
+
+def set_attachments(tx: Tx, message_id: int, attachments: Sequence[Attachment]) -> None:
+    """Replace the attachments of a message, for example by the same ones with words blanked."""
+    changed = sa.update(t.messages).where(_m.id == message_id)
+    tx.execute(changed.values(attachments=_stored(attachments)))
 
 
 def rewrite(tx: Tx, session_id: int, contents: Mapping[int, str]) -> None:

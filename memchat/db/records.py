@@ -30,6 +30,8 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
+from memchat.types import Attachment
+
 UTC_ZONE = ZoneInfo("UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC_ZONE)
 
@@ -273,7 +275,12 @@ def _object(value: str | None) -> Any:
     return None if value is None else json.loads(value)
 
 
+def _attachments(value: str | None) -> tuple[Attachment, ...]:
+    return tuple(Attachment(**one) for one in json.loads(value)) if value else ()
+
+
 _READERS: dict[str, Reader] = {
+    "tuple[Attachment, ...]": _attachments,
     "bool": bool,
     "tuple[str, ...]": _words,
     "dict[str, Any] | None": _object,

@@ -123,6 +123,8 @@ messages = Table(
     # The message that begins the version with which it is set aside; NULL while it is shown.
     Column("aside_with", Integer),
     count_column("read_all"),
+    # A JSON array, NULL for none: as it is in the row, it goes wherever the message goes.
+    Column("attachments", Text),
     CheckConstraint("role IN ('user', 'assistant')", name="role"),
     CheckConstraint("status IN ('complete', 'partial', 'failed')", name="status"),
     Index("ix_messages_session_id_id", "session_id", "id"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -228,6 +228,24 @@ def _blank_aside(tx: Tx, occurrences: Occurrences) -> list[int]:
     return every
 
 
+def _blank_attachments(tx: Tx, occurrences: Occurrences) -> None:
+    """Blank the words in what was attached to messages, which no index holds; what a picture shows
+    stays."""
+    for app_id, facts in occurrences.scopes.items():
+        values = searched_wordings(facts) | occurrences.sentences
+
+        def blanked(words: str, values: set[str] = values) -> str:
+            return blank(words, spans_of(values, words))
+
+        for turn in messages.with_attachments(tx, apps.related_ids(tx, app_id)):
+            left = tuple(
+                replace(one, name=blanked(one.name), text=blanked(one.text))
+                for one in turn.attachments
+            )
+            if left != turn.attachments:
+                messages.set_attachments(tx, turn.id, left)
+
+
 def redacted_text(turn: Message, occurrences: Occurrences) -> str:
     """A turn's text after forgetting."""
     values = occurrences.values.get(turn.session_id)
@@ -405,6 +423,7 @@ def forget(
     rewritten = blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
     if tombstone and not keep_transcript:
         rewritten += _blank_aside(tx, occurrences)
+        _blank_attachments(tx, occurrences)
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
         turns.write(tx, session_id)

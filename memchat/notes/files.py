@@ -15,6 +15,7 @@ comparing the folder with what it was, so nothing is missed that the system repo
 from __future__ import annotations
 
 import atexit
+import base64
 import importlib.util
 import json
 import os
@@ -26,6 +27,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path, PurePath
 from threading import Event, Lock, Timer
 from time import monotonic
@@ -34,7 +36,7 @@ from memchat.config.providers import without_secrets
 from memchat.errors import ConfigError, InputError
 from memchat.language.text import has_words
 from memchat.notes.formats import READERS, Document, plain_text, short_title
-from memchat.types import clean_text
+from memchat.types import Attachment, clean_text, one_line
 from memchat.types.conversations import EARLIEST, LATEST
 
 INSTALL = "run pip install 'memchat[files]'"
@@ -105,6 +107,54 @@ def read(name: str, data: bytes) -> Document:
     if not has_words(found.text):
         raise InputError("it holds no words")
     return replace(found, text=clean_text(found.text), title=short_title(found.title))
+
+
+PICTURES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
+MOST_ATTACHED = 100_000
+"""Of one document; each later message of the chat sends it once more."""
+MOST_PIXELS = 50_000_000
+SIDE = 1568
+"""Pixels of the longer side of a picture as it is sent: providers make larger ones smaller."""
+NAME_LIMIT = 200
+
+
+def attachment(name: str, data: bytes) -> Attachment:
+    """What ``Chat.attachment`` does."""
+    name = one_line(PurePath(name).name[-NAME_LIMIT:], "name of the file", NAME_LIMIT)
+    if _ending(name) in PICTURES:
+        check_size(name, len(data))
+        return _picture(name, data)
+    if is_audio(name):
+        raise InputError("it is a recording; keep it as a note to have it written down")
+    text = read(name, data).text
+    if len(text) > MOST_ATTACHED:
+        raise InputError(
+            f"it has {len(text):,} characters of text; at most {MOST_ATTACHED:,} go with a "
+            "message; keep it as a note instead, or send a part"
+        )
+    return Attachment(name, "text/plain", text)
+
+
+def _picture(name: str, data: bytes) -> Attachment:
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise ConfigError('pictures need another package: pip install "memchat[ui]"') from None
+    try:
+        given = Image.open(BytesIO(data), formats=[*set(PICTURES.values())])
+        if given.width * given.height > MOST_PIXELS:
+            raise InputError(f"it has more than {MOST_PIXELS // 1_000_000} million pixels")
+        turned = ImageOps.exif_transpose(given)
+        kind = "PNG" if given.format == "PNG" or turned.has_transparency_data else "JPEG"
+        plain = turned.convert("RGBA" if turned.has_transparency_data else "RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError("it is no picture that can be read, or it is damaged") from error
+    plain.thumbnail((SIDE, SIDE))
+    plain.info = {}  # comments and profiles would be written again
+    written = BytesIO()
+    plain.save(written, kind, quality=90)
+    sent = base64.b64encode(written.getvalue()).decode()
+    return Attachment(name, f"image/{kind.lower()}", data=sent)
 
 
 def check_size(name: str, size: int) -> None:

@@ -76,6 +76,10 @@ class ChatModel(Protocol):
     def tools(self) -> bool:
         """Whether the model can call tools."""
 
+    @property
+    def sees(self) -> bool:
+        """Whether the model is known to take pictures."""
+
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
     ) -> ChatStream:

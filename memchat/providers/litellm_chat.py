@@ -276,6 +276,11 @@ class LiteLLMChat(litellm_calls.RemoteModel):
             return False
         return bool(litellm_calls.litellm().supports_function_calling(self.model))
 
+    @functools.cached_property
+    def sees(self) -> bool:
+        """Whether litellm knows that the model takes pictures."""
+        return bool(litellm_calls.litellm().supports_vision(self.model))
+
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
     ) -> LiteLLMStream:
@@ -323,13 +328,21 @@ class LiteLLMChat(litellm_calls.RemoteModel):
 
     def _options(self, messages: Sequence[ChatMessage]) -> dict[str, Any]:
         options = self.options()
-        options["messages"] = [{"role": m.role, "content": m.content} for m in messages]
+        options["messages"] = [{"role": m.role, "content": _content(m)} for m in messages]
         provider = provider_of(self.model)
         if provider == "gemini":
             options["client"] = litellm_calls.gemini_client(self.timeout)
         elif provider.startswith("ollama"):
             options["num_ctx"] = self.window  # without it Ollama silently drops the beginning
         return options
+
+
+def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
+    """What a message says, in OpenAI's form."""
+    if not message.images:
+        return message.content
+    pictures = ({"type": "image_url", "image_url": {"url": one}} for one in message.images)
+    return [{"type": "text", "text": message.content}, *pictures]
 
 
 class LiteLLMTranscriber(litellm_calls.RemoteModel):

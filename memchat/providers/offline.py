@@ -38,6 +38,7 @@ class OfflineChat:
 
     stand_in = True
     tools = False
+    sees = False
     schema_mode = False
 
     def __init__(self, name: str = "offline/chat", window: int = DEFAULT_WINDOW) -> None:

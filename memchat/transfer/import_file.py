@@ -130,7 +130,7 @@ class ImportRun:
             value = values[name]
             if field.refers is not None:
                 value = self._ids.get((field.refers, value))
-            elif field.type in (dict, object) and value is not None:
+            elif field.type in (dict, list, object) and value is not None:
                 value = json.dumps(value, ensure_ascii=field.type is object, sort_keys=True)
             if not field.derived and (name != "id" or kind.name in self._kept):
                 columns[name] = value

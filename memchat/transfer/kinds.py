@@ -50,6 +50,7 @@ _TYPES: Mapping[str, type] = {
     "external_id": object,  # a text or a whole number
     **dict.fromkeys(("active", "many", "masked", "memory", "missing", "pinned", "sensitive"), bool),
     **dict.fromkeys(("old", "new", "detail", "counts", "metadata"), dict),
+    "attachments": list,
 }
 """Of fields whose column does not tell their type."""
 _OF_COLUMNS = ((UtcTime, datetime), (sa.Date, date), (sa.Integer, int))
@@ -156,7 +157,7 @@ MESSAGE = _kind(
     "message",
     schema.messages,
     _shown,
-    "id session_id:session role content status memory created_at copied_from:message",
+    "id session_id:session role content status memory created_at copied_from:message attachments",
     role=("user", "assistant"),
     status=("complete", "partial", "failed"),
 )
@@ -292,7 +293,7 @@ class PersonRecords:
             return value if value in self._exported(field.refers) else None
         if field.type is bool:
             return bool(value)
-        if field.type in (dict, object):
+        if field.type in (dict, list, object):
             return json.loads(value)
         if field.type is datetime:
             return json_time(value)
@@ -366,6 +367,7 @@ def _check_note(values: Values) -> None:
 
 
 _WORDS = {str: "a text", bool: "true or false", int: "a whole number", dict: "an object"}
+_WORDS[list] = "a list"
 
 
 def _checked(field: Field, value: Any, within: str = "") -> Any:
@@ -391,9 +393,22 @@ def _checked(field: Field, value: Any, within: str = "") -> Any:
             raise InputError(f"its {name} is not between {least} and {LARGEST_ID}")
     elif wanted is dict:
         _check_object(name, value)
+    elif wanted is list:
+        _check_attachments(name, value)
     elif wanted is not bool:
         _check_text(name, str(value))
     return value
+
+
+def _check_attachments(name: str, value: list[Any]) -> None:
+    for one in value:
+        texts = one if isinstance(one, dict) else {}
+        if texts.keys() != {"name", "type", "text", "data"}:
+            raise InputError(f"its {name} are not files with a name, type, text and data")
+        for each in texts.values():
+            if type(each) is not str:
+                raise InputError(f"its {name} hold what is no text")
+            _check_text(name, each)
 
 
 _STATE = (

@@ -173,6 +173,27 @@ Role = Literal["user", "assistant"]
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that goes to the model with a message; never evidence of a memory.
+
+    ``type`` is its media type. ``text`` is what a document says, ``data`` a picture in base64 and
+    without what the camera told of it; the other one is empty.
+    """
+
+    name: str
+    type: str
+    text: str = ""
+    data: str = ""
+
+    @property
+    def size(self) -> str:
+        """How large it is, in characters or kilobytes."""
+        if self.data:
+            return f"{max(len(self.data) * 3 // 4 // 1000, 1):,} kB"
+        return f"{len(self.text):,} characters"
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message of a stored conversation. ``status`` is complete, partial (stopped) or failed.
 
@@ -186,14 +207,16 @@ class Message:
     created_at: datetime
     status: str = "complete"
     copied_from: int | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message as it is sent to a chat model."""
+    """One message as it is sent to a chat model; ``images`` are pictures as data URLs."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+    images: tuple[str, ...] = ()
 
 
 def effort(calls: int, tokens: int, cost_usd: float | None) -> str:

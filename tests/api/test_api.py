@@ -15,8 +15,8 @@ from memchat.cli import main
 from tests.support.paths import ROOT
 
 NAMES = """
-Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
-ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients Completion
+Answer Answered AppInfo Apps Attachment Audit BackfillResult Backup Backups Browsed Change Changed
+Chat ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients Completion
 ConfigError DeadHolder Deleted Draft Elsewhere Embedder EmbeddingState Event Evidence Exported
 ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Filters Finding Given
 Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
@@ -224,6 +224,7 @@ Apps
     rename(app: str, name: str) -> None
 Chat
     abandon() -> None
+    attachment(name: str, data: bytes) -> Attachment
     end(*, wait: bool = True) -> Learned | None
     failure -> str | None
     go_on(*, timeout: float | None = None) -> Reply
@@ -238,7 +239,8 @@ Chat
     redo(text: str | None = None, *, message: Message | None = None, model: str | None = None,
         timeout: float | None = None) -> Reply
     scope -> Scope
-    send(text: str, *, timeout: float | None = None, read_all: bool = False) -> Reply
+    send(text: str, *, timeout: float | None = None, read_all: bool = False,
+        attachments: Sequence[Attachment] = ()) -> Reply
     session_id -> int | None
     set_memory(on: bool) -> MemorySwitch
     set_model(name: str | None) -> None

@@ -33,7 +33,7 @@ def test_a_cursor_of_another_list_is_refused(mc) -> None:
 def test_what_is_no_cursor_is_refused(mc, cursor) -> None:
     ana = mc.user("ana")
     for room in (ana.memories, ana.sessions):
-        with pytest.raises(InputError, match="no cursor|give cursor as a text"):
+        with pytest.raises(InputError, match=r"no cursor|give cursor as a text"):
             room.list(cursor=cursor)
 
 

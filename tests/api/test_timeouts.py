@@ -88,7 +88,7 @@ def halting() -> Iterator[Halting]:
 @pytest.mark.parametrize("verb", VERBS)
 def test_what_is_no_time_is_refused_and_stores_nothing(mc: MemChat, verb: str) -> None:
     for time in NO_TIMES:
-        with pytest.raises(InputError, match="is no timeout; give seconds|give timeout as a number"):
+        with pytest.raises(InputError, match=r"no timeout; give seconds|give timeout as a number"):
             VERBS[verb](mc, time)
     assert [s for s in mc.user("ana").sessions.list() if verb != "read"] == []
 

@@ -204,7 +204,7 @@ def test_conversations_of_several_people_are_read_at_once_and_those_of_one_in_or
         ids = [one.id for one in mc.user(name).sessions.list()]
         assert [o.session_id for o in done.learned if o.session_id in ids] == sorted(ids)
     for bad in (0, 65, "3"):
-        with pytest.raises(InputError, match="at once cannot be|give parallel as a whole number"):
+        with pytest.raises(InputError, match=r"at once cannot be|give parallel as a whole number"):
             mc.jobs.run(parallel=bad)  # type: ignore[arg-type]
 
 

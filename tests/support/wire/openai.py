@@ -191,7 +191,16 @@ def check_messages(messages: Any) -> None:
     for message in messages:
         only(message, {"role", "content", "name"}, "messages")
         require(message.get("role") in ("system", "developer", "user", "assistant"), "bad role")
-        require(isinstance(message.get("content"), str), "content must be a string")
+        content = message.get("content")
+        require(isinstance(content, str | list), "content must be a string or an array")
+        for part in content if isinstance(content, list) else ():
+            kind = part.get("type")
+            require(kind in ("text", "image_url"), "bad type of a content part")
+            only(part, {"type", kind}, "content")
+            if kind == "image_url":
+                url = part["image_url"]["url"]
+                require(re.match("data:image/(png|jpeg|webp|gif);base64,", url), "bad image_url")
+                base64.b64decode(url.partition(",")[2], validate=True)
 
 
 def check_format(given: Any) -> None:
