@@ -43,6 +43,7 @@ class Parrot:
     window = 8_000
     tools = False
     schema_mode = False
+    sees = False
 
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
