@@ -160,6 +160,7 @@ class Room {
     this.drawParts(this.below, data.below);
     if (moved) this.read();
     if (data.unsent !== null) this.back(data.unsent);
+    if (taken || data.unsent !== null) this.sent = [];
     this.model.textContent = data.model.split("/").at(-1);
     this.model.setAttribute("aria-label", `Another model than ${data.model}`);
     this.model.disabled = data.answering;
