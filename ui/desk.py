@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from memchat.api import MemChat
 from memchat.chat import Chat, Reply
 from memchat.errors import MemChatError
-from memchat.types import Message, Progress
+from memchat.types import Attachment, Message, Progress
 from ui.reply_html import ComingReply
 
 log = logging.getLogger(__name__)
@@ -207,9 +207,9 @@ class Desk:
             mine = (t for t in self._talks if t.app == app and t.session_id == session_id)
             return next(mine, None)
 
-    def say(self, talk: Talk, text: str) -> Turn:
+    def say(self, talk: Talk, text: str, attachments: Sequence[Attachment] = ()) -> Turn:
         """Send a message. One whose reply is still coming in is stopped by it."""
-        return self._begin(talk, lambda: Turn(talk.chat.send(text)))
+        return self._begin(talk, lambda: Turn(talk.chat.send(text, attachments=attachments)))
 
     def redo(
         self,

@@ -32,6 +32,11 @@ def show(tab: str, talk: Callable[[], Talk | None]) -> str:
     return f"{PATH}/{tab}"
 
 
+def is_shown(tab: str) -> bool:
+    """Whether this is the secret of an open tab."""
+    return tab in _shown
+
+
 def leave(tab: str) -> None:
     """A tab was closed."""
     _shown.pop(tab, None)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from memchat.api.sessions import keep_note, last_reply
 from memchat.chat.command_words import helped, typed
 from memchat.errors import InputError, MemChatError
-from memchat.types import Message
+from memchat.types import Attachment, Message
+from ui import attached, sidebar, why
 from ui import components as ui
-from ui import sidebar, why
 from ui.desk import Talk
 
 WAIT_SECONDS = 0.15
@@ -24,9 +26,9 @@ def suggested() -> None:
         send(text)
 
 
-def send(text: str) -> None:
-    """Send a message, or do what it says behind a slash. One that could not be sent stands in the
-    box at the foot of the chat."""
+def send(text: str, files: Sequence[str] = ()) -> None:
+    """Send a message with the files of these keys, or do what it says behind a slash. One that
+    could not be sent stands in the box at the foot of the chat."""
     state = st.session_state
     state["told"] = None
 
@@ -47,7 +49,8 @@ def send(text: str) -> None:
             note = keep_note(ui.person(), talk.chat, command.words)
             state["told"] = f"Kept as the note “{ui.literal(note.title or '')}”."
         else:
-            _follow(talk, text)
+            _follow(talk, text, attached.held(files))
+            attached.drop(files)
 
     if not ui.attempt(work, at="say"):
         state["unsent"] = text
@@ -59,12 +62,22 @@ def answer(text: str, turn: Message) -> None:
         send(text)
 
 
-def _follow(talk: Talk, text: str) -> None:
-    turn = ui.desk().say(talk, text)
+def _follow(talk: Talk, text: str, attachments: Sequence[Attachment]) -> None:
+    turn = ui.desk().say(talk, text, attachments)
     st.session_state["mark"] = None
     if talk.session_id is not None:
         st.session_state["here"], st.session_state["talk"] = talk.session_id, None
     turn.wait(WAIT_SECONDS)
+
+
+def keep_file(file: Attachment) -> None:
+    """Keep a document that was attached to a message as a note."""
+
+    def work() -> None:
+        ui.person().notes.add(file.text, title=file.name)
+        st.session_state["told"] = f"Kept as the note “{ui.literal(file.name)}”."
+
+    ui.attempt(work)
 
 
 def edit(n: int, words: str) -> None:

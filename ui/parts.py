@@ -64,4 +64,4 @@ def _did() -> None:
         state["taken"] = did["n"]
         act = state["acts"].get(did["key"])
         if act is not None:
-            act(*([did["words"]] if "words" in did else []))
+            act(*(did[given] for given in ("words", "files") if given in did))

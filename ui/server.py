@@ -22,7 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from streamlit.web.server.starlette import App
 
-from ui import live
+from ui import attached, live
 from ui.theme import DARK, HOSTS, LIGHT
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -143,5 +143,7 @@ def app(script: Path) -> App:
     own = [Route(f"/{name}", answer) for name in PAGES] + [Route("/favicon.png", icon)]
     own_files = Mount("/memchat", StaticFiles(directory=SCRIPTS))
     return App(
-        script, routes=[*live.ROUTES, *own, own_files], middleware=[Middleware(OwnPagesOnly)]
+        script,
+        routes=[*live.ROUTES, *attached.ROUTES, *own, own_files],
+        middleware=[Middleware(OwnPagesOnly)],
     )

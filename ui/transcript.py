@@ -115,10 +115,22 @@ def _said(talk: Talk | None, turn: Message, n: int, *, last: bool) -> dict[str, 
     }
     said["more"] = more
     said["edit"] = f"edit-{n}" if text != turn.content else None
-    said["under"] = [*long_message.ask(turn), *long_message.keep(turn)]
+    files = (_file(turn, n, at) for at in range(len(turn.attachments)))
+    said["under"] = [*files, *long_message.ask(turn), *long_message.keep(turn)]
     if edits == n:
         said |= {"editing": words, "error": error and ui.as_sentence(error)}
     return said
+
+
+def _file(turn: Message, n: int, at: int) -> Part:
+    """A file that went with a message, and a way to keep it."""
+    file = turn.attachments[at]
+    told = parts.note(f"Attached: {file.name} ({file.size})")
+    if not file.text:
+        return told
+    words, key = "Keep as a note", f"keep-file-{n}-{at}"
+    keep = parts.button(words, key, message.keep_file, file, plain=True, names=file.name)
+    return parts.row(told, keep, key=f"file-{n}-{at}")
 
 
 def _versions(turn: Message, every: Sequence[int], *, answering: bool) -> Part:

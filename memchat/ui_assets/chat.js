@@ -10,7 +10,7 @@ const drafts = new Map(JSON.parse(sessionStorage.getItem(STORED) ?? "[]"));
 let count = 0; // of what was done in this page
 
 const keep = (chat, draft) => {
-  if (draft.words || draft.queue.length) drafts.set(chat, draft);
+  if (draft.words || draft.queue.length || draft.files.length) drafts.set(chat, draft);
   else drafts.delete(chat);
   const stored = [...drafts].filter(([where]) => where !== INCOGNITO);
   try {
@@ -22,7 +22,7 @@ const keep = (chat, draft) => {
 document.addEventListener("click", event => {
   if (event.target.closest?.(".st-key-wipe-yes")) drafts.clear(); // note_drafts.js: the stored ones
 }, true);
-const draftOf = chat => drafts.get(chat) ?? { words: "", queue: [] };
+const draftOf = chat => drafts.get(chat) ?? { words: "", queue: [], files: [] };
 
 const make = (tag, name, text) => {
   const made = document.createElement(tag);
@@ -59,6 +59,9 @@ class Room {
     this.below = make("div", "memchat-part");
     this.form = make("form", "memchat-composer");
     this.queued = make("div", "memchat-queue");
+    this.files = make("div", "memchat-files");
+    this.chooser = make("input");
+    this.clip = make("button", "memchat-plain", "+");
     this.box = make("textarea");
     this.button = make("button", "memchat-send");
     this.down = make("button", "memchat-down", "↓");
@@ -67,10 +70,13 @@ class Room {
     this.box.placeholder = "Write a message";
     this.box.setAttribute("aria-label", "Write a message");
     this.down.setAttribute("aria-label", "To the latest message");
+    this.clip.setAttribute("aria-label", "Attach files");
+    this.chooser.type = "file";
+    this.chooser.multiple = this.chooser.hidden = true;
     const line = make("div", "memchat-box");
     this.model = make("button", "memchat-plain memchat-model");
-    line.append(this.box, this.model, this.button);
-    this.form.append(this.down, this.queued, line);
+    line.append(this.clip, this.box, this.model, this.button);
+    this.form.append(this.down, this.queued, this.files, line, this.chooser);
     this.root.append(this.top, this.turns, this.below, this.form);
     parent.append(this.root);
     this.main = parent.closest(".stMain");
@@ -101,6 +107,21 @@ class Room {
       event.preventDefault();
       this.submit();
     });
+    this.clip.addEventListener("click", () => this.chooser.click());
+    this.chooser.addEventListener("change", () => {
+      this.attach([...this.chooser.files]);
+      this.chooser.value = "";
+    });
+    const take = event => {
+      const given = event.clipboardData ?? event.dataTransfer;
+      if (!given?.types.includes("Files")) return;
+      event.preventDefault(); // else the browser would open the file in the place of the app
+      if (event.type !== "dragover") this.attach([...given.files]);
+    };
+    this.box.addEventListener("paste", take);
+    for (const kind of ["dragover", "drop"]) {
+      this.main.addEventListener(kind, take, { signal: this.off.signal });
+    }
     this.on(document, "keydown", event => this.escape(event));
     this.on(document, "visibilitychange", () => this.hear());
     this.on(this.main, "scroll", () => this.scrolled());
@@ -139,6 +160,7 @@ class Room {
     this.drawParts(this.below, data.below);
     if (moved) this.read();
     if (data.unsent !== null) this.back(data.unsent);
+    if (taken || data.unsent !== null) this.sent = [];
     this.model.textContent = data.model.split("/").at(-1);
     this.model.setAttribute("aria-label", `Another model than ${data.model}`);
     this.model.disabled = data.answering;
@@ -156,13 +178,14 @@ class Room {
     // The first message has made a chat out of the new one: what was written since is its.
     if (!taken || !from.endsWith("/new")) return;
     const written = draftOf(from);
-    keep(from, { words: "", queue: [] });
+    keep(from, { words: "", queue: [], files: [] });
     keep(to, written);
   }
 
-  tell(key, words) {
+  tell(key, words, files = []) {
     const did = { n: ++count, key };
     if (words !== undefined) did.words = words;
+    if (files.length) did.files = files.map(file => file.key);
     this.told.set(did.n, did);
     // All that is not heard yet: what is sent last takes the place of what was sent before it.
     const send = () => this.send([...this.told.values()]);
@@ -421,59 +444,67 @@ class Room {
 
   submit() {
     const words = this.box.value;
-    if (!words.trim()) return;
+    const draft = draftOf(this.data.chat);
+    if (!words.trim() || draft.files.some(file => !file.key)) return;
     this.box.value = "";
     this.grow();
-    const draft = draftOf(this.data.chat);
+    const said = { words, files: draft.files };
     draft.words = "";
+    draft.files = [];
+    this.drawFiles();
     if (this.data.answering || this.pending) {
-      draft.queue.push(words);
+      draft.queue.push(said);
       keep(this.data.chat, draft);
       this.waiting();
     } else {
       keep(this.data.chat, draft);
-      this.say(words);
+      this.say(said);
     }
     this.sign();
     this.box.focus();
   }
 
-  say(words) {
+  say({ words, files }) {
+    this.sent = files;
     this.pinned = true;
     if (!words.trimStart().startsWith("/")) {
       this.own?.remove();
       this.own = make("article", "memchat-said memchat-own");
       this.own.append(make("div", "memchat-words", words.slice(0, 2000)));
+      this.own.append(...files.map(file => make("small", "", `Attached: ${file.name} (${file.size})`)));
       this.turns.append(this.own);
       this.expect();
     }
     this.follow();
-    this.pending = { n: this.tell("say", words) };
+    this.pending = { n: this.tell("say", words, files) };
   }
 
   next() {
     const draft = draftOf(this.data.chat);
     if (!draft.queue.length || this.data.answering || this.pending) return;
     if (this.data.below.length) { // the reply before it failed: nothing more is sent by itself
-      draft.words = [...draft.queue.splice(0), draft.words].filter(Boolean).join("\n\n");
+      const waited = draft.queue.splice(0);
+      draft.words = [...waited.map(one => one.words), draft.words].filter(Boolean).join("\n\n");
+      draft.files.unshift(...waited.flatMap(one => one.files));
       keep(this.data.chat, draft);
       this.read();
       return;
     }
-    const words = draft.queue.shift();
+    const said = draft.queue.shift();
     keep(this.data.chat, draft);
-    this.say(words);
+    this.say(said);
     this.waiting();
   }
 
   waiting() {
     const draft = draftOf(this.data.chat);
-    this.queued.replaceChildren(...draft.queue.map((words, n) => {
+    this.queued.replaceChildren(...draft.queue.map(({ words, files }, n) => {
       const line = make("div", "memchat-row");
       const drop = make("button", "memchat-plain", "Remove");
       drop.setAttribute("aria-label", `Remove: ${words.slice(0, 80)}`);
       drop.addEventListener("click", () => {
         draft.queue.splice(n, 1);
+        files.forEach(file => this.unheld(file));
         keep(this.data.chat, draft);
         this.waiting();
         this.focus();
@@ -483,8 +514,51 @@ class Room {
     }));
   }
 
+  async attach(files) {
+    for (const file of files) {
+      const draft = draftOf(this.data.chat);
+      const one = { name: file.name, size: "is being read" };
+      draft.files.push(one);
+      keep(this.data.chat, draft);
+      this.drawFiles();
+      const at = `${this.data.live}/attach?name=${encodeURIComponent(file.name)}`;
+      const failed = () => ({ error: "It could not be read: memchat was not reached." });
+      const answer = fetch(at, { method: "POST", body: file }).then(came => came.json());
+      Object.assign(one, await answer.catch(failed));
+      keep(this.data.chat, draftOf(this.data.chat));
+      this.drawFiles();
+    }
+    this.focus();
+  }
+
+  drawFiles() {
+    const draft = draftOf(this.data.chat);
+    this.files.replaceChildren(...draft.files.map(file => {
+      const line = make("div", "memchat-row");
+      const drop = make("button", "memchat-plain", "Remove");
+      drop.setAttribute("aria-label", `Remove: ${file.name}`);
+      drop.addEventListener("click", () => {
+        draft.files = draft.files.filter(other => other !== file);
+        this.unheld(file);
+        keep(this.data.chat, draft);
+        this.drawFiles();
+        this.focus();
+      });
+      const told = make("small", "", `${file.name}: ${file.error ?? file.size}`);
+      if (file.error) told.setAttribute("role", "alert");
+      line.append(told, drop);
+      return line;
+    }));
+    this.sign();
+  }
+
+  unheld(file) {
+    if (file.key) fetch(`${this.data.live}/attach/${file.key}`, { method: "DELETE" });
+  }
+
   back(words) {
     const draft = draftOf(this.data.chat);
+    draft.files.unshift(...(this.sent ?? []));
     draft.words = [words, this.box.value].filter(Boolean).join("\n\n");
     keep(this.data.chat, draft);
     this.read();
@@ -493,6 +567,7 @@ class Room {
   read() {
     this.box.value = draftOf(this.data.chat).words;
     this.grow();
+    this.drawFiles();
   }
 
   note() {
@@ -503,7 +578,8 @@ class Room {
 
   sign() {
     this.button.textContent = this.stops ? "Stop" : "Send";
-    this.button.disabled = !this.stops && !this.box.value.trim();
+    const unread = draftOf(this.data.chat).files.some(file => !file.key);
+    this.button.disabled = !this.stops && (!this.box.value.trim() || unread);
   }
 
   stop() {

@@ -149,7 +149,8 @@ def test_what_waits_in_the_box_is_kept_with_the_queue_over_a_reload(
         becomes(page, "document.querySelector('#memchat-message')?.value", "half a thought")
         page.get_by_text("Sent when the reply is there: And then?").wait_for()
         ((_, kept),) = json.loads(page.evaluate("sessionStorage.getItem('memchat drafts')"))
-        assert kept == {"words": "half a thought", "queue": ["And then?"]}
+        queue = [{"words": "And then?", "files": []}]
+        assert kept == {"words": "half a thought", "queue": queue, "files": []}
 
 
 @pytest.mark.slow

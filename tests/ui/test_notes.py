@@ -307,6 +307,24 @@ def test_of_a_deleted_note_that_is_a_file_it_is_said_that_the_file_stays(
     assert "Its file stays." in text(at) and file.exists()
 
 
+def test_the_file_of_a_note_is_offered_while_it_is_there_and_of_an_upload_there_is_none(
+    mc: MemChat, tmp_path: Path
+) -> None:
+    file = tmp_path / "kiln.md"
+    file.write_text("# Kiln\n\nIt is hot.")
+    (note,) = mc.user(**ANA).notes.add_files([file]).added
+    uploaded = mc.user(**ANA).notes.add_upload(str(file), b"# Kiln\n\nIt is cold.")
+    at = app("notes")
+    press(at, f"note-{note.id}")
+    (offered,) = at.get("download_button")
+    assert offered.proto.label == "Download the file"
+    file.unlink()
+    assert not at.run().get("download_button")
+    press(at, "all-notes")
+    press(at, f"note-{uploaded.id}")
+    assert not at.get("download_button")
+
+
 def test_a_note_that_was_kept_anew_since_is_not_brought_back_over_it(mc: MemChat) -> None:
     note = keep(mc, "The kiln is hot.", external_id="kiln")
     at = app("notes")

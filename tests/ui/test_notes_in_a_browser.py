@@ -69,6 +69,21 @@ def ask(page: Any, question: str) -> None:
 
 
 @pytest.mark.slow
+def test_the_file_of_a_note_is_downloaded_byte_by_byte(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "kiln.html"
+    file.write_bytes(b"<title>Kiln</title>\r\n<p>It is hot.</p>\r\n")
+    with MemChat(settings=Settings(home=tmp_path / "store", embed_model="none")) as mc:
+        mc.user("ana", app="default").notes.add_files([file])
+    with Server(tmp_path) as server:
+        page = opened(browser.new_page(), server.url + "notes")
+        row(page, "Kiln").click()
+        with page.expect_download() as given:
+            page.get_by_role("button", name="Download the file").click()
+        assert given.value.suggested_filename == "kiln.html"
+        assert Path(given.value.path()).read_bytes() == file.read_bytes()
+
+
+@pytest.mark.slow
 def test_what_is_found_opens_lit_and_in_sight_and_back_leads_to_the_results(
     page: Any, server: Server
 ) -> None:

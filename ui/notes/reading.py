@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
@@ -54,12 +55,30 @@ def show(note: Note) -> None:
         st.button("Edit", key="edit-note", type="tertiary", on_click=edit)
         delete = partial(_delete, note)
         st.button("Delete", key="delete-note", type="tertiary", on_click=delete)
+        _download(note)
         source = bool(st.session_state.get("note source"))
         turn = partial(st.session_state.update, {"note source": not source})
         label = "As text" if source else "Source"
         st.button(label, key="note-source", type="tertiary", on_click=turn)
     _text(note)
     waiting.watch([note.id], jobs)
+
+
+def _download(note: Note) -> None:
+    """A way to get the file that a note was read from, where it is still there: of one that was
+    uploaded the text alone is kept, as forgotten words could not be blanked in its bytes."""
+    if note.type != "file":
+        return
+    file = Path(str(note.external_id))
+    if file.is_file():
+        st.download_button(
+            "Download the file",
+            file.read_bytes,
+            file.name,
+            key="download-note",
+            type="tertiary",
+            on_click="ignore",
+        )
 
 
 def _text(note: Note) -> None:
