@@ -35,6 +35,7 @@ from memchat.assembly import Assembly
 from memchat.db import Tx, messages, sessions
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories
+from memchat.facts.keys import canonical, normalise_key
 from memchat.facts.manual import RowImages
 from memchat.notes import rows
 from memchat.types import (
@@ -182,7 +183,7 @@ def wanted(only: Filters, zone: ZoneInfo, query: str = "", status: str = "active
     if unknown := only.keys() - Filters.__annotations__:
         raise TypeError(f"there is no filter {', '.join(sorted(unknown))}")
     check_choice(status, get_args(MemoryStatus), "status")
-    kind, by = only.get("type"), only.get("said_by")
+    kind, by, key = only.get("type"), only.get("said_by"), only.get("key")
     check_choice(kind or "fact", MEMORY_TYPES, "type")
     check_choice(by or "person", [*SAID_BY], "said_by")
     return Wanted(
@@ -190,7 +191,7 @@ def wanted(only: Filters, zone: ZoneInfo, query: str = "", status: str = "active
         (cast(MemoryType, kind),) if kind else (),
         SAID_BY[by] if by else (),
         tags=clean_tags(only.get("tags") or ()),
-        key=only.get("key") or "",
+        key=canonical(normalise_key(key)) if key else "",
         metadata=tuple(clean_metadata(only.get("metadata") or {}).items()),
         since=_moment("since", only.get("since"), zone, time.min),
         until=_moment("until", only.get("until"), zone, time.max),

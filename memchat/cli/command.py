@@ -187,7 +187,9 @@ SHARED = {
     ),
     "since": Option("--since", help="Only what was said on this day or later.", **DAY),
     "until": Option("--until", help="Only what was said on this day or before.", **DAY),
-    "said_by": Option("--said-by", help="Only what the person said, or a program wrote."),
+    "said_by": Option(
+        "--said-by", help="Only what the person said (person), or a program wrote (program)."
+    ),
     "key": Option("--key", help="Only memories with this key."),
     "everything": Option(
         "--all", help="Where nothing surely fits, print all that may, and not only three."

@@ -219,7 +219,7 @@ def checked_fact(memory_type: str, key: str, value: str) -> tuple[types.MemoryTy
     if kind not in types.MEMORY_TYPES:
         raise InputError(f"{memory_type!r} is no type; use {', '.join(types.MEMORY_TYPES)}")
     name = keys.canonical(keys.normalise_key(types.one_line(key, "key", 200)))
-    return kind, name, types.one_line(value, "value", VALUE_LIMIT)
+    return kind, name, types.one_line(value, "value", VALUE_LIMIT, "; a longer text can be a note")
 
 
 def given_fact(

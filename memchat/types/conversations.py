@@ -46,14 +46,15 @@ def first_words(text: str, most: int) -> str:
     return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
 
 
-def one_line(text: str, what: str, limit: int) -> str:
+def one_line(text: str, what: str, limit: int, instead: str = "") -> str:
     """A short field on one line with single spaces. Raises InputError if it is empty or too
-    long."""
+    long; ``instead`` says what can be done then."""
     folded = " ".join(clean_text(text).split())
     if not folded:
         raise InputError(f"the {what} is empty")
     if len(folded) > limit:
-        raise InputError(f"the {what} is {len(folded)} characters long; at most {limit} are kept")
+        told = f"the {what} is {len(folded)} characters long; at most {limit} are kept{instead}"
+        raise InputError(told)
     return folded
 
 

@@ -70,6 +70,11 @@ def test_a_wrong_type_is_named_by_its_argument_and_nothing_is_kept(
     assert mc.user("a").memories.list() == [] and mc.user("a").notes.list() == []
 
 
+def test_a_value_that_is_too_long_may_be_a_note(mc: MemChat) -> None:
+    with pytest.raises(InputError, match="at most 280 are kept; a longer text can be a note"):
+        mc.user("a").memories.add("fact", "story", "word " * 80)
+
+
 def test_what_an_argument_declares_is_taken_in_any_of_its_forms(mc: MemChat) -> None:
     ana = mc.user("ana")
     day = date(2030, 1, 1)

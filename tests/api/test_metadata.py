@@ -151,7 +151,7 @@ def test_filters_by_day_key_type_tag_and_by_whom_it_was_said(
     search = ana.search("I was in Oslo or Porto", since=date(2026, 3, 15), until=date(2026, 4, 15))
     assert {*keys(search)} == {"visit_porto"}
     assert all("Oslo" not in hit.text for hit in search.hits)
-    assert [m.key for m in ana.memories.list(key="tea")] == ["tea"]
+    assert [m.key for m in ana.memories.list(key="Tea")] == ["tea"]
     assert keys(ana.search("What of me?", key="tea")) == ["tea"]
     assert keys(ana.search("What of me?", type="preference")) == ["tea"]
     assert keys(ana.search("What of me?", tags=["kitchen"])) == ["tea"]
