@@ -35,8 +35,11 @@ def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None
         becomes(page, DRAFTED)
         page.get_by_role("button", name="Choose a model").click()
         page.get_by_role("heading", name="Settings").wait_for()
+        settled(page)  # what is typed while the page is drawn anew may be lost
         page.get_by_label("Address", exact=True).fill(model.base)
+        settled(page)
         page.get_by_label("Key", exact=True).fill(model.key)
+        settled(page)
         page.get_by_role("button", name="Try and keep").click()
         page.get_by_text("OpenAI is kept and offers 2 models.").wait_for()
         settled(page)
