@@ -5,6 +5,7 @@ A key goes from its field into keys.toml and is not kept in the page's state. No
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -186,9 +187,13 @@ def _add(settings: Settings) -> None:
     st.button("Try and keep", key="keep-key", on_click=_keep, args=(provider,), type="primary")
     if problem := state.pop("keys problem", None):
         st.error(ui.sentence(problem))
-    if said := state.pop("keys said", None):
+    said, until = state.get("keys said", ("", 0.0))
+    if time.monotonic() < until:  # not once alone: another run may follow before this is seen
         st.success(said)
     st.caption("A key is sent to its own address alone, and is never shown again.")
+
+
+SAID_SECONDS = 20.0
 
 
 def _keep(provider: str) -> None:
@@ -207,7 +212,7 @@ def _keep(provider: str) -> None:
         said += f" From now on {ui.literal(after.chat_model)} answers."
     elif after.keys.origin(KEYS[provider][0]) == keys.ENVIRONMENT:
         said += " The key of the environment comes before it."
-    state["keys said"] = said
+    state["keys said"] = said, time.monotonic() + SAID_SECONDS
 
 
 def _remove(name: str, address: str) -> None:
@@ -218,4 +223,4 @@ def _remove(name: str, address: str) -> None:
     except MemChatError as error:
         state["keys problem"] = str(error)
     else:
-        state["keys said"] = "The key is removed."
+        state["keys said"] = "The key is removed.", time.monotonic() + SAID_SECONDS
