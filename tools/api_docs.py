@@ -79,19 +79,18 @@ their `User`: what belongs to another person or another app is not found there (
 ASYNC = """\
 ## Use it from async code
 
-Every verb blocks: it reads a file, or waits for a model. Call it with `asyncio.to_thread`; one
-`MemChat` serves any number of threads.
+`AsyncMemChat` takes what `MemChat` takes, and has the same verbs and rooms, each verb awaited. A
+call that waits for a model holds no thread; work on the store is done on a few.
 
 ```python
-import asyncio
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from memchat import MemChat
+from memchat import AsyncMemChat
 
 @asynccontextmanager
 async def lifespan(app):
-    with MemChat() as app.state.mc:
+    async with AsyncMemChat() as app.state.mc:
         yield
 
 app = FastAPI(lifespan=lifespan)
@@ -99,15 +98,21 @@ app = FastAPI(lifespan=lifespan)
 @app.post("/ask/{person}")
 async def ask(person: str, text: str) -> str:
     user = app.state.mc.user(person)
-    context = await asyncio.to_thread(user.context, text)
+    context = await user.context(text)
     reply = await my_model(context.text, text)
     turns = [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]
-    await asyncio.to_thread(user.add, turns, session=person, wait=False)
+    await user.add(turns, session=person, wait=False)
     return reply
 ```
 
-With `wait=False` the conversation is on disk when `add` returns; `memchat worker`, or
-`mc.jobs.work()` in a thread of its own, reads it.
+With `wait=False` the conversation is on disk when `add` returns; `memchat worker`, or a task of
+`mc.jobs.work()`, reads it. `user` and `client` are not awaited. A chat is entered with `async with
+user.chat() as chat`; of `reply = await chat.send(text)`, `async for piece in reply` gives the
+pieces and `await reply.read()` all of it; `user.export()` is iterated in the same way, once
+awaited. A call that is cancelled has come to its end when `CancelledError` is raised: what it had
+stored stays, and what was still to be read is in the queue. Reading and writing whole files,
+backups, `doctor` and what loads models have a thread each, and go on there when they are cancelled.
+A model or embedder of your own that blocks holds the thread on which it is called.
 """
 
 OLD = """\

@@ -16,14 +16,14 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TextIO, TypeVar
 
-from memchat import config, types
+from memchat import config, types, waiting
 from memchat.api.base import (
     Changed,
     Deleted,
@@ -42,7 +42,7 @@ from memchat.config.settings import misspelt
 from memchat.db import apps, backup, jobs
 from memchat.db.database import FILE, damaged, utc_now
 from memchat.db.jobs import DeadHolder
-from memchat.errors import InputError, NotFound, StoreError
+from memchat.errors import InputError, NotFound, StoreError, origin
 from memchat.providers import ChatModel, Embedder, embedders, factory
 from memchat.search.embeddings import FOLDER
 
@@ -677,50 +677,48 @@ CLOSE_SECONDS = 5.0
 
 
 class Background:
-    """The open chats of a store, and the work that runs in threads beside them. Safe to use from
-    several threads."""
+    """The open chats of a store, and the work beside them. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._chats: weakref.WeakSet[Chat] = weakref.WeakSet()
-        self._threads: list[threading.Thread] = []
+        self._running: set[Future[Any]] = set()
 
     def add(self, chat: Chat) -> None:
         """Keep track of an open chat, so that closing the store lets go of it."""
         with self._lock:
             self._chats.add(chat)
 
-    def run(self, work: Callable[[], None]) -> threading.Thread:
-        """Do some work in a thread of its own."""
-        thread = threading.Thread(target=work, name="memchat-worker", daemon=True)
+    def run(self, work: Callable[[], Result]) -> Future[Result]:
+        """Begin some work beside; an error in it is logged, too."""
+
+        def logged() -> Result:
+            try:
+                return work()
+            except Exception as error:
+                log.info("work in the background failed: %s", origin(error))
+                raise
+
+        future = waiting.beside("memchat-worker", logged)
         with self._lock:
-            self._threads = [other for other in self._threads if other.is_alive()]
-            self._threads.append(thread)
-            thread.start()
-        return thread
+            self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return future
 
     def run_within(self, seconds: float, work: Callable[[], Result]) -> Result:
-        """Do some work in a thread, and return what it gives, or raise what it raises.
+        """Do some work beside, and return what it gives, or raise what it raises.
 
         Raises TimeoutError where it takes longer than ``seconds``; the work then goes on.
         """
-        result: Future[Result] = Future()
-
-        def run() -> None:
-            try:
-                result.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
-                result.set_exception(error)
-
-        self.run(run)
-        return result.result(seconds)
+        return waiting.result(self.run(work), seconds)
 
     def close(self) -> bool:
         """Let go of the chats and wait for the work; whether all of it has ended."""
         with self._lock:
-            chats, threads = list(self._chats), list(self._threads)
+            chats, running = list(self._chats), list(self._running)
         for chat in chats:
             chat.abandon()
-        for thread in threads:
-            thread.join(timeout=CLOSE_SECONDS)
-        return not any(thread.is_alive() for thread in threads)
+        for future in running:
+            with suppress(Exception):  # logged already
+                waiting.result(future, CLOSE_SECONDS)
+        return all(future.done() for future in running)

@@ -9,16 +9,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import RLock
 
-from memchat import processes
+from memchat import processes, waiting
 from memchat.chat.command_replies import CodeReply, ForgetChoice
 from memchat.config import Settings
 from memchat.db import Tx, apps, jobs, messages, sessions, usage
 from memchat.db.database import Database
-from memchat.errors import StoreError
+from memchat.errors import MemChatError, StoreError
 from memchat.forget import purge
 from memchat.jobs.worker import Worker, close_session, set_memory
 from memchat.notes.search import NotesBlock
@@ -259,23 +260,23 @@ class Reader:
         """Whether a command saved facts that have no vector yet."""
         self._parts = conversation.parts
         self._conversation = conversation
-        self._thread: threading.Thread | None = None
+        self._reading: Future[Learned | None] | None = None
 
     @property
     def running(self) -> bool:
-        """Whether the conversation is being read in a thread."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether the conversation is being read beside."""
+        return self._reading is not None and not self._reading.done()
 
     def start(self) -> None:
-        """Read in a thread, where none does so yet."""
+        """Read it beside, where that is not done yet."""
         if not self.running:
-            self._thread = threading.Thread(target=self.read, name="memchat-reader", daemon=True)
-            self._thread.start()
+            self._reading = waiting.beside("memchat-reader", self.read)
 
     def join(self) -> None:
-        """Wait for the thread, where there is one."""
-        if self._thread is not None:
-            self._thread.join()
+        """Wait for that reading, where there is one."""
+        if self._reading is not None:
+            with contextlib.suppress(MemChatError):  # its job is tried again, and then says so
+                waiting.result(self._reading)
 
     def read(self) -> Learned | None:
         """Read now; gives what the session taught."""

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from queue import Empty, SimpleQueue
 
+from memchat import waiting
 from memchat.chat import command_replies, command_words
 from memchat.chat import prompt as prompts
 from memchat.chat.command_replies import CodeReply, ForgetChoice
@@ -165,10 +165,10 @@ class BackgroundStream:
         self._stream = stream
         self._seconds_left = seconds_left
         self._closed = threading.Event()
-        self._came: SimpleQueue[str | BaseException | None] = SimpleQueue()
+        self._came: waiting.Mailbox[str | BaseException | None] = waiting.Mailbox()
 
     def __iter__(self) -> Iterator[str]:
-        threading.Thread(target=self._read, name="memchat-stream", daemon=True).start()
+        waiting.beside("memchat-stream", self._read)
         while (came := self._next()) is not None:
             if isinstance(came, BaseException):
                 raise came
@@ -198,9 +198,9 @@ class BackgroundStream:
     def _next(self) -> str | BaseException | None:
         """What comes next; None at the end, once it is closed, and when the time is over."""
         left = self._seconds_left()
-        with suppress(Empty):
+        with suppress(TimeoutError):
             if left is None or left > 0:
-                came = self._came.get(timeout=left)
+                came = self._came.get(left)
                 return None if self._closed.is_set() else came
         self.late = not self._closed.is_set()
         self.close()

@@ -8,7 +8,6 @@ its effect, and only while the worker still holds the job, so that each job take
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from memchat import processes
+from memchat import processes, waiting
 from memchat.config import Settings
 from memchat.db import Tx, apps, jobs, sessions
 from memchat.db.database import Database
@@ -31,7 +30,7 @@ from memchat.learn.learner import Learner
 from memchat.learn.model_calls import NOBODY_LOOKED
 from memchat.notes import rows
 from memchat.search import passages
-from memchat.search.embed import EmbeddingSpace, in_threads
+from memchat.search.embed import EmbeddingSpace, at_once
 from memchat.types import Job, Learned, OnProgress, Scope, Session, timed
 
 
@@ -104,7 +103,7 @@ class Worker:
         self._owner = processes.new_owner()
         self.news: set[str] = set()
         """What was logged of an outage of the embedding service, since it last embedded a text."""
-        self.stopping = threading.Event()
+        self.stopping = waiting.Event()
         """Once it is set, no further job is started; running ones are finished."""
 
     def run(
@@ -132,10 +131,10 @@ class Worker:
                 partial(one._read, user, target_id, its, purges, on_reading)
                 for one, its in zip(readers, [done, *each], strict=True)
             ]
-            others = in_threads("memchat-read", calls[1:], parallel)
+            others = at_once("memchat-read", calls[1:], parallel)
             calls[0]()
             for its, other in zip(each, others, strict=True):
-                other.result()
+                waiting.result(other)
                 done.learned += its.learned
                 done.done += its.done
                 done.failed += its.failed
@@ -337,10 +336,10 @@ class Worker:
                     under_way.popleft()
                 else:
                     self._purge_due(purges, user, target_id, done)
-                if waiting := [claim for claim, _ in under_way]:
+                if left := [claim for claim, _ in under_way]:
                     until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
                     with self._database.write() as tx:
-                        jobs.renew(tx, waiting, until)
+                        jobs.renew(tx, left, until)
         except BaseException:
             for _, parts in under_way:
                 parts.close()

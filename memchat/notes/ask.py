@@ -20,6 +20,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from zoneinfo import ZoneInfo
 
+from memchat import waiting
 from memchat.errors import InputError, ProviderError
 from memchat.language.secrets import mask_part
 from memchat.notes.chunking import SMALLEST, Profile
@@ -29,7 +30,7 @@ from memchat.prompts import Prompts
 from memchat.providers import ChatModel, ReplyText
 from memchat.providers.litellm_calls import cost_usd
 from memchat.search import render
-from memchat.search.embed import in_threads
+from memchat.search.embed import at_once
 from memchat.search.question_dates import DateRange
 from memchat.tokens import estimate_tokens
 from memchat.types import (
@@ -562,7 +563,7 @@ class Summary(Asking):
 
     def _run(self, requests: Sequence[tuple[str, set[int]]]) -> list[Collected]:
         calls = [partial(self._call, *request) for request in requests]
-        futures = in_threads("memchat-notes", calls, AT_ONCE)
+        futures = at_once("memchat-notes", calls, AT_ONCE)
         try:
             return [self._result(future) for future in futures]
         except BaseException:
@@ -570,7 +571,7 @@ class Summary(Asking):
             raise
 
     def _call(self, listing: str, numbered: set[int]) -> Collected:
-        """One call, in a thread. Only lines that cite a note of its listing are taken."""
+        """One call, beside others. Only lines that cite a note of its listing are taken."""
         if self._stopped.is_set():
             return ()
         try:
@@ -582,7 +583,7 @@ class Summary(Asking):
         return [line.strip(" -*\t") for line in lines if numbers(line)]
 
     def _result(self, future: Future[Collected]) -> Collected:
-        result = future.result()
+        result = waiting.result(future)
         if not isinstance(result, ProviderError):
             self._done()
         return result

@@ -9,9 +9,13 @@ itself notices nothing.
 from __future__ import annotations
 
 import functools
+import socket
+import ssl
+import sys
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +23,7 @@ from typing import Any, Self
 import httpcore
 import httpx
 
+from memchat import waiting
 from memchat.errors import ProviderError
 from memchat.types import REPLY_LIMIT
 
@@ -144,6 +149,7 @@ def _guard_httpx() -> None:
         pool: Any = self._pool
         if not isinstance(pool._network_backend, _Backend):
             pool._network_backend = _Backend(pool._network_backend)
+            pool._max_connections = sys.maxsize  # a place in the pool is waited for by blocking
         if request.headers.get("accept-encoding") != "identity":
             request.headers["accept-encoding"] = "gzip"  # what can be unpacked in bounded parts
         response = send(self, request)
@@ -208,26 +214,65 @@ class _Backend(httpcore.NetworkBackend):
     def connect_tcp(
         self, host: str, port: int, timeout: float | None = None, *more: Any, **named: Any
     ) -> httpcore.NetworkStream:
-        return _Connection(self._inner.connect_tcp(host, port, _left(timeout), *more, **named))
+        left, connect = _left(timeout), self._inner.connect_tcp
+        made = waiting.in_executor(lambda: connect(host, port, left, *more, **named))
+        return _Connection(made)
+
+
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class _Connection(httpcore.NetworkStream):
+    """A connection that waits so, and on a lane without its thread."""
+
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
-        self.close = inner.close  # type: ignore[method-assign]
+        self._waits = self._closing = False
         self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        while waiting.in_lane():
+            try:
+                return self._inner.read(max_bytes, 0.0)
+            except httpcore.ReadError as error:
+                if not isinstance(error.__cause__, _NOT_YET):
+                    raise
+            if not self._wait(timeout):
+                raise httpcore.ReadTimeout("nothing came in time")
         return self._inner.read(max_bytes, _left(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PART):
+            if waiting.in_lane() and not self._wait(timeout, writing=True):
+                raise httpcore.WriteTimeout("nothing was taken in time")
             self._inner.write(buffer[start : start + _PART], _left(timeout))
+
+    def close(self) -> None:
+        if self._waits:
+            # Who waits notices the end and closes it: a lane loses sight of a closed descriptor.
+            self._closing = True
+            with suppress(OSError):
+                self.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        else:
+            self._inner.close()
+
+    def _wait(self, timeout: float | None, *, writing: bool = False) -> bool:
+        """Whether it could be read, or written, in time; no thread waits for it."""
+        descriptor = self.get_extra_info("socket").fileno()
+        self._waits = True
+        try:
+            return waiting.for_socket(descriptor, _left(timeout), writing=writing)
+        finally:
+            self._waits = False
+            if self._closing:
+                self._inner.close()
 
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _Connection(self._inner.start_tls(ssl_context, server_hostname, _left(timeout)))
+        left, start = _left(timeout), self._inner.start_tls
+        made = waiting.in_executor(lambda: start(ssl_context, server_hostname, left))
+        return _Connection(made)
 
 
 def _left(timeout: float | None) -> float | None:

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
+from memchat import waiting
 from memchat.config.keys import FILE, Keys
 from memchat.config.providers import ANY_SERVER, KEY_NAMES, KEYS, provider_of
 from memchat.errors import ConfigError, MemChatError, ProviderError, bounded_wait
@@ -192,7 +193,7 @@ class RateLimiter:
         per_minute: int,
         *,
         now: Callable[[], float] = time.monotonic,
-        wait: Callable[[float], None] = time.sleep,
+        wait: Callable[[float], None] = waiting.sleep,
     ) -> None:
         """``now`` and ``wait`` are in seconds."""
         self._name = name

@@ -13,14 +13,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
+from memchat import waiting
 from memchat.db import Tx
 from memchat.db.database import Database
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
@@ -46,6 +46,7 @@ USUAL_PAUSE = 20.0
 """Seconds to wait where a service at its limit does not say how long."""
 
 Made = tuple[dict[str, "Vectors"], Usage]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -71,8 +72,7 @@ def embed_documents(embedder: Embedder, texts: Mapping[str, str]) -> Made:
 
     Raises ProviderError for any that cannot be stored, whatever the embedder lets pass.
     """
-    with provider_errors(embedder):
-        vectors, usage = embedder.embed_documents(list(texts.values()))
+    vectors, usage = _asked(embedder, lambda: embedder.embed_documents(list(texts.values())))
     return dict(zip(texts, checked_vectors(embedder, vectors, len(texts)), strict=True)), usage
 
 
@@ -84,30 +84,32 @@ def embed_queries(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnsw
     together = isinstance(embedder, QueryBatchEmbedder)
 
     def ask(some: Mapping[str, str]) -> Made:
-        with provider_errors(embedder):
-            if isinstance(embedder, QueryBatchEmbedder):
-                vectors, usage = embedder.embed_queries(list(some.values()))
-            else:
-                (text,) = some.values()
-                vector, usage = embedder.embed_query(text)
-                vectors = vector[None]
+        if isinstance(embedder, QueryBatchEmbedder):
+            every = partial(embedder.embed_queries, list(some.values()))
+            vectors, usage = _asked(embedder, every)
+        else:
+            (text,) = some.values()
+            vector, usage = _asked(embedder, lambda: embedder.embed_query(text))
+            vectors = vector[None]
         return dict(zip(some, checked_vectors(embedder, vectors, len(some)), strict=True)), usage
 
     return BatchSplitter(ask, QUERIES if together else 1).ask(texts)
 
 
-def provider_errors(embedder: Embedder) -> AbstractContextManager[None]:
-    """Around a call of an embedder: any error of another package becomes a ProviderError that names
-    its class alone. It may be due to one text, so the batch is split as for a refusal."""
+def _asked(embedder: Embedder, call: Callable[[], T]) -> T:
+    """What a call of an embedder gives: any error of another package becomes a ProviderError that
+    names its class alone. It may be due to one text, so the batch is split as for a refusal."""
     from memchat.providers.embedders import plugin_errors
+    from memchat.providers.litellm_calls import RemoteModel
 
     name = embedder.service.name
-    return plugin_errors(
+    with plugin_errors(
         lambda kind: ProviderError(
             f"{name} failed ({kind}); look at what makes its vectors, or name another model with "
             "MEMCHAT_EMBED_MODEL"
         )
-    )
+    ):
+        return call() if isinstance(embedder, RemoteModel) else waiting.in_executor(call)
 
 
 def checked_vectors(
@@ -191,12 +193,8 @@ def _cut(texts: Mapping[str, str], size: int) -> Iterator[Mapping[str, str]]:
         yield some
 
 
-T = TypeVar("T")
-
-
-def in_threads(name: str, calls: Sequence[Callable[[], T]], most: int) -> list[Future[T]]:
-    """Begin these calls, each in one of so many threads. As the threads are daemons, a program that
-    ends does not wait for them."""
+def at_once(name: str, calls: Sequence[Callable[[], T]], most: int) -> list[Future[T]]:
+    """Begin these calls, so many of them at once. A program that ends does not wait for them."""
     futures = [Future[T]() for _ in calls]
     todo: SimpleQueue[tuple[Callable[[], T], Future[T]]] = SimpleQueue()
     for pair in zip(calls, futures, strict=True):
@@ -212,7 +210,7 @@ def in_threads(name: str, calls: Sequence[Callable[[], T]], most: int) -> list[F
                     future.set_exception(error)
 
     for _ in range(min(most, len(calls))):
-        threading.Thread(target=work, name=name, daemon=True).start()
+        waiting.beside(name, work)
     return futures
 
 
@@ -258,8 +256,8 @@ class EmbeddingRounds:
     def _ask(self, texts: Mapping[str, str]) -> EmbeddingAnswer:
         answer = EmbeddingAnswer()
         calls = [partial(self._splitter.ask, some) for some in _cut(texts, self._batch)]
-        for future in in_threads("memchat-embed", calls, self._most):
-            answer.add(future.result())
+        for future in at_once("memchat-embed", calls, self._most):
+            answer.add(waiting.result(future))
         return answer
 
 
@@ -309,8 +307,7 @@ class EmbeddingSpace:
         """The question with a fresh vector of the service. Where the service fails, or cannot embed
         the text, it has none and says why."""
         try:
-            with provider_errors(self.embedder):
-                vector, usage = self.embedder.embed_query(text)
+            vector, usage = _asked(self.embedder, lambda: self.embedder.embed_query(text))
             (vector,) = checked_vectors(self.embedder, [vector], 1)
         except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")
@@ -390,7 +387,7 @@ class PendingQuery:
 
 
 class QueryTimeout:
-    """Makes a question's vector in a thread of its own, and waits for it no longer than a limit.
+    """Makes a question's vector beside, and waits for it no longer than a limit.
 
     The service goes on meanwhile, and a late vector is kept for the next time. A service whose
     last answer took a little longer than the limit, as one on the network may, is given that time;
@@ -426,9 +423,7 @@ class QueryTimeout:
             why = "the embedding service still owes an earlier answer"
             query.future.set_result(_without_vector(text, why))
             return query
-        threading.Thread(
-            target=self._run, args=(query,), name="memchat-question", daemon=True
-        ).start()
+        waiting.beside("memchat-question", partial(self._run, query))
         return query
 
     def wait(self, query: PendingQuery, seconds: float | None = None) -> Question:
@@ -438,8 +433,8 @@ class QueryTimeout:
         """
         limit = self._limit() if seconds is None else seconds
         try:
-            return query.future.result(timeout=limit)
-        except NotYet:
+            return waiting.result(query.future, limit)
+        except TimeoutError:
             if seconds is None:
                 self._last = None  # the time it took before says nothing about the next
                 self._loading = 0.0

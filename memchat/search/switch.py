@@ -9,13 +9,12 @@ anew. The change itself is one row, in a transaction that has checked that no ve
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memchat import processes
+from memchat import processes, waiting
 from memchat.config import Settings
 from memchat.config.providers import embedding_name
 from memchat.db import Tx, apps, records
@@ -75,7 +74,7 @@ class Migration:
         embedder: Embedder,
         service_id: int,
         fitting: NoteFitting,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = waiting.sleep,
     ) -> None:
         self._database = database
         self._embedder = embedder
@@ -237,7 +236,7 @@ class EmbeddingServices:
         dimensions: int | None,
         max_tokens: int | None,
         tell: OnProgress | None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = waiting.sleep,
     ) -> MigrationResult:
         """Make a service's vectors beside those in use, then change to it. See ``Migration``.
 

@@ -15,13 +15,13 @@ from memchat.cli import main
 from tests.support.paths import ROOT
 
 NAMES = """
-Answer Answered AppInfo Apps Attachment Audit BackfillResult Backup Backups Browsed Change Changed
-Chat ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients Completion
-ConfigError DeadHolder Deleted Draft Elsewhere Embedder EmbeddingState Event Evidence Exported
-ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Filters Finding Given
-Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
-MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message
-Messages Metadata MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage
+Answer Answered AppInfo Apps AsyncMemChat Attachment Audit BackfillResult Backup Backups Browsed
+Change Changed Chat ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients
+Completion ConfigError DeadHolder Deleted Draft Elsewhere Embedder EmbeddingState Event Evidence
+Exported ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Filters Finding
+Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage
+MemChat MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions
+Message Messages Metadata MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage
 NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo
 Progress PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply
 ReplyParts RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo

@@ -1,0 +1,183 @@
+"""``AsyncMemChat``: the verbs of ``MemChat`` for programs that use ``await``.
+
+Nothing is declared twice: a verb of the other face is run on a lane, where waiting for a model
+holds no thread, and what it gives is wrapped in the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from memchat import waiting
+from memchat.api.base import Resource
+from memchat.api.store import Backups, Jobs, MemChat, Services, Users
+from memchat.errors import StoreError
+
+T = TypeVar("T")
+LANES = min(4, 2 * (os.cpu_count() or 1))
+_HANDLES = ("user", "client")
+"""Verbs that only name something, and are not awaited."""
+_IN_A_THREAD = (
+    *("add_file", "add_files", "add_upload", "watch", "export_file", "import_file"),
+    *("fetch", "doctor", "repair", "connect", "models", "warm"),
+)
+"""Verbs that read and write files at length, or load and try models. Each has a thread for itself,
+as have those of ``backups``, and goes on there when whoever waits for it is cancelled."""
+
+
+class _Face:
+    """Anything of the other face that has verbs."""
+
+    def __init__(self, lanes: _Lanes, face: Any) -> None:
+        self._lanes, self._face = lanes, face
+
+    def __getattr__(self, name: str) -> Any:
+        if name[0] == "_":
+            raise AttributeError(f"{type(self._face).__name__} has no attribute {name!r}")
+        value = getattr(self._face, name)
+        if not callable(value):
+            return self._lanes.wrapped(value)
+        if name in _HANDLES:
+            return lambda *given, **named: self._lanes.wrapped(value(*given, **named))
+        apart = name in _IN_A_THREAD or isinstance(self._face, Backups)
+        return lambda *given, **named: _Verb(self._lanes, partial(value, *given, **named), apart)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._face) if name[0] != "_"]
+
+    def __repr__(self) -> str:
+        return f"<awaited {self._face!r}>"
+
+
+class _Verb:
+    """A verb that was called: ``await`` it, or enter a chat with ``async with``."""
+
+    def __init__(self, lanes: _Lanes, work: Callable[[], Any], apart: bool) -> None:
+        self._lanes, self._work, self._apart = lanes, work, apart
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._done().__await__()
+
+    async def _done(self) -> Any:
+        lane = None if self._apart else self._lanes.next()
+        return self._lanes.wrapped(await _awaited(lane, self._work))
+
+    async def __aenter__(self) -> Any:
+        self._entered = await self
+        return self._entered
+
+    async def __aexit__(self, *error: object) -> None:
+        leave = partial(self._entered._face.__exit__, *error)
+        await _awaited(self._lanes.next(), leave)
+
+
+class _Stream(_Face):
+    """A reply, or another answer that comes in pieces: ``async for`` gives them, ``read`` all."""
+
+    def __init__(self, lanes: _Lanes, face: Any) -> None:
+        super().__init__(lanes, face)
+        # What it waits for comes to one lane; it is read by one at a time.
+        self._lane, self._one = lanes.next(), asyncio.Lock()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        pieces: Iterator[Any] = iter(self._face)
+        end = object()
+        while (piece := await self._next(partial(next, pieces, end))) is not end:
+            yield piece
+
+    async def read(self, *given: Any, **named: Any) -> Any:
+        return await self._next(partial(self._face.read, *given, **named))
+
+    async def stop(self) -> None:
+        """As ``Reply.stop``: what came is stored when this returns."""
+        await _awaited(self._lane, self._face.stop)  # whoever reads it comes to the end
+        await self._next(self._face.stop)
+
+    async def _next(self, work: Callable[[], T]) -> T:
+        async with self._one:
+            try:
+                return await _awaited(self._lane, work)
+            except asyncio.CancelledError:
+                if hasattr(self._face, "stop"):  # what came is stored
+                    await _ended(asyncio.wrap_future(self._lane.begin(self._face.stop)))
+                raise
+
+
+class _Lanes:
+    def __init__(self) -> None:
+        self.all = [waiting.Lane(f"memchat-lane-{n}") for n in range(LANES)]
+        self.next = cycle(self.all).__next__
+
+    def wrapped(self, value: Any) -> Any:
+        """What a verb gave, with verbs that are awaited where it has any."""
+        if hasattr(value, "__next__") or (hasattr(value, "__iter__") and hasattr(value, "read")):
+            return _Stream(self, value)
+        with_verbs = isinstance(value, Resource | Backups | Jobs | Services | Users)
+        return _Face(self, value) if with_verbs or hasattr(value, "send") else value
+
+
+async def _awaited(lane: waiting.Lane | None, work: Callable[[], T]) -> T:
+    """What ``work`` gives. When whoever waits is cancelled, it is stopped at its next wait, and has
+    come to its end when that is raised."""
+    try:
+        call = waiting.beside("memchat-apart", work) if lane is None else lane.begin(work)
+    except RuntimeError:
+        raise StoreError("the store is closed; open it again with AsyncMemChat(…)") from None
+    future = asyncio.wrap_future(call)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        if isinstance(call, waiting.Call):
+            call.stop()
+            await _ended(future)
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise StoreError("the store was closed before this was done") from None
+
+
+async def _ended(future: asyncio.Future[Any]) -> None:
+    """Wait until it has come to its end, also where that is cancelled once more."""
+    while not future.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait((future,))
+    future.cancelled() or future.exception()  # seen
+
+
+class AsyncMemChat(_Face):
+    """``MemChat`` with the same verbs and rooms, each verb awaited. Use it in ``async with``.
+
+    A call that waits for a model holds no thread; work on the store is done on a few. A call that
+    is cancelled has come to its end when ``CancelledError`` is raised: what it had stored stays,
+    and what was still to be read is in the queue. ``user`` and ``client`` are not awaited; a chat
+    is entered with ``async with``, a reply read by ``async for``. Models and embedders of your own
+    that wait hold the thread they are called on. Takes what ``MemChat`` takes, and raises what
+    that raises.
+    """
+
+    def __init__(self, home: Path | str | None = None, **options: Any) -> None:
+        super().__init__(_Lanes(), MemChat(home, **options))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop the calls under way, as if they were cancelled, and close the store."""
+        done: Future[None] = waiting.beside("memchat-close", self._close)
+        await asyncio.shield(asyncio.wrap_future(done))
+
+    def _close(self) -> None:
+        for lane in self._lanes.all:
+            lane.close()
+        self._face.close()
