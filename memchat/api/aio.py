@@ -164,7 +164,8 @@ class AsyncMemChat(_Face):
     """
 
     def __init__(self, home: Path | str | None = None, **options: Any) -> None:
-        super().__init__(_Lanes(), MemChat(home, **options))
+        mc = MemChat(home, **options)  # first, as it may refuse what it is given
+        super().__init__(_Lanes(), mc)
 
     async def __aenter__(self) -> Self:
         return self

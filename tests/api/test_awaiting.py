@@ -32,7 +32,13 @@ Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 def run(work: Coroutine[Any, Any, Any]) -> None:
     """To its end, or for so long that it has come to none."""
-    asyncio.run(asyncio.wait_for(work, WAIT))
+    # Not asyncio.run, which drops the loop that a library may have made for this thread.
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(asyncio.wait_for(work, WAIT))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,9 +42,8 @@ def engine(rows: Database) -> Engine:
 
 
 def wait_for_work_behind(mc: MemChat) -> None:
-    """Return once the threads that this store started have ended."""
-    for thread in mc._background._threads:
-        thread.join()
+    """Return once the work that this store began beside has ended."""
+    wait(list(mc._background._running))
 
 
 def shards(index: VectorIndex) -> dict[Any, Any]:
