@@ -14,6 +14,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.support.answers import answer, fact
+from tests.support.second_look import HOLDS
+
 KEY = "no-secret"
 
 
@@ -45,31 +48,13 @@ def said(instructions: str, prompt: str) -> str:
     if '"facts"' not in instructions and '"verdicts"' not in instructions:
         return "Fine."
     if '"candidates"' in prompt:
-        ids = re.findall(r'"id": ?"(c\d+)"', prompt)
-        verdicts = [{"id": i, "answer": "holds", "why": None, "now": None} for i in ids]
-        return json.dumps({"verdicts": verdicts})
-    found = re.findall(r"I live in (\w+)", prompt)
-    facts = [
-        {
-            "quotes": [{"msg": "u1", "text": f"I live in {city}"}],
-            "ref": None,
-            "type": "profile",
-            "key": "city",
-            "value": city,
-            "many": False,
-            "until_said": None,
-            "until": None,
-            "to": None,
-            "is": "new",
-            "flags": [],
-        }
-        for city in found[-1:]
-    ]
-    return json.dumps({"facts": facts, "forget": [], "title": "", "summary": ""})
+        return HOLDS
+    city = re.findall(r"I live in (\w+)", prompt)[-1]
+    return answer(fact(f"I live in {city}", "city", city))
 
 
 async def _serve(seconds: float, spread: float) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
             length = re.search(rb"content-length: *(\d+)", head, re.I)
             sent = json.loads(await reader.readexactly(int(length[1]) if length else 0))
@@ -92,7 +77,7 @@ async def _serve(seconds: float, spread: float) -> None:
 
     async def quietly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await answer(reader, writer)
+            await converse(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()  # the client went away
 

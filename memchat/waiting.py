@@ -20,6 +20,8 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Any, Generic, TypeVar
 
+from memchat.errors import StoreError
+
 T = TypeVar("T")
 AT_ONCE = 100
 """Verbs of a lane that are under way; further ones wait, as each may hold a socket."""
@@ -51,12 +53,14 @@ class Lane:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._closed = False
         self._tasks: dict[Call[Any], asyncio.Task[Any]] = {}
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def begin(self, work: Callable[[], T]) -> Call[T]:
-        """Do ``work`` on this lane, beginning soon. Raises RuntimeError once the lane is closed."""
+        """Do ``work`` on this lane, beginning soon. Raises StoreError once the lane is closed."""
         call: Call[T] = Call(self)
 
         def start() -> None:
@@ -72,7 +76,10 @@ class Lane:
             else:
                 call.set_exception(error)
 
-        self._loop.call_soon_threadsafe(start)
+        with self._lock:  # so that nothing comes behind what ends the loop
+            if self._closed:
+                raise StoreError("the store is closed; open it again with AsyncMemChat(…)")
+            self._loop.call_soon_threadsafe(start)
         return call
 
     def close(self) -> None:
@@ -84,9 +91,12 @@ class Lane:
                 for task in self._tasks.values():
                     task.cancel()
                 await asyncio.wait(self._tasks.values())
-            self._loop.stop()
 
-        self._soon(lambda: setattr(self, "_closing", self._loop.create_task(stop())))
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                stopping = asyncio.run_coroutine_threadsafe(stop(), self._loop)
+                stopping.add_done_callback(lambda _: self._soon(self._loop.stop))
         self._thread.join()
 
     def _soon(self, do: Callable[[], object]) -> None:
@@ -190,22 +200,31 @@ class Event:
     """Something that happens once, and that any number wait for."""
 
     def __init__(self) -> None:
-        self._happened: Future[None] = Future()
+        self._happened = False
+        self._waiting: set[Future[None]] = set()
 
     def set(self) -> None:
         """Say that it has happened; from any thread, more than once."""
-        with suppress(InvalidStateError):
-            self._happened.set_result(None)
+        self._happened = True
+        for future in list(self._waiting):
+            with suppress(InvalidStateError):
+                future.set_result(None)
 
     def is_set(self) -> bool:
         """Whether it has happened."""
-        return self._happened.done()
+        return self._happened
 
     def wait(self, seconds: float) -> bool:
         """Whether it happens within so many seconds."""
-        with suppress(TimeoutError):
-            result(self._happened, seconds)
-        return self.is_set()
+        future: Future[None] = Future()
+        self._waiting.add(future)
+        try:
+            with suppress(TimeoutError):
+                if not self._happened:
+                    result(future, seconds)
+        finally:
+            self._waiting.discard(future)
+        return self._happened
 
 
 class Mailbox(Generic[T]):

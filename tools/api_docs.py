@@ -112,7 +112,7 @@ pieces and `await reply.read()` all of it; `user.export()` is iterated in the sa
 awaited. A call that is cancelled has come to its end when `CancelledError` is raised: what it had
 stored stays, and what was still to be read is in the queue. Reading and writing whole files,
 backups, `doctor` and what loads models have a thread each, and go on there when they are cancelled.
-A model or embedder of your own that blocks holds the thread on which it is called.
+A model or embedder of your own that blocks is called in one of a few other threads.
 """
 
 OLD = """\

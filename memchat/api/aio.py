@@ -7,7 +7,6 @@ holds no thread, and what it gives is wrapped in the same way.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
@@ -20,13 +19,14 @@ from memchat import waiting
 from memchat.api.base import Resource
 from memchat.api.store import Backups, Jobs, MemChat, Services, Users
 from memchat.errors import StoreError
+from memchat.providers.litellm_calls import RemoteModel
 
 T = TypeVar("T")
-LANES = min(4, 2 * (os.cpu_count() or 1))
+LANES = 4
 _HANDLES = ("user", "client")
 """Verbs that only name something, and are not awaited."""
 _IN_A_THREAD = (
-    *("add_file", "add_files", "add_upload", "watch", "export_file", "import_file"),
+    *("add_files", "add_upload", "watch", "export", "export_file", "import_file"),
     *("fetch", "doctor", "repair", "connect", "models", "warm"),
 )
 """Verbs that read and write files at length, or load and try models. Each has a thread for itself,
@@ -47,8 +47,16 @@ class _Face:
             return self._lanes.wrapped(value)
         if name in _HANDLES:
             return lambda *given, **named: self._lanes.wrapped(value(*given, **named))
-        apart = name in _IN_A_THREAD or isinstance(self._face, Backups)
-        return lambda *given, **named: _Verb(self._lanes, partial(value, *given, **named), apart)
+        if name == "chat":
+            return lambda *given, **named: _Opening(self._lanes, partial(value, *given, **named))
+
+        async def verb(*given: Any, **named: Any) -> Any:
+            apart = name in _IN_A_THREAD or isinstance(self._face, Backups)
+            lane = None if apart else self._lanes.next()
+            return self._lanes.wrapped(await _awaited(lane, partial(value, *given, **named)))
+
+        verb.__qualname__ = f"{type(self._face).__name__}.{name}"  # if it is never awaited
+        return verb
 
     def __dir__(self) -> list[str]:
         return [name for name in dir(self._face) if name[0] != "_"]
@@ -57,26 +65,21 @@ class _Face:
         return f"<awaited {self._face!r}>"
 
 
-class _Verb:
-    """A verb that was called: ``await`` it, or enter a chat with ``async with``."""
+class _Opening:
+    """A chat that is being opened: ``await`` it, or enter it with ``async with``."""
 
-    def __init__(self, lanes: _Lanes, work: Callable[[], Any], apart: bool) -> None:
-        self._lanes, self._work, self._apart = lanes, work, apart
+    def __init__(self, lanes: _Lanes, work: Callable[[], Any]) -> None:
+        self._lanes, self._work = lanes, work
 
     def __await__(self) -> Generator[Any, None, Any]:
-        return self._done().__await__()
-
-    async def _done(self) -> Any:
-        lane = None if self._apart else self._lanes.next()
-        return self._lanes.wrapped(await _awaited(lane, self._work))
+        return self.__aenter__().__await__()
 
     async def __aenter__(self) -> Any:
-        self._entered = await self
-        return self._entered
+        self._chat = await _awaited(self._lanes.next(), self._work)
+        return _Face(self._lanes, self._chat)
 
     async def __aexit__(self, *error: object) -> None:
-        leave = partial(self._entered._face.__exit__, *error)
-        await _awaited(self._lanes.next(), leave)
+        await _awaited(self._lanes.next(), partial(self._chat.__exit__, *error))
 
 
 class _Stream(_Face):
@@ -112,6 +115,8 @@ class _Stream(_Face):
 
 
 class _Lanes:
+    """The lanes of a store, which take calls in turn."""
+
     def __init__(self) -> None:
         self.all = [waiting.Lane(f"memchat-lane-{n}") for n in range(LANES)]
         self.next = cycle(self.all).__next__
@@ -121,16 +126,13 @@ class _Lanes:
         if hasattr(value, "__next__") or (hasattr(value, "__iter__") and hasattr(value, "read")):
             return _Stream(self, value)
         with_verbs = isinstance(value, Resource | Backups | Jobs | Services | Users)
-        return _Face(self, value) if with_verbs or hasattr(value, "send") else value
+        return _Face(self, value) if with_verbs else value
 
 
 async def _awaited(lane: waiting.Lane | None, work: Callable[[], T]) -> T:
     """What ``work`` gives. When whoever waits is cancelled, it is stopped at its next wait, and has
     come to its end when that is raised."""
-    try:
-        call = waiting.beside("memchat-apart", work) if lane is None else lane.begin(work)
-    except RuntimeError:
-        raise StoreError("the store is closed; open it again with AsyncMemChat(…)") from None
+    call = waiting.beside("memchat-apart", work) if lane is None else lane.begin(work)
     future = asyncio.wrap_future(call)
     try:
         return await asyncio.shield(future)
@@ -152,19 +154,43 @@ async def _ended(future: asyncio.Future[Any]) -> None:
     future.cancelled() or future.exception()  # seen
 
 
+class _OwnModel:
+    """A model that a program brings, or a reply of it: it may block, so no lane waits for it."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def complete(self, *given: Any, **named: Any) -> Any:
+        return waiting.in_executor(partial(self._own.complete, *given, **named))
+
+    def stream(self, *given: Any, **named: Any) -> Any:
+        return _OwnModel(waiting.in_executor(partial(self._own.stream, *given, **named)))
+
+    def __iter__(self) -> Iterator[str]:
+        pieces = iter(self._own)
+        while (piece := waiting.in_executor(partial(next, pieces, None))) is not None:
+            yield piece
+
+
 class AsyncMemChat(_Face):
     """``MemChat`` with the same verbs and rooms, each verb awaited. Use it in ``async with``.
 
     A call that waits for a model holds no thread; work on the store is done on a few. A call that
     is cancelled has come to its end when ``CancelledError`` is raised: what it had stored stays,
     and what was still to be read is in the queue. ``user`` and ``client`` are not awaited; a chat
-    is entered with ``async with``, a reply read by ``async for``. Models and embedders of your own
-    that wait hold the thread they are called on. Takes what ``MemChat`` takes, and raises what
+    is entered with ``async with``, a reply read by ``async for``. A model or embedder of your own
+    that blocks is called in one of a few threads. Takes what ``MemChat`` takes, and raises what
     that raises.
     """
 
     def __init__(self, home: Path | str | None = None, **options: Any) -> None:
         mc = MemChat(home, **options)  # first, as it may refuse what it is given
+        built = mc._assembly._built
+        for name, given in built.items():
+            built[name] = given if isinstance(given, RemoteModel) else _OwnModel(given)
         super().__init__(_Lanes(), mc)
 
     async def __aenter__(self) -> Self:

@@ -15,8 +15,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import nullcontext, suppress
+from concurrent.futures import Future, wait
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -689,17 +689,13 @@ class Background:
         with self._lock:
             self._chats.add(chat)
 
-    def run(self, work: Callable[[], Result]) -> Future[Result]:
-        """Begin some work beside; an error in it is logged, too."""
+    def run(self, work: Callable[[], None]) -> None:
+        """Begin some work that nobody waits for; an error in it is logged."""
+        self._begin(work).add_done_callback(_log_failure)
 
-        def logged() -> Result:
-            try:
-                return work()
-            except Exception as error:
-                log.info("work in the background failed: %s", origin(error))
-                raise
-
-        future = waiting.beside("memchat-worker", logged)
+    def _begin(self, work: Callable[[], Result]) -> Future[Result]:
+        """Begin some work beside."""
+        future = waiting.beside("memchat-worker", work)
         with self._lock:
             self._running.add(future)
         future.add_done_callback(self._running.discard)
@@ -710,7 +706,7 @@ class Background:
 
         Raises TimeoutError where it takes longer than ``seconds``; the work then goes on.
         """
-        return waiting.result(self.run(work), seconds)
+        return waiting.result(self._begin(work), seconds)
 
     def close(self) -> bool:
         """Let go of the chats and wait for the work; whether all of it has ended."""
@@ -718,7 +714,10 @@ class Background:
             chats, running = list(self._chats), list(self._running)
         for chat in chats:
             chat.abandon()
-        for future in running:
-            with suppress(Exception):  # logged already
-                waiting.result(future, CLOSE_SECONDS)
-        return all(future.done() for future in running)
+        return not wait(running, CLOSE_SECONDS).not_done
+
+
+def _log_failure(future: Future[None]) -> None:
+    error = future.exception()
+    if isinstance(error, Exception):
+        log.error("work in the background failed: %s", origin(error))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ from typing import Any
 import pytest
 
 import memchat
-from memchat import AsyncMemChat, InputError, MemChat, NotFound, ProviderError, StoreError
-from memchat.api.aio import LANES
+from memchat import AsyncMemChat, InputError, MemChat, NotFound, ProviderError, StoreError, waiting
+from memchat.api.aio import _IN_A_THREAD, LANES
 from memchat.config import Settings
 from memchat.providers.embedders import HashEmbedder
 from memchat.providers.litellm_chat import LiteLLMChat
@@ -95,6 +97,29 @@ def test_calls_that_wait_for_a_model_hold_no_thread(tmp_path: Path, server: Open
 
     run(work())
     assert server.refusals == []
+
+
+class Blocking(ScriptedModel):
+    """Answers once three are asked at the same time, and holds its thread until then."""
+
+    all_here = threading.Barrier(3)
+
+    def complete(self, *given: Any, **named: Any) -> Any:
+        if named["purpose"] == "extract":
+            self.all_here.wait(WAIT)
+        self.replies.append(answer())
+        return super().complete(*given, **named)
+
+
+def test_models_of_ones_own_that_block_hold_up_no_other_call(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path, Blocking()) as mc:
+            for name in ("ana", "ben", "cleo"):
+                await mc.user(name).add("I had soup", wait=False)
+            done = await mc.jobs.run(parallel=3)  # on one lane
+            assert (len(done.learned), done.failed) == (3, [])
+
+    run(work())
 
 
 def test_a_search_is_answered_while_every_lane_waits(tmp_path: Path, server: OpenAIServer) -> None:
@@ -223,7 +248,7 @@ def test_a_worker_waits_for_work_until_it_is_cancelled_or_stopped(tmp_path: Path
 
     async def work() -> None:
         async with opened(tmp_path, model) as mc:
-            worker = asyncio.ensure_future(mc.jobs.work(look=0.01))
+            worker = asyncio.create_task(mc.jobs.work(look=0.01))
             ana = mc.user("ana")
             await ana.add("I live in Porto", session="s", wait=False, when="now")
             while not await ana.memories.list():
@@ -280,6 +305,41 @@ def test_errors_are_those_of_the_other_face(tmp_path: Path, server: OpenAIServer
                 ana.serch("x")
 
     run(work())
+
+
+def test_a_verb_that_is_not_awaited_is_warned_of_by_its_name(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as mc:
+            with pytest.warns(RuntimeWarning, match=r"'User\.add' was never awaited"):
+                mc.user("ana").add("I live in Porto")
+                gc.collect()
+
+    run(work())
+
+
+def test_what_has_a_thread_of_its_own_is_a_verb() -> None:
+    known = {name for one in memchat.__all__ for name in dir(getattr(memchat, one))}
+    assert set(_IN_A_THREAD) <= known
+
+
+def test_waiting_for_the_same_event_again_and_again_keeps_nothing() -> None:
+    lane, event = waiting.Lane("test"), waiting.Event()
+
+    def waits() -> int:
+        assert not any(event.wait(0) for _ in range(200))
+        gc.collect()
+        return sum(isinstance(one, Future) for one in gc.get_objects())
+
+    try:
+        few = lane.begin(waits).result(WAIT)
+        assert lane.begin(waits).result(WAIT) <= few + 5
+        later = lane.begin(lambda: event.wait(WAIT))
+        event.set()
+        assert later.result(WAIT) and event.wait(0)
+    finally:
+        lane.close()
+    with pytest.raises(StoreError, match="is closed"):
+        lane.begin(lambda: None)
 
 
 def test_every_room_and_verb_is_there(tmp_path: Path) -> None:
