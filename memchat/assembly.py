@@ -61,6 +61,7 @@ class Assembly:
         self.clock = clock
         self.database = Database(settings.home, clock, settings.zone)
         self.database.embeds = self.embeds
+        self.database.types = settings.types
         given = {"chat_model": chat_model, "extract_model": extract_model}
         self._built: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
         self.embedder = embedder

@@ -37,6 +37,21 @@ CLASSES = {
 """What is described verb by verb, with the name it has in the examples."""
 OWN = ("ChatModel", "Embedder", "Settings")
 OF_OWN = """\
+## Types of memories of your own
+
+```python
+from memchat import MemChat, OwnType
+
+recipe = OwnType("dishes they cook", keys=["dish"])   # check=… takes a type that pydantic knows
+mc = MemChat(types={"recipe": recipe})
+mc.user("ana").memories.list(type="recipe")
+```
+
+The model that reads conversations is told of them, in at most 600 characters. Beside that they are
+as the usual four: one key holds one value whatever its type, and `settings.toml` may declare them
+for every program (`[types.recipe]`, `description = "…"`, `keys = ["…"]`). What was kept under a
+type stays when that is no longer declared.
+
 ## Your own models, settings and keys
 
 `MemChat(chat_model=…, extract_model=…, embedder=…)` takes objects of your own with these members;

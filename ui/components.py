@@ -192,6 +192,11 @@ def as_sentence(text: str) -> str:
 # Memories in words
 
 
+def type_name(kind: str) -> str:
+    """What a type of memories is called."""
+    return TYPES.get(kind) or kind.replace("_", " ").capitalize()
+
+
 def named(memory: Memory) -> str:
     """A memory's words in one line."""
     return literal(f"{memory.key.replace('_', ' ')}: {memory.value}")
@@ -204,7 +209,7 @@ def described(memory: Memory) -> str:
 
 def about(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
-    return " · ".join([TYPES[memory.memory_type], *origin_of(memory), *span_of(memory)])
+    return " · ".join([type_name(memory.memory_type), *origin_of(memory), *span_of(memory)])
 
 
 def span_of(memory: Memory) -> list[str]:

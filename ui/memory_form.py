@@ -68,12 +68,10 @@ def _fields(number: str, known: Memory | Draft | str) -> dict[str, Any]:
         key=f"key-{number}",
         placeholder="e.g. favourite tea",
     )
+    now = read.memory_type if read else "fact"
+    kinds = [*dict.fromkeys([*MEMORY_TYPES, *ui.person().memories.own_types, now])]
     kind = right.selectbox(
-        "Type",
-        MEMORY_TYPES,
-        index=MEMORY_TYPES.index(read.memory_type if read else "fact"),
-        format_func=lambda kind: ui.TYPES[kind],
-        key=f"type-{number}",
+        "Type", kinds, index=kinds.index(now), format_func=ui.type_name, key=f"type-{number}"
     )
     ui.show_problem(f"form-{number}")
     left, right = st.columns(2, vertical_alignment="bottom")

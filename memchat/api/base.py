@@ -24,7 +24,6 @@ from typing import (
     TypeVar,
     Union,
     Unpack,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -39,19 +38,19 @@ from memchat.facts.keys import canonical, normalise_key
 from memchat.facts.manual import RowImages
 from memchat.notes import rows
 from memchat.types import (
-    MEMORY_TYPES,
     CreatedBy,
     Filters,
     InboxItem,
     Memory,
     MemoryStatus,
-    MemoryType,
     Message,
     Note,
+    OwnTypes,
     Recalled,
     Scope,
     Session,
     Wanted,
+    check_type,
     clean_metadata,
     clean_tags,
 )
@@ -178,17 +177,21 @@ class Resource:
             )
 
 
-def wanted(only: Filters, zone: ZoneInfo, query: str = "", status: str = "active") -> Wanted:
-    """What a filter and a query ask for. Raises InputError for what cannot be."""
+def wanted(
+    only: Filters, zone: ZoneInfo, own: OwnTypes, query: str = "", status: str = "active"
+) -> Wanted:
+    """What a filter and a query ask for, in a store with these own types. Raises InputError for
+    what cannot be."""
     if unknown := only.keys() - Filters.__annotations__:
         raise TypeError(f"there is no filter {', '.join(sorted(unknown))}")
     check_choice(status, get_args(MemoryStatus), "status")
     kind, by, key = only.get("type"), only.get("said_by"), only.get("key")
-    check_choice(kind or "fact", MEMORY_TYPES, "type")
+    if kind:
+        check_type(kind, own)
     check_choice(by or "person", [*SAID_BY], "said_by")
     return Wanted(
         query,
-        (cast(MemoryType, kind),) if kind else (),
+        (kind,) if kind else (),
         SAID_BY[by] if by else (),
         tags=clean_tags(only.get("tags") or ()),
         key=canonical(normalise_key(key)) if key else "",

@@ -81,6 +81,11 @@ MOST_DAYS = 36_500
 class Memories(base.Resource):
     """The memories of one person in one app, and those the person has in every app."""
 
+    @property
+    def own_types(self) -> Mapping[str, types.OwnType]:
+        """The types beside preference, profile, fact and other that the store was opened with."""
+        return self._settings.types
+
     def add(
         self,
         type: str,
@@ -97,9 +102,9 @@ class Memories(base.Resource):
     ) -> types.Memory:
         """Remember a fact. It is on disk when this returns; its vector follows.
 
-        ``type`` is preference, profile, fact or other. The fact holds from ``starts_at`` through
-        ``expires_at``. ``tags`` are at most 20 words of at most 40 characters, kept in lower case
-        with hyphens for spaces; one that was known keeps its own beside them;
+        ``type`` is preference, profile, fact, other or one of ``own_types``. The fact holds from
+        ``starts_at`` through ``expires_at``. ``tags`` are at most 20 words of at most 40
+        characters, in lower case with hyphens for spaces; one that was known keeps its own, too;
         ``metadata`` are values of your own, to filter by, which no model sees. ``sentence`` says
         the same to the person, as that of a draft does; where it does not say just that, or there
         is none, a template does, if one fits. What looks like a secret raises SecretError unless
@@ -128,7 +133,7 @@ class Memories(base.Resource):
         hide = mask if self._settings.mask_before_extraction else str
         models = (self._assembly.extract_model(), OfflineChat("offline/extract"))
         now = self._assembly.clock().astimezone(self._settings.zone)
-        return drafted(models, self._assembly.prompts, hide(statement), now)
+        return drafted(models, self._assembly.prompts, hide(statement), now, self.own_types)
 
     def get(self, memory_id: int) -> types.Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
@@ -158,7 +163,7 @@ class Memories(base.Resource):
         if after is not None and after.expires_at is None and status == "expiring":
             raise InputError("this cursor is of a list of another status")
         with self._database.read(self._scope) as tx:
-            wanted = base.wanted(only, tx.zone, query, status)
+            wanted = base.wanted(only, tx.zone, tx.types, query, status)
             now = self._standing(tx)
             by, most = _in_days(tx, within), limit + 1
             found = memories.listed(tx, tx.ids, wanted, now, by=by, limit=most, after=after)
@@ -174,7 +179,7 @@ class Memories(base.Resource):
     ) -> int:
         """How many memories ``list`` gives on all its pages."""
         with self._database.read(self._scope) as tx:
-            wanted, by = base.wanted(only, tx.zone, query, status), _in_days(tx, within)
+            wanted, by = base.wanted(only, tx.zone, tx.types, query, status), _in_days(tx, within)
             return len(memories.ids(tx, tx.ids, wanted, self._standing(tx), by))
 
     def tags(self) -> Mapping[str, int]:

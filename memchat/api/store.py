@@ -504,21 +504,26 @@ class MemChat:
         chat_model: ChatModel | None = None,
         extract_model: ChatModel | None = None,
         embedder: Embedder | None = None,
+        types: Mapping[str, types.OwnType] | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         """Open the store in the folder ``home``, or where the settings say.
 
         Without ``settings`` they are read from the environment and the settings file. Models given
-        here are used instead of those that the settings name. ``clock`` returns the current time,
-        with its zone. Raises ConfigError for settings that cannot be used, StoreError when the
-        folder or file cannot be used, SchemaError for a store of a newer memchat, or of one from
-        before the first release.
+        here are used instead of those that the settings name; ``types`` of memories, by name, are
+        there beside those of the settings. ``clock`` returns the current time, with its zone.
+        Raises InputError for a type that cannot be declared, ConfigError for settings that cannot
+        be used, StoreError when the folder or file cannot be used, SchemaError for a store of a
+        newer memchat, or of one from before the first release.
         """
         if settings is None:
             settings = config.load()
             for line in misspelt(os.environ):
                 log.warning(line)
-        self.settings = settings.with_(home=Path(home)) if home is not None else settings
+        own = {**settings.types, **(types or {})}
+        self.settings = settings.with_(
+            home=settings.home if home is None else Path(home), types=own
+        )
         for given, kind, name in (
             (chat_model, ChatModel, "chat_model"),
             (extract_model, ChatModel, "extract_model"),

@@ -251,7 +251,7 @@ class User(Resource):
         return recall.find(self._scope, question, limit, timeout, only=wanted)
 
     def _wanted(self, only: types.Filters) -> types.Wanted | None:
-        found = base.wanted(only, self._settings.zone)
+        found = base.wanted(only, self._settings.zone, self._settings.types)
         return None if found == types.Wanted() else found
 
     def context(

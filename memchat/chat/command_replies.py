@@ -210,9 +210,10 @@ def listing(found: Sequence[types.Memory], most: int, zone: ZoneInfo) -> CodeRep
         return CodeReply(NOTHING_KNOWN)
     shown = found[:most]
     lines = [REMEMBERED.format(counted=_counted(len(found)))]
-    for kind in types.MEMORY_TYPES:
+    kinds = dict.fromkeys([*types.MEMORY_TYPES, *(memory.memory_type for memory in shown)])
+    for kind in kinds:
         rows = [memory for memory in shown if memory.memory_type == kind]
-        lines += [f"{HEADINGS[kind]}:"] if rows else []
+        lines += [f"{HEADINGS.get(kind, kind)}:"] if rows else []
         lines += [f"- {_line(memory, zone)}" for memory in rows]
     if len(found) > most:
         lines.append(MORE_LISTED.format(more=len(found) - most))
@@ -268,7 +269,7 @@ def _pattern(sentence: str) -> str:
 
 
 _HEAD = re.compile(rf"^{_pattern(REMEMBERED)}$", re.MULTILINE)
-_HEADINGS = "|".join(map(re.escape, HEADINGS.values()))
+_HEADINGS = "|".join((*map(re.escape, HEADINGS.values()), types.TYPE_NAME.pattern))
 _LISTED = re.compile(rf"\n(?:- #\d+ .*|(?:{_HEADINGS}):|{_pattern(MORE_LISTED)})")
 _QUESTIONS = (FORGET_ONE, FORGET_SOME, BLANK)
 _QUESTION = re.compile(rf"\n(?P<asked>{'|'.join(map(_pattern, _QUESTIONS))})\Z")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -236,26 +236,31 @@ def _text(does: str) -> dict[str, Any]:
     return {"type": "string", "description": does}
 
 
-TOOLS = (
-    _tool(
-        "remember",
-        "Save one fact the user asks you to remember.",
-        ("quote", "type", "key", "value"),
-        quote=_text("the user's words, copied"),
-        type={"type": "string", "enum": list(MEMORY_TYPES)},
-        key=_text("English snake_case slot, e.g. city"),
-        value=_text("short, in the user's language"),
-        until_said=_text("their words for how long, copied"),
-        until=_text("as +3d, weekday:fri, end:month, MM-DD or YYYY-MM-DD"),
-    ),
-    _tool(
-        "forget",
-        "Show the user what is saved on something they ask you to forget, and let them confirm.",
-        ("what",),
-        what=_text("what to forget"),
-    ),
-    _tool("list_memories", "Show the user all that is saved about them."),
-)
+def memory_tools(own: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
+    """The tools that the chat model is offered, in a store with these own types."""
+    return (
+        _tool(
+            "remember",
+            "Save one fact the user asks you to remember.",
+            ("quote", "type", "key", "value"),
+            quote=_text("the user's words, copied"),
+            type={"type": "string", "enum": [*MEMORY_TYPES, *own]},
+            key=_text("English snake_case slot, e.g. city"),
+            value=_text("short, in the user's language"),
+            until_said=_text("their words for how long, copied"),
+            until=_text("as +3d, weekday:fri, end:month, MM-DD or YYYY-MM-DD"),
+        ),
+        _tool(
+            "forget",
+            "Show the user what is saved on something they ask you to forget, and let them choose.",
+            ("what",),
+            what=_text("what to forget"),
+        ),
+        _tool("list_memories", "Show the user all that is saved about them."),
+    )
+
+
+TOOLS = memory_tools()
 
 
 def arguments(call: ToolCall) -> dict[str, Any]:

@@ -303,6 +303,7 @@ class Commands:
             [known] if known is not None else [],
             prompt_text="\n".join(self.parts.prompts.text(name) for name in ("chat", "tools")),
             injected=reading.injected,
+            own_types=tx.types,
         )
         return verdict if waits is None else unlooked(verdict, waits)
 

@@ -17,7 +17,7 @@ from memchat import waiting
 from memchat.chat import command_replies, command_words
 from memchat.chat import prompt as prompts
 from memchat.chat.command_replies import CodeReply, ForgetChoice
-from memchat.chat.command_words import TOOLS, Command, ForgetAnswer
+from memchat.chat.command_words import Command, ForgetAnswer, memory_tools
 from memchat.chat.commands import Commands
 from memchat.chat.conversation import Conversation, Lease, Parts, Reader, Reply
 from memchat.chat.prompt import Prompt
@@ -367,7 +367,8 @@ class Turn:
         )
         self._reply.shown = self._prompt.shown
         self._reply.dropped_turns = self._prompt.dropped_turns
-        asked = model.stream(self._prompt.messages, TOOLS if tools else ())
+        offered = memory_tools(self._parts.settings.types) if tools else ()
+        asked = model.stream(self._prompt.messages, offered)
         # A provider may be silent for a minute; a reply that is stopped or late ends at once.
         stream = self._reply.stream = BackgroundStream(asked, self._reply.seconds_left)
         if self._reply.stopped:  # while the prompt was built

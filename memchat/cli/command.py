@@ -63,7 +63,7 @@ PIPED = "-"
 """What stands for standard input, or output, where a command takes a file or a text."""
 SECOND_NAMES = {"search": "recall", "update": "edit"}
 """Other names of commands: those that the Python interface has."""
-TYPES = ", ".join(MEMORY_TYPES)
+TYPES = f"{', '.join(MEMORY_TYPES)}, or one of your own"
 
 
 class Group(TyperGroup):
@@ -197,7 +197,11 @@ SHARED = {
 }
 """Options that several commands have: a parameter of this name is one, unless the command says
 otherwise."""
-TYPE = one_of("type", MEMORY_TYPES)
+TYPE: dict[str, Any] = {
+    "parser": str.lower,  # a store may have more
+    "autocompletion": lambda: [*MEMORY_TYPES],
+    "metavar": "TYPE",
+}
 Ids = Annotated[list[int] | None, Argument(metavar="ID", help="Its number; there may be several.")]
 
 

@@ -24,7 +24,8 @@ from memchat import disk
 from memchat.config import keys, providers
 from memchat.config.keys import ENVIRONMENT, Keys
 from memchat.disk import default_home
-from memchat.errors import ConfigError
+from memchat.errors import ConfigError, InputError
+from memchat.types import OwnType, OwnTypes, check_own_types
 
 Parser = Callable[[str, str], object]
 
@@ -175,6 +176,12 @@ class Settings:
     """The variables that name another address for a provider (OPENAI_BASE_URL …), with it."""
     keys: Keys = field(default_factory=Keys)
     """The providers' keys; it shows their names alone."""
+    types: OwnTypes = field(default_factory=dict)
+    """Types of memories beside the usual ones: ``[types.NAME]`` in ``settings.toml``, with a
+    ``description`` and ``keys``. Raises InputError for what cannot be one."""
+
+    def __post_init__(self) -> None:
+        check_own_types(self.types)
 
     @property
     def zone(self) -> ZoneInfo:
@@ -229,6 +236,8 @@ DEBUG = "MEMCHAT_DEBUG"
 USER = "MEMCHAT_USER"
 MCP_SERVERS = "mcp_servers"
 """The table of ``settings.toml`` that names other servers."""
+TYPES = "types"
+"""The table that declares types of memories."""
 SETTING_NAMES = (frozenset(VARIABLES.values()) | providers.ADDRESS_NAMES | {USER}) - {HOME}
 """What ``settings.toml`` may hold."""
 KNOWN_NAMES = SETTING_NAMES | providers.KEY_NAMES | {HOME}
@@ -284,7 +293,29 @@ def read_settings(home: Path) -> dict[str, str]:
     """
     path = home / FILE
     found = disk.read(path).items()
-    return {name: _text(path, name, value) for name, value in found if name != MCP_SERVERS}
+    return {
+        name: _text(path, name, value) for name, value in found if name not in (MCP_SERVERS, TYPES)
+    }
+
+
+def read_types(home: Path) -> OwnTypes:
+    """The types of memories that ``settings.toml`` declares. Raises ConfigError for what is no
+    table with a ``description`` and a list of ``keys``."""
+    path = home / FILE
+    try:
+        given: Any = disk.read(path).get(TYPES, {})
+        found = {name: OwnType(**table) for name, table in given.items()}
+        if any(one.check is not None for one in found.values()):
+            raise TypeError
+        check_own_types(found)
+    except (AttributeError, TypeError):
+        raise ConfigError(
+            f"[{TYPES}] in {path} holds tables such as [{TYPES}.recipe], each with description = "
+            '"…" and, if you like, keys = ["…"]; nothing else'
+        ) from None
+    except InputError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return found
 
 
 def read_env_file(path: Path) -> EnvFile:
@@ -389,8 +420,12 @@ def _with(text: str, name: str, value: str | None) -> str:
     new = None if value is None else f"{name} = {json.dumps(value, ensure_ascii=False)}"
     found = line.search(text)
     if found is None:
-        end = "" if not text or text.endswith("\n") else "\n"
-        return text if new is None else f"{text}{end}{new}\n"
+        if new is None:
+            return text
+        table = re.search(r"^[ \t]*\[", text, re.M)  # what stands behind it belongs to it
+        at = len(text) if table is None else table.start()
+        end = "" if not text[:at] or text[:at].endswith("\n") else "\n"
+        return f"{text[:at]}{end}{new}\n{text[at:]}"
     line_now = "  ".join(part for part in (new, found[2]) if part)
     line_now += found[3] if line_now else ""
     return text[: found.start()] + line_now + text[found.end() :]
@@ -410,7 +445,7 @@ def load(env: Mapping[str, str] | None = None, *, env_file: EnvFile | None = Non
     origins = {name: origin for name, (_, origin) in found.items()}
     models, why = choose_models(values, origins)
     chosen: dict[str, Any] = {"home": _home(found), "timezone": _zone(values)}
-    chosen = {**parse(values), **models, **chosen}
+    chosen = {**parse(values), **models, **chosen, TYPES: read_types(_home(found))}
     # Libraries read more addresses than memchat knows by name.
     ends, known = ("_API_BASE", "_BASE_URL"), providers.ADDRESS_NAMES
     addresses = {n: value for n, value in values.items() if n in known or n.endswith(ends)}

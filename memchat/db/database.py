@@ -29,7 +29,7 @@ from memchat.db import Tx, apps, schema
 from memchat.db.records import UTC_ZONE
 from memchat.errors import InputError, SchemaError, StoreError, StoreFull
 from memchat.language import text
-from memchat.types import Scope
+from memchat.types import NO_TYPES, Scope
 
 if TYPE_CHECKING:
     from memchat.search.vector_index import VectorIndex
@@ -72,6 +72,8 @@ class Database:
         self.path = home / FILE
         self.embeds: Callable[[], bool] = bool
         """Whether there is an embedding model."""
+        self.types = NO_TYPES
+        """Types of memories beside the usual ones."""
         self.backup: Path | None = None
         """The copy of the store from before it was migrated; None if it was not."""
         try:
@@ -162,7 +164,8 @@ class Database:
                     connection.detach()  # else the pool, which is gone, would keep its file open
 
     def _tx(self, connection: Connection, scope: Scope | None, ensure: bool) -> Tx:
-        tx = Tx(connection, self.clock(), self.zone, embeds=self.embeds, scrub=self._scrub)
+        given = {"embeds": self.embeds, "scrub": self._scrub, "types": self.types}
+        tx = Tx(connection, self.clock(), self.zone, **given)  # type: ignore[arg-type]
         if scope is None:
             return tx
         return apps.ensure(tx, scope) if ensure else apps.find(tx, scope)

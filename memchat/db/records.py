@@ -30,7 +30,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from memchat.types import Attachment
+from memchat.types import NO_TYPES, Attachment, OwnTypes
 
 UTC_ZONE = ZoneInfo("UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC_ZONE)
@@ -61,7 +61,7 @@ class Tx:
 
     ``own`` and ``shared`` are the rows of ``apps`` that it is about: the app's own, and that of all
     apps of the user. Each is 0 where there is none yet, and under 0 nothing is found. ``embeds``
-    tells whether there is an embedding model.
+    tells whether there is an embedding model. ``types`` are those of memories beside the usual.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Tx:
         shared: int = 0,
         embeds: Callable[[], bool] = bool,
         scrub: Callable[[], object] = lambda: None,
+        types: OwnTypes = NO_TYPES,
     ) -> None:
         self.connection = connection
         self.driver: Any = connection.connection.driver_connection
@@ -83,6 +84,7 @@ class Tx:
         self.own = own
         self.shared = shared
         self.embeds = embeds
+        self.types = types
         self._scrub = scrub
         self._latest: dict[Any, tuple[int, Any]] = {}
         self.after_commit: list[Callable[[], object]] = []

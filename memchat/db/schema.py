@@ -240,7 +240,7 @@ memories = Table(
     count_column("sensitive"),
     Column("sentence", Text),
     UniqueConstraint("app_id", "sha1"),
-    CheckConstraint("memory_type IN ('preference', 'profile', 'fact', 'other')", name="type"),
+    CheckConstraint("memory_type GLOB '[a-z]*' AND length(memory_type) <= 24", name="type"),
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
     CheckConstraint("(active = 1) = (inactive_reason IS NULL)", name="inactive_reason"),
     Index("ix_memories_app_id_active_key", "app_id", "active", "key"),

@@ -110,9 +110,11 @@ class ManualChanges:
         key, value = wanted.get("key"), wanted.get("value")
         app_id = here if all_apps is None else self._home(all_apps)
         kind, name, words = checked_fact(
+            self.tx.types,
             wanted.get("type") or memory.memory_type,
             memory.key if key is None else key,
             memory.value if value is None else value,
+            held=memory.memory_type,
         )
         same = (name, words) == (memory.key, memory.value)
         secret = not same and is_secret(name, words, wanted.get("keep_secret", False))
@@ -213,13 +215,19 @@ class ManualChanges:
         return found
 
 
-def checked_fact(memory_type: str, key: str, value: str) -> tuple[types.MemoryType, str, str]:
-    """Type, key and value as they are stored. Raises InputError for those that cannot be."""
+def checked_fact(
+    own: types.OwnTypes, memory_type: str, key: str, value: str, held: str = ""
+) -> tuple[str, str, str]:
+    """Type, key and value as they are stored. Raises InputError for those that cannot be, as a type
+    that is neither usual, nor one of ``own``, nor the one that the memory has already."""
     kind = memory_type.strip().casefold()
-    if kind not in types.MEMORY_TYPES:
-        raise InputError(f"{memory_type!r} is no type; use {', '.join(types.MEMORY_TYPES)}")
+    if kind != held:
+        types.check_type(kind, own)
     name = keys.canonical(keys.normalise_key(types.one_line(key, "key", 200)))
-    return kind, name, types.one_line(value, "value", VALUE_LIMIT, "; a longer text can be a note")
+    words = types.one_line(value, "value", VALUE_LIMIT, "; a longer text can be a note")
+    if kind in own and (why := own[kind].misfit(words)):
+        raise InputError(f"the value does not fit the type {kind}: {why}")
+    return kind, name, words
 
 
 def given_fact(
@@ -234,7 +242,7 @@ def given_fact(
 ) -> Fact:
     """A fact as somebody gives it now, without a quote. Raises InputError for one that cannot be
     kept, SecretError for a secret unless ``keep_secret``."""
-    kind, name, words = checked_fact(memory_type, key, value)
+    kind, name, words = checked_fact(tx.types, memory_type, key, value)
     return Fact(
         memory_type=kind,
         key=name,

@@ -24,7 +24,7 @@ from memchat.facts import keys
 from memchat.language.text import folded
 from memchat.learn.candidate import Relation
 from memchat.search import keywords, passages
-from memchat.types import CreatedBy, Memory, MemoryOrigin, MemoryType, Wanted
+from memchat.types import CreatedBy, Memory, MemoryOrigin, Wanted
 
 _m, _t = t.memories.c, t.memory_tags.c
 _sorted = sa.select(_t.tag).where(_t.memory_id == _m.id).order_by(_t.tag).correlate(t.memories)
@@ -123,7 +123,7 @@ def holds_many(tx: Tx, app_ids: Sequence[int], key: str) -> bool | None:
 class NewMemory:
     """A fact that is about to be stored."""
 
-    memory_type: MemoryType
+    memory_type: str
     key: str
     value: str
     many: bool

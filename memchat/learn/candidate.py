@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -28,7 +28,7 @@ from pydantic import (
 from memchat.errors import ExtractionError, misfits
 from memchat.language.sentences import Span, sentence_around
 from memchat.learn.own_words import own_words
-from memchat.types import MEMORY_TYPES, MemoryType, Role, clean_text
+from memchat.types import MEMORY_TYPES, TYPE_NAME, OwnTypes, Role, clean_text
 
 
 def object_schema(**fields: Any) -> dict[str, Any]:
@@ -101,6 +101,11 @@ def _known(names: Collection[str], other: str) -> BeforeValidator:
     return BeforeValidator(read)
 
 
+def _type_name(value: Any) -> str:
+    name = str(value).strip().casefold()
+    return name if TYPE_NAME.fullmatch(name) else "other"
+
+
 def _or(value: Any, read: ValidatorFunctionWrapHandler, other: Any) -> Any:
     """What is read of a value, or something else where it does not fit."""
     try:
@@ -145,7 +150,7 @@ class Candidate(_Part):
 
     quotes: tuple[Quote, ...] = Field(min_length=1, max_length=MAX_QUOTES)
     ref: Annotated[Ref | None, WrapValidator(lambda value, read: _or(value, read, None))] = None
-    type: Annotated[MemoryType, _known(MEMORY_TYPES, "other")] = "other"
+    type: Annotated[str, BeforeValidator(_type_name)] = "other"
     key: Line = Field(min_length=1)
     value: Line = ""
     sentence: Line = ""
@@ -219,15 +224,16 @@ def parse(text: str) -> ExtractionAnswer:
     return ExtractionAnswer(facts=tuple(facts), broken=broken, more=more, **described)
 
 
-def json_schema() -> dict[str, Any]:
-    """The schema of the answer for strict modes: every field required, absent ones null."""
+def json_schema(own: Iterable[str] = ()) -> dict[str, Any]:
+    """The schema of the answer for strict modes: every field required, absent ones null. ``own``
+    are types beside the usual ones."""
     record, many = object_schema, list_schema
     text = {"type": "string"}
     maybe = {"type": ["string", "null"]}
     fact = {
         "quotes": many(record(msg=text, text=text)),
         "ref": {**record(msg=text, span=text), "type": ["object", "null"]},
-        "type": {"type": "string", "enum": list(MEMORY_TYPES)},
+        "type": {"type": "string", "enum": [*MEMORY_TYPES, *own]},
         "key": text,
         "value": text,
         "sentence": text,
@@ -319,7 +325,7 @@ class KnownFact:
 
     id: str
     memory_id: int
-    memory_type: MemoryType
+    memory_type: str
     key: str
     value: str
     many: bool
@@ -393,6 +399,7 @@ class Case:
     """The languages of the session, likeliest first."""
     look_follows: bool = False
     """Whether a second look judges what the checks leave open."""
+    own_types: OwnTypes = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
     reviews: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

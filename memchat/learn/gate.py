@@ -8,6 +8,7 @@ person asked not to keep are looked for. What only a reader can tell is left to 
 # ruff: noqa: E501  (word lists are read along, not down)
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +21,9 @@ from memchat.learn import dates, own_words, values
 from memchat.learn.candidate import Candidate, Case, KnownFact, Outcome, Proof, Quote, Turn, Verdict
 from memchat.learn.own_words import hidden_instruction, is_instruction, overrides_rules
 from memchat.learn.values import asked_after
+from memchat.types import MEMORY_TYPES, NO_TYPES, OwnTypes
+
+log = logging.getLogger(__name__)
 
 
 def check_quotes(case: Case) -> None:
@@ -418,6 +422,19 @@ _SAMPLE = 20_000
 """How many characters of the session are read to tell its languages."""
 
 Check = Callable[[Case], None]
+
+
+def check_own_type(case: Case) -> None:
+    """Refuse a value that its own type does not admit; a type that nobody declared is ``other``."""
+    item = case.candidate
+    own = case.own_types.get(item.type)
+    if own is None and item.type not in MEMORY_TYPES:
+        log.info("a type of %d characters is unknown and read as other", len(item.type))
+        case.change(type="other")
+    elif own is not None and item.value and (why := own.misfit(item.value)):
+        case.refusals.append(f"its value does not fit the type {item.type}: {why}")
+
+
 CHECKS: tuple[Check, ...] = (
     values.check_key,
     check_quotes,
@@ -429,6 +446,7 @@ CHECKS: tuple[Check, ...] = (
     check_repeats,
     dates.check_expiry,
     dates.check_start,
+    check_own_type,
 )
 """In this order. After a refusal the others are skipped."""
 
@@ -441,6 +459,7 @@ def judge(
     prompt_text: str,
     injected: Collection[str],
     look_follows: bool = False,
+    own_types: OwnTypes = NO_TYPES,
 ) -> Verdict:
     """Decide about one candidate. ``prompt_text`` and ``injected`` are the instructions and memory
     lines that models were given, which prove nothing. ``look_follows``: whether a model judges what
@@ -448,7 +467,7 @@ def judge(
     """
     sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
     languages = dates.languages_in(sample, 0, len(sample))
-    case = Case(candidate, turns, known, prompt_text, injected, languages, look_follows)
+    case = Case(candidate, turns, known, prompt_text, injected, languages, look_follows, own_types)
     for check in CHECKS:
         if not case.refusals:
             check(case)

@@ -84,7 +84,8 @@ class Learner:
             yield self._skip(claim, why_not)
             return
         model = self.model(claim.how)
-        reader = model_calls.Extractor(model, self.prompts, reading.usage)
+        reader = model_calls.Extractor(model, self.prompts, reading.usage, self.settings.types)
+        reading.own_types = self.settings.types
         reading.look_follows = self.settings.verify != "off" and not model.stand_in
         parts, report = self._windows(reading, model), timed(on_progress, "parts")
         with self._usage_kept(reading):
@@ -442,7 +443,13 @@ class Learner:
             usage.add(tx, reading.app_id, reading.session.id, spent)
 
 
-def drafted(models: Iterable[ChatModel], prompts: Prompts, statement: str, now: datetime) -> Draft:
+def drafted(
+    models: Iterable[ChatModel],
+    prompts: Prompts,
+    statement: str,
+    now: datetime,
+    own: types.OwnTypes,
+) -> Draft:
     """What would be remembered of a statement, as it is read of a conversation: by the first of
     these models that reads a fact in it. ``now`` is in the person's time zone.
 
@@ -452,7 +459,7 @@ def drafted(models: Iterable[ChatModel], prompts: Prompts, statement: str, now: 
         raise InputError("the statement is empty")
     turn = Turn("u1", "user", types.clean_text(statement), now, 1)
     for model in models:
-        reader = model_calls.Extractor(model, prompts, [])
+        reader = model_calls.Extractor(model, prompts, [], own)
         try:
             answers = reader.read(model_calls.Window((turn,)), [], keys.COMMON_KEYS)
         except MemChatError as error:
@@ -460,7 +467,8 @@ def drafted(models: Iterable[ChatModel], prompts: Prompts, statement: str, now: 
             continue
         items = (item for answer in answers for item in answer.facts if item.relation != "ends")
         judged = [
-            judge(item, [turn], [], prompt_text=reader.instructions, injected=()) for item in items
+            judge(item, [turn], [], prompt_text=reader.instructions, injected=(), own_types=own)
+            for item in items
         ]
         read = sorted(
             (one for one in judged if one.outcome != "refuse"), key=lambda one: one.outcome

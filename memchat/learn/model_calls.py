@@ -41,7 +41,7 @@ from memchat.learn.own_words import mark_quoted
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Usage
+from memchat.types import ChatMessage, OwnTypes, Usage, offered
 
 Found = TypeVar("Found")
 
@@ -119,9 +119,13 @@ class Window:
 class Extractor(JsonCall):
     """The call that reads the windows of a conversation, and its follow-ups."""
 
-    def __init__(self, model: ChatModel, prompts: Prompts, usage: list[Usage]) -> None:
+    def __init__(
+        self, model: ChatModel, prompts: Prompts, usage: list[Usage], own: OwnTypes
+    ) -> None:
         instructions = prompts.render("extract", limit=str(MAX_FACTS))
-        super().__init__(model, "extract", instructions, candidate.json_schema(), usage)
+        if own:
+            instructions += prompts.render("types", types=offered(own))
+        super().__init__(model, "extract", instructions, candidate.json_schema(own), usage)
 
     def read(
         self, window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]

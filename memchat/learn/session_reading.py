@@ -30,7 +30,17 @@ from memchat.search import embeddings, keywords, receipts
 from memchat.search.embed import EmbeddingSpace, Question, shortened
 from memchat.search.facts import FactSearch, FoundFact
 from memchat.search.ranking import ScoredSearch
-from memchat.types import Memory, Message, Proposal, Scope, Session, Usage, Wanted, first_words
+from memchat.types import (
+    Memory,
+    Message,
+    OwnTypes,
+    Proposal,
+    Scope,
+    Session,
+    Usage,
+    Wanted,
+    first_words,
+)
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -119,6 +129,7 @@ class SessionReading:
     """Of ``title`` and ``summary`` those of which it said that they hold none."""
     look_follows: bool = False
     """Whether a model makes a second look at what is proposed."""
+    own_types: OwnTypes = field(default_factory=dict)
     look_failed: bool = False
     """Whether the provider failed at the second look."""
     to_read_whole: frozenset[int] = frozenset()
@@ -162,6 +173,7 @@ class SessionReading:
             prompt_text=instructions,
             injected=self.injected,
             look_follows=self.look_follows,
+            own_types=self.own_types,
         )
         return self.refuse_if_read_before(verdict)
 

@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from importlib.metadata import version
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memchat.config.keys import ClientToken, find_token
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound, misfits
 from memchat.mcp.tools import MEMORY_TOOLS, Call, MemoryResult, NotePart, Tools, WhoAsks
+from memchat.types import MEMORY_TYPES
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
@@ -119,9 +121,16 @@ class Server(MCPServer[Any]):
             await server.run(requests, answers, server.create_initialization_options())
 
     async def list_tools(self) -> list[Tool]:
-        """The tools; none of memory's while memory is off."""
-        tools = await super().list_tools()
-        on = self._user.memory_switch().on
+        """The tools, with the types of this store; none of memory's while memory is off."""
+        tools = deepcopy(await super().list_tools())
+        on, own = self._user.memory_switch().on, self._user.memories.own_types
+        for kind in (tool.input_schema["properties"].get("type", {}) for tool in tools):
+            for part in kind.get("anyOf", [kind]):
+                if part.get("type") == "string":
+                    part["enum"] = [*MEMORY_TYPES, *own]
+            if own and "description" in kind:
+                said = "".join(f"; {name}: {one.description}" for name, one in own.items())
+                kind["description"] = kind["description"].partition("; other:")[0] + said
         return [tool for tool in tools if on or tool.name not in MEMORY_TOOLS]
 
     async def call_tool(

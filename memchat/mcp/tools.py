@@ -400,7 +400,7 @@ SaidBy = Annotated[
     Field(description="Only what the person said, or what a program wrote"),
 ]
 Kind = Annotated[
-    types.MemoryType,
+    str,
     Field(
         description="preference: what they like, and how to answer them; profile: who they are, "
         "such as name, city, job, health; fact: anything else of their life, and people around "
@@ -493,7 +493,7 @@ class Tools:
         tags: AllTags = (),
         metadata: Noted = {},  # noqa: B006
         key: Key = None,
-        type: types.MemoryType | None = None,
+        type: str | None = None,
         since: Since = None,
         until: Until = None,
         said_by: SaidBy = None,
@@ -538,7 +538,7 @@ class Tools:
         self,
         call: Call,
         query: str = "",
-        type: types.MemoryType | None = None,
+        type: str | None = None,
         tags: AllTags = (),
         metadata: Noted = {},  # noqa: B006
         key: Key = None,

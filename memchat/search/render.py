@@ -50,7 +50,7 @@ def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[ReplacedV
     ``before`` are values that it replaced and that were found, the newest first.
     """
     days = []
-    if memory.memory_type in ("fact", "other"):
+    if memory.memory_type not in ("profile", "preference"):
         days.append(said(memory, zone))
     if memory.starts_at is not None and memory.starts_at > today:
         days.append(f"from {memory.starts_at.isoformat()}")

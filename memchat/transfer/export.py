@@ -50,9 +50,10 @@ class _Page:
             groups[memory["app"], group].append(memory)
         for app in dict.fromkeys(app for app, _ in groups):
             yield f"### App: {_app(app)}"
-            for group in (*MEMORY_TYPES, ""):
+            own = sorted({group for _, group in groups} - {*MEMORY_TYPES, ""})
+            for group in (*MEMORY_TYPES, *own, ""):
                 if (app, group) in groups:
-                    yield f"#### {_HEADINGS.get(group, 'No longer in force')}"
+                    yield f"#### {_HEADINGS.get(group, group or 'No longer in force')}"
                     yield _list(map(self._memory, groups[app, group]))
         items = [*self.records.of(kinds.INBOX_ITEM)]
         if items:
@@ -63,7 +64,8 @@ class _Page:
                 yield "## Notes"
             yield self._heading(note, "created_at")
             gone = "; its file is gone" if note["missing"] else ""
-            yield f"App: {_app(note['app'])}; {_plain(note['type'])}{gone}"
+            about = f"{_app(note['app'])}; {_plain(note['type'])}{gone}"
+            yield f"App: {'; '.join((about, *_noted(note)))}"
             yield _quoted(note["content"])
         yield "## Conversations"
         for record in self.records.conversations():
@@ -72,7 +74,7 @@ class _Page:
                 yield _quoted(record["content"])
                 continue
             yield self._heading(record, "started_at")
-            yield f"App: {_app(record['app'])}"
+            yield f"App: {'; '.join((_app(record['app']), *_noted(record)))}"
             if record["summary"]:
                 yield f"*{_plain(record['summary'])}*"
 
@@ -92,12 +94,21 @@ class _Page:
             notes.append("pinned")
         if memory["tags"]:
             notes.append(f"tags {_plain(memory['tags'].replace(' ', ', '))}")
+        notes += _noted(memory)
         key = _plain(memory["key"].replace("_", " "))
         return f"**{key}**: {_plain(memory['value'])} ({', '.join(notes)})"
 
     def _time(self, at: str) -> str:
         local = datetime.fromisoformat(at).astimezone(self.zone)
         return f"{local.day} {local:%B %Y, %H:%M}"
+
+
+def _noted(record: Record) -> list[str]:
+    """What a program noted beside it."""
+    return [
+        f"{_plain(name)} = {_plain(str(value))}"
+        for name, value in (record["metadata"] or {}).items()
+    ]
 
 
 def _list(lines: Iterable[str]) -> str:

@@ -219,7 +219,6 @@ INBOX_ITEM = _kind(
     "id app message_id:message reason memory_type key value expires_at starts_at many cues"
     " sensitive relation target_id:memory quote start around sentence masked memory_id:memory"
     " related_id:memory created_at tags by",
-    memory_type=types.MEMORY_TYPES,
     relation=("new", "updates", "ends", "same", "beside", FORGET, PROMOTE),
 )
 """What waits for the person; what was answered, or waits for its second look, does not travel."""
@@ -342,7 +341,10 @@ def checked(record: Mapping[str, Any]) -> tuple[Kind, Values]:
 
 
 def _check_memory(values: Values) -> None:
-    fact = manual.checked_fact(values["memory_type"], values["key"], values["value"])
+    kind = values["memory_type"].strip().casefold()
+    if types.TYPE_NAME.fullmatch(kind) is None:  # it may be declared where it comes from alone
+        raise InputError(f"{kind!r} is no type; use {', '.join(types.MEMORY_TYPES)}")
+    fact = manual.checked_fact(types.NO_TYPES, kind, values["key"], values["value"], held=kind)
     values["memory_type"], values["key"], values["value"] = fact
     # It was kept where it comes from, perhaps by another version's rules: refusing would lose it.
     values["sensitive"] |= manual.is_secret(values["key"], values["value"], keep=True)

@@ -5,4 +5,5 @@ and the memory holds through that day.
 """
 
 from memchat.types.conversations import *
+from memchat.types.labels import *
 from memchat.types.memories import *

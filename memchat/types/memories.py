@@ -3,31 +3,15 @@ after a store: audits, backups, imports and figures."""
 
 from __future__ import annotations
 
-import json
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from math import inf
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict
 
-from memchat.errors import InputError
-from memchat.types.conversations import (
-    ChatMessage,
-    Job,
-    Message,
-    Role,
-    Usage,
-    clean_text,
-    counted,
-    one_line,
-    to_json,
-)
+from memchat.types.conversations import ChatMessage, Job, Message, Role, Usage, counted, to_json
+from memchat.types.labels import Metadata
 
-MemoryType = Literal["preference", "profile", "fact", "other"]
-MEMORY_TYPES: tuple[MemoryType, ...] = get_args(MemoryType)
 MemoryStatus = Literal[
     "active", "inactive", "expired", "expiring", "all", "pending", "completed", "failed"
 ]
@@ -44,7 +28,7 @@ class Memory:
 
     id: int
     created_at: datetime
-    memory_type: MemoryType
+    memory_type: str
     key: str
     value: str
     sha1: str
@@ -96,7 +80,7 @@ class Memory:
 class Draft:
     """What would be remembered of a statement; nothing of it is stored."""
 
-    memory_type: MemoryType
+    memory_type: str
     key: str
     value: str
     starts_at: date | None = None
@@ -171,7 +155,7 @@ class Wanted:
     search: str = ""
     """Each of these words must be in the key, the value or the sentence, whatever its case and
     accents."""
-    memory_types: tuple[MemoryType, ...] = ()
+    memory_types: tuple[str, ...] = ()
     created_by: tuple[CreatedBy, ...] = ()
     tags: tuple[str, ...] = ()
     """Only those that have each of these tags."""
@@ -241,60 +225,6 @@ def named_value(key: str, value: str) -> str:
     """``Sister city: Ghent``."""
     name = key.replace("_", " ")
     return f"{name[:1].upper()}{name[1:]}: {value}"
-
-
-TAG_LIMIT = 40
-"""The most characters of a tag."""
-TAGS_MOST = 20
-"""The most tags of a memory."""
-_COMMAS = re.compile("[,،、，]")
-
-
-METADATA_BYTES = 4_096
-METADATA_KEY = 64
-Metadata = Mapping[str, str | int | float | bool]
-"""What a program notes beside a memory, a conversation or a note: flat, 4 KB as JSON at most."""
-
-
-def clean_metadata(given: object) -> dict[str, str]:
-    """The values as JSON, by their keys. Raises InputError for what is not flat, or too large."""
-    if not isinstance(given, Mapping):
-        raise InputError("metadata is no mapping of names to texts, numbers, true or false")
-    found = {}
-    for key, value in given.items():
-        if not isinstance(key, str) or not 0 < len(key) <= METADATA_KEY:
-            raise InputError(f"a name in the metadata is no text of 1 to {METADATA_KEY} characters")
-        if not isinstance(value, str | int | float) or value in (inf, -inf) or value != value:
-            raise InputError(f"the metadata {key!r} is no text, number, true or false")
-        plain = clean_text(value) if isinstance(value, str) else value
-        found[clean_text(key)] = json.dumps(plain, ensure_ascii=False)
-    if sum(len(f"{key}{value}".encode()) + 4 for key, value in found.items()) > METADATA_BYTES:
-        raise InputError(f"the metadata is longer than {METADATA_BYTES:,} bytes of JSON")
-    return found
-
-
-def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Tags as they are stored and compared: lower case, NFC, each once and sorted, with hyphens for
-    white space. A comma parts two tags. Raises InputError for one that is empty or too long, and
-    for too many of them."""
-    if isinstance(tags, str):
-        raise InputError(f"give tags as a list, as [{tags!r}]")
-    found = tuple(sorted({_clean(word) for tag in tags for word in _parted(tag)}))
-    if len(found) > TAGS_MOST:
-        raise InputError(f"these are {len(found)} tags; a memory has at most {TAGS_MOST}")
-    return found
-
-
-def _parted(tag: str) -> list[str]:
-    return [part for part in _COMMAS.split(tag) if part.strip()] or [""]
-
-
-def _clean(tag: str) -> str:
-    line = one_line(tag, "tag", TAG_LIMIT)
-    if not line.isprintable():
-        raise InputError("a tag holds a character that cannot be seen; use plain text")
-    word = unicodedata.normalize("NFC", line.lower()).replace(" ", "-")
-    return one_line(word, "tag", TAG_LIMIT)  # lower case may be longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +319,7 @@ class Proposal:
     start: int | None = None
     """Where the words are in the message: from ``start`` up to ``end``, in characters."""
     end: int | None = None
-    memory_type: MemoryType | None = None
+    memory_type: str | None = None
     key: str | None = None
     value: str | None = None
     quote: str | None = None

@@ -22,17 +22,18 @@ Exported ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdd
 Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage
 MemChat MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions
 Message Messages Metadata MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage
-NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo
-Progress PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply
-ReplyParts RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo
-Services Session SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage
-UsageTotal UseCounts User UserInfo Users Wanted Why Written
+NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound NotesReport OwnType Page Place
+PluginInfo Progress PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord
+Reply ReplyParts RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError
+ServiceInfo Services Session SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone
+Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
 """
 VERBS = """
 MemChat
     MemChat(home: Path | str | None = None, *, settings: config.Settings | None = None,
         chat_model: ChatModel | None = None, extract_model: ChatModel | None = None, embedder:
-        Embedder | None = None, clock: Callable[[], datetime] | None = None)
+        Embedder | None = None, types: Mapping[str, OwnType] | None = None, clock: Callable[[],
+        datetime] | None = None)
     address_notices() -> list[str]
     backup -> Path | None
     backups -> Backups
@@ -131,6 +132,7 @@ Memories
     list(query: str = '', *, status: str = 'active', within: int = 30, limit: int = 100, cursor:
         str | None = None, **only: Unpack[Filters]) -> Page[Memory]
     origins(memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]
+    own_types -> Mapping[str, OwnType]
     pin(memory_id: int, *, on: bool = True) -> Memory
     replaced(memory_id: int) -> Sequence[Memory]
     restore(memory_id: int) -> Memory

@@ -350,7 +350,7 @@ def test_a_file_that_was_cut_off_is_not_imported(file, mc) -> None:
         ("memory", "value", "x" * 1_000_000, "1000000 characters long"),
         ("memory", "value", "half \ud83d", "its value holds half a character"),
         ("memory", "value", 7, "its value is not a text"),
-        ("memory", "memory_type", "dream", "is no type"),
+        ("memory", "memory_type", "a dream", "is no type"),
         ("memory", "created_by", "magic", "its created_by must be one of"),
         ("memory", "active", 1, "its active is not true or false"),
         ("memory", "inactive_reason", "ended", "inactive_reason exactly if"),

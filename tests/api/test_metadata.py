@@ -235,3 +235,12 @@ def test_undoing_a_mended_repeat_brings_it_back(ana: Any, mc: MemChat) -> None:
     memory = ana.memories.add("profile", "city", "Bergen", metadata=TRIP)
     ana.memories.delete(memory.id, hold=60)
     assert ana.memories.restore(memory.id).metadata == TRIP
+
+
+def test_the_page_for_people_shows_what_is_noted_beside_each(ana: Any, tmp_path: Path) -> None:
+    ana.memories.add("profile", "city", "Oslo", metadata=TRIP)
+    ana.notes.add("The ferry was late.", metadata={"line": 7})
+    ana.add(say("Hello"), session="s", when="end", metadata={"channel": "mail"})
+    page = ana.export_file(tmp_path / "ana.md", format="markdown").file.read_text("utf-8")
+    assert "cost = 2.5, day = 3, paid = True, trip = oslo)" in page
+    assert "; line = 7" in page and "App: default; channel = mail" in page

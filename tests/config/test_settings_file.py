@@ -91,3 +91,10 @@ def test_a_file_that_others_may_change_is_not_changed(file: Path) -> None:
     with pytest.raises(ConfigError, match="chmod 600"):
         set_settings(file.parent, {CHAT: "c/d"})
     assert file.read_text() == WRITTEN
+
+
+def test_a_new_value_stands_before_the_tables_that_the_person_declared(file: Path) -> None:
+    table = '[types.recipe]\ndescription = "dishes they cook"\n'
+    file.write_text(f"{WRITTEN}\n\n{table}")
+    set_settings(file.parent, {"MEMCHAT_TOP_K": "7"})
+    assert file.read_text() == f'{WRITTEN}\n\nMEMCHAT_TOP_K = "7"\n{table}'

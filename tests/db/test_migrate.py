@@ -37,7 +37,7 @@ from tests.support.rows import count
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "ba439cd39ede120d"}
+LANDED = {"0100_baseline.py": "ecc1df9a3506f31a"}
 LATER = """
 import sys
 from pathlib import Path

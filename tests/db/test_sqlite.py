@@ -59,7 +59,7 @@ def test_the_table_has_the_founding_columns_with_their_defaults(sqlite: Database
         for written in row[3:5]:
             age = datetime.now(UTC) - datetime.fromisoformat(written)
             assert timedelta(0) <= age < timedelta(minutes=1) and len(written) == 27
-        for bad in ("memory_type = 'secret'", "created_by = 'thief'", "active = 0"):
+        for bad in ("memory_type = ''", "created_by = 'thief'", "active = 0"):
             with pytest.raises(sqlite3.IntegrityError):
                 connection.execute(f"UPDATE memories SET {bad}")
 

@@ -349,7 +349,7 @@ def test_what_does_not_fit_is_said_in_plain_words(mc, ana) -> None:
         "limit: has to be 50 or less": ("recall", {"query": "dog", "limit": 51}),
         "query: is empty or too short": ("recall", {"query": ""}),
         "tags: has to be a list": ("list_memories", {"tags": 7}),
-        "type: has to be ": ("list_memories", {"type": "animal"}),
+        "'animal' is no type; use preference": ("list_memories", {"type": "animal"}),
         "expires_at: has to be a day as YYYY-MM-DD": (
             "remember",
             {"type": "fact", "key": "pet", "value": "a dog", "expires_at": "soon"},

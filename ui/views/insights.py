@@ -119,7 +119,7 @@ def _makeup(figures: Insights) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("By type", anchor=False)
-        charts.bars({ui.TYPES[kind]: n for kind, n in figures.types.items()})
+        charts.bars({ui.type_name(kind): n for kind, n in figures.types.items()})
         if not figures.types:
             st.caption("Memories about you, preferences and facts are counted here.")
     with right:

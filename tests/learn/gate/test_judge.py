@@ -364,3 +364,10 @@ def test_of_two_values_for_one_slot_the_one_with_an_unread_end_waits() -> None:
         ("Lisbon", "accept"),
         ("Porto (until Easter)", "review"),
     ]
+
+
+def test_a_type_that_nobody_declared_is_read_as_other_and_that_is_logged(caplog) -> None:
+    caplog.set_level("INFO", logger="memchat.learn.gate")
+    verdict = gate(fact("I fence", "fencing", key="hobby", type="hobby"), said("I fence."))
+    assert verdict.candidate.type == "other"
+    assert "read as other" in caplog.text and "hobby" not in caplog.text
