@@ -21,7 +21,7 @@ from memchat.cli import output
 from memchat.cli.command import ENV_FILE, Call, command, confirm, group, one_of, settings
 from memchat.config import Settings, keys
 from memchat.config.providers import ADDRESS_NAMES, MINILM, without_password
-from memchat.config.settings import DOTENV, VARIABLES, unread_dotenv
+from memchat.config.settings import DOTENV, TYPES, VARIABLES, unread_dotenv
 from memchat.disk import cache_folder, packaged
 from memchat.errors import ConfigError, InputError, MemChatError, StoreError
 from memchat.types import CLIENT_MODES, ClientMode, clean_name, counted, one_line, to_json
@@ -129,6 +129,8 @@ def config(call: Call) -> None:
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
     known = sorted(ADDRESS_NAMES & set_to.addresses.keys())
     values += [("address", set_to.addresses[variable], variable) for variable in known]
+    own = {f"{TYPES}.{name}": one.description for name, one in set_to.types.items()}
+    values += [("type", description, variable) for variable, description in own.items()]
     rows = [
         {
             "setting": name,

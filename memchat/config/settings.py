@@ -442,10 +442,12 @@ def load(env: Mapping[str, str] | None = None, *, env_file: EnvFile | None = Non
     """
     found = collect(os.environ if env is None else env, env_file)
     values = {name: value for name, (value, _) in found.items()}
+    types = read_types(_home(found))
     origins = {name: origin for name, (_, origin) in found.items()}
+    origins |= {f"{TYPES}.{name}": FILE for name in types}
     models, why = choose_models(values, origins)
     chosen: dict[str, Any] = {"home": _home(found), "timezone": _zone(values)}
-    chosen = {**parse(values), **models, **chosen, TYPES: read_types(_home(found))}
+    chosen = {**parse(values), **models, **chosen, TYPES: types}
     # Libraries read more addresses than memchat knows by name.
     ends, known = ("_API_BASE", "_BASE_URL"), providers.ADDRESS_NAMES
     addresses = {n: value for n, value in values.items() if n in known or n.endswith(ends)}

@@ -166,5 +166,7 @@ def test_the_command_line_takes_and_filters_by_them(run: Any, home: Path) -> Non
     settings.chmod(0o600)
     assert run("memories", "add", "Recipe", "dish", "flan").code == 0
     assert "recipe" in run("memories", "list", "--type", "recipe").out
+    told = " ".join(run("config").out.split())
+    assert "types.recipe dishes they cook settings.toml" in told
     wrong = run("memories", "list", "--type", "cat")
     assert wrong.code != 0 and "'cat' is no type; use preference" in wrong.err

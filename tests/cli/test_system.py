@@ -77,7 +77,7 @@ def test_config_shows_every_setting_with_its_origin(run: Run, tmp_path: Path) ->
     (tmp_path / "mine.env").write_text("MEMCHAT_BUDGET=900\n")
     done = run("--env-file", "mine.env", "config", "--json")
     rows = {str(row["setting"]): row for row in done.json}
-    told_elsewhere = {"why", "origins", "addresses", "keys"}
+    told_elsewhere = {"why", "origins", "addresses", "keys", "types"}
     every = {field.name for field in fields(Settings)} - told_elsewhere
     assert set(rows) == every == set(VARIABLES)
     assert (rows["budget_tokens"]["value"], rows["budget_tokens"]["from"]) == (900, "mine.env")
