@@ -11,13 +11,14 @@
 # make bench-notes  how fast many memos are indexed, and what a kill -9 costs (ARGS="--memos 2000")
 # make bench-mcp  what the MCP server costs: start, search, memory, many clients (ARGS="--seconds 10")
 # make bench-await  how long a search takes beside fifty calls that wait for a model, and a thousand cancelled ones
+# make bench-backend  a turn of the FastAPI example: 200 people, 20 at a time, beside threads
 # make bench-queue  jobs under kill -9, pace of a backfill
 # make bench-ui  how quick each action of the app is in a real browser
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-mcp bench-await bench-queue bench-ui lint lock clean
+.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-mcp bench-await bench-backend bench-queue bench-ui lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -91,6 +92,9 @@ bench-mcp: $(READY)
 
 bench-await: $(READY)
 	@$(BIN)/python -m benchmarks.awaiting $(ARGS)
+
+bench-backend: $(READY)
+	@$(BIN)/python -m benchmarks.backend $(ARGS)
 
 bench-queue: $(READY)
 	@$(BIN)/python -m benchmarks.queue $(ARGS)

@@ -6,6 +6,8 @@ folder replaces it. A missing or undeclared variable is an error that names it.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from string import Template
 
@@ -42,13 +44,20 @@ class Prompts:
                 "declare it on top, or write $$ for a plain $"
             ) from error
 
-    def _load(self, name: str) -> tuple[set[str], str]:
+    def _load(self, name: str) -> tuple[frozenset[str], str]:
         for folder in self._folders:
             path = folder / f"{name}.md"
-            if path.is_file():
-                head, _, body = path.read_text("utf-8").partition("\n")
-                label, colon, names = head.partition(":")
-                if label.strip() != "variables" or not colon:
-                    raise ConfigError(f"{path} must begin with a line 'variables: …'")
-                return {n.strip() for n in names.split(",") if n.strip()}, body.strip() + "\n"
+            with suppress(FileNotFoundError, NotADirectoryError):
+                found = path.stat()
+                return _read(path, (found.st_mtime_ns, found.st_size))
         raise ConfigError(f"the prompt {name}.md is missing; install memchat again")
+
+
+@lru_cache(100)
+def _read(path: Path, state: tuple[int, int]) -> tuple[frozenset[str], str]:
+    """The variables and the body of a prompt, in this state of its file."""
+    head, _, body = path.read_text("utf-8").partition("\n")
+    label, colon, names = head.partition(":")
+    if label.strip() != "variables" or not colon:
+        raise ConfigError(f"{path} must begin with a line 'variables: …'")
+    return frozenset(n.strip() for n in names.split(",") if n.strip()), body.strip() + "\n"

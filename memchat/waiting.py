@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import Context
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +25,8 @@ from memchat.errors import StoreError
 T = TypeVar("T")
 AT_ONCE = 100
 """Verbs of a lane that are under way; further ones wait, as each may hold a socket."""
+LONG_SECONDS = 0.01
+"""How long a verb may work on a lane before the calls that follow take another."""
 
 
 class _Here(threading.local):
@@ -55,21 +57,26 @@ class Lane:
         self._loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._closed = False
+        self._worked_from: float | None = None
+        self._under_way = 0
         self._tasks: dict[Call[Any], asyncio.Task[Any]] = {}
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def begin(self, work: Callable[[], T]) -> Call[T]:
-        """Do ``work`` on this lane, beginning soon. Raises StoreError once the lane is closed."""
+    def begin(self, work: Callable[[], T], *, part: bool = False) -> Call[T]:
+        """Do ``work`` on this lane, beginning soon; as ``part`` of a verb it takes no place of its
+        own. Raises StoreError once the lane is closed."""
         call: Call[T] = Call(self)
 
         def start() -> None:
-            task = self._loop.create_task(self._done(work), context=Context())
+            task = self._loop.create_task(self._done(work, part), context=Context())
             self._tasks[call] = task
             task.add_done_callback(ended)
 
         def ended(task: asyncio.Task[T]) -> None:
             del self._tasks[call]
+            with self._lock:
+                self._under_way -= not part
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
             if error is None:
                 call.set_result(task.result())
@@ -79,8 +86,17 @@ class Lane:
         with self._lock:  # so that nothing comes behind what ends the loop
             if self._closed:
                 raise StoreError("the store is closed; open it again with AsyncMemChat(…)")
+            self._under_way += not part
             self._loop.call_soon_threadsafe(start)
         return call
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it takes up no call soon: all places are taken, or a verb has worked for long, as
+        behind another process's write."""
+        since = self._worked_from
+        working = since is not None and time.monotonic() - since > LONG_SECONDS
+        return working or self._under_way >= AT_ONCE
 
     def close(self) -> None:
         """Stop what is under way, wait until it has come to its end, and end the thread. Not to be
@@ -109,11 +125,18 @@ class Lane:
         self._loop.run_forever()
         self._loop.close()
 
-    async def _done(self, work: Callable[[], T]) -> T:
+    async def _done(self, work: Callable[[], T], part: bool) -> T:
         from sqlalchemy.util import greenlet_spawn
 
-        async with self._places:
-            return await greenlet_spawn(work)
+        def working() -> T:
+            self._worked_from = time.monotonic()
+            try:
+                return work()
+            finally:
+                self._worked_from = None
+
+        async with nullcontext() if part else self._places:
+            return await greenlet_spawn(working)
 
 
 def in_lane() -> bool:
@@ -124,7 +147,7 @@ def in_lane() -> bool:
 def beside(name: str, work: Callable[[], T]) -> Future[T]:
     """Begin work that goes on by itself: on the same lane, else in a daemon thread of this name."""
     if _here.lane is not None:
-        return _here.lane.begin(work)
+        return _here.lane.begin(work, part=True)
     future: Future[T] = Future()
 
     def run() -> None:
@@ -193,7 +216,13 @@ def for_socket(descriptor: int, seconds: float | None, *, writing: bool = False)
 def _await(what: Coroutine[Any, Any, object]) -> None:
     from sqlalchemy.util import await_only
 
-    await_only(what)
+    lane = _here.lane
+    assert lane is not None
+    lane._worked_from = None
+    try:
+        await_only(what)
+    finally:
+        lane._worked_from = time.monotonic()
 
 
 class Event:

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -115,11 +114,15 @@ class _Stream(_Face):
 
 
 class _Lanes:
-    """The lanes of a store, which take calls in turn."""
+    """The lanes of a store. One takes all calls while none takes long: several threads of Python
+    get less done at once than one does after another."""
 
     def __init__(self) -> None:
         self.all = [waiting.Lane(f"memchat-lane-{n}") for n in range(LANES)]
-        self.next = cycle(self.all).__next__
+
+    def next(self) -> waiting.Lane:
+        """The lane for a call."""
+        return next((lane for lane in self.all if not lane.stuck), self.all[0])
 
     def wrapped(self, value: Any) -> Any:
         """What a verb gave, with verbs that are awaited where it has any."""

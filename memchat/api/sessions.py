@@ -298,6 +298,7 @@ class Sessions(Resource):
                 raise ConfigError(f"{model} cannot be used: {chosen.problem}; {chosen.remedy}")
         worker = self._assembly.parts().worker
         worker.end_abandoned(self._scope.user)
+        worker.release_dead_workers()
         with self._database.write(self._scope) as tx:
             session = self._found_session(tx, session_id)
             if session.ended_at is None:

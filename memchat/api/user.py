@@ -532,7 +532,7 @@ class User(Resource):
             if session_id is None:
                 session_id = sessions.start(tx, own, "", tx.now, moments[0])
             details.put(tx, schema.sessions, session_id, noted, add=True)
-            for at in (moments[0], moments[-1]):
+            for at in {moments[0], moments[-1]}:
                 sessions.reopen(tx, session_id, "", tx.now, at)
             due = self._due(tx, session_id, when, [incoming.turns[place] for place in turns.new])
             for place in turns.new:
@@ -574,7 +574,7 @@ class User(Resource):
         worker.end_abandoned(user)
         worker.expire(user)
         with self._database.read() as tx:
-            due = jobs.due_kinds(tx, user, tx.now)
+            due = jobs.due_kinds(tx, user, tx.now) or jobs.dead_holders(tx, user)
         if due:
             self._background.run(partial(worker.run_in_background, user))
 

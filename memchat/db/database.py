@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 
 FILE = "memchat.db"
 BUSY_SECONDS = 30
+BUSY_MS = BUSY_SECONDS * 1000
+WRITE = "BEGIN IMMEDIATE"
 BRIEFLY_MS = 20
 """Milliseconds that ``write_if_free`` waits for the write lock."""
 _DELETING_TOO = (
@@ -72,6 +75,9 @@ class Database:
         self.path = home / FILE
         self.embeds: Callable[[], bool] = bool
         """Whether there is an embedding model."""
+        self._writing = threading.Lock()
+        """Held by the thread that writes: SQLite lets others wait in sleeps that grow, and one may
+        wait long behind those that come later."""
         self.types = NO_TYPES
         """Types of memories beside the usual ones."""
         self.backup: Path | None = None
@@ -122,7 +128,7 @@ class Database:
     ) -> AbstractContextManager[Tx]:
         """A writing transaction: all of it is committed durably, or none of it. With ``ensure`` the
         rows of the scope are made where there are none yet."""
-        return self._transaction("BEGIN IMMEDIATE", scope, ensure)
+        return self._transaction(WRITE, scope, ensure)
 
     def write_if_free(
         self, scope: Scope | None = None, *, ensure: bool = False
@@ -131,13 +137,14 @@ class Database:
         another process writes, or when the disk takes nothing. It does not wait until the disk has
         it, so a power cut may undo it."""
         brief = {"busy_timeout": BRIEFLY_MS, "synchronous": "NORMAL"}
-        return self._transaction("BEGIN IMMEDIATE", scope, ensure, **brief)
+        return self._transaction(WRITE, scope, ensure, **brief)
 
     @contextmanager
     def _transaction(
         self, begin: str, scope: Scope | None, ensure: bool = False, **pragmas: object
     ) -> Iterator[Tx]:
         with (
+            self._one_writer(pragmas) if begin == WRITE else nullcontext(),
             self._connection(**pragmas) as connection,
             connection.execution_options(memchat_begin=begin).begin(),
         ):
@@ -147,10 +154,20 @@ class Database:
             work()
 
     @contextmanager
+    def _one_writer(self, pragmas: Mapping[str, Any]) -> Iterator[None]:
+        with self._translated():
+            if not self._writing.acquire(timeout=pragmas.get("busy_timeout", BUSY_MS) / 1000):
+                raise sqlite3.OperationalError("database is locked")
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    @contextmanager
     def _connection(self, **pragmas: object) -> Iterator[Connection]:
         """A connection that has these pragmas for the time being."""
         self.check_open()
-        usual = {"busy_timeout": BUSY_SECONDS * 1000, "synchronous": "FULL"}
+        usual = {"busy_timeout": BUSY_MS, "synchronous": "FULL"}
         with self._translated(), self._engine.connect() as connection:
             raw = _driver(connection)
             for name, value in pragmas.items():

@@ -121,12 +121,12 @@ class Worker:
         ``done``. ``on_progress`` is called after each batch of vectors, ``on_reading`` after each
         part of a conversation. ``parallel`` conversations of different people are read at once."""
         done = JobsDone() if done is None else done
-        self._release_dead_workers()
+        self.release_dead_workers()
         purges = [kind for kind in PURGES if kind in kinds]
         self._purge_due(purges, user, target_id, done)
         if "extract" in kinds:
             readers = [self, *(self._another() for _ in range(parallel - 1))]
-            each = [JobsDone() for _ in readers[1:]]
+            each = [JobsDone(done.learned) for _ in readers[1:]]  # in the order of the readings
             calls = [
                 partial(one._read, user, target_id, its, purges, on_reading)
                 for one, its in zip(readers, [done, *each], strict=True)
@@ -135,7 +135,6 @@ class Worker:
             calls[0]()
             for its, other in zip(each, others, strict=True):
                 waiting.result(other)
-                done.learned += its.learned
                 done.done += its.done
                 done.failed += its.failed
         if "verify" in kinds:
@@ -179,7 +178,7 @@ class Worker:
         space, reason = self._embedding_space()
         if space is None:
             raise ConfigError(f"there is nothing to make vectors with: {reason}")
-        self._release_dead_workers()
+        self.release_dead_workers()
         report = timed(on_progress)
         with self._database.write() as tx:
             began = tx.now  # the jobs that are queued here are due then
@@ -207,11 +206,8 @@ class Worker:
         return BackfillResult(total, done, left, tuple(failed), stopped)
 
     def end_abandoned(self, user: str | None = None) -> None:
-        """End sessions whose process has ended or whose lease ran out, and queue their extraction.
-
-        The jobs of such a process can be claimed again.
-        """
-        self._release_dead_workers()
+        """End sessions whose process has ended or whose lease ran out, and queue their
+        extraction."""
         now = self._clock()
         with self._database.read() as tx:
             abandoned = [
@@ -257,7 +253,8 @@ class Worker:
         # With nothing to claim, look for jobs of a process that ended in the meantime.
         return claimed() or (claimed() if jobs.release_dead(tx) else [])
 
-    def _release_dead_workers(self) -> None:
+    def release_dead_workers(self) -> None:
+        """Let the jobs of processes that have ended be claimed again."""
         with self._database.write() as tx:
             jobs.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)

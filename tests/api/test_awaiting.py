@@ -84,7 +84,7 @@ class Meeting:
 
 
 def test_calls_that_wait_for_a_model_hold_no_thread(tmp_path: Path, server: OpenAIServer) -> None:
-    many = 10 * LANES
+    many = waiting.AT_ONCE + LANES  # more than one lane takes
     server.reply = meeting = Meeting(many)
 
     async def work() -> None:
@@ -118,6 +118,28 @@ def test_models_of_ones_own_that_block_hold_up_no_other_call(tmp_path: Path) -> 
                 await mc.user(name).add("I had soup", wait=False)
             done = await mc.jobs.run(parallel=3)  # on one lane
             assert (len(done.learned), done.failed) == (3, [])
+
+    run(work())
+
+
+def test_a_verb_that_works_for_long_holds_up_none_that_comes_later(tmp_path: Path) -> None:
+    began, found = threading.Event(), threading.Event()
+
+    def work_long(_: object) -> None:
+        began.set()
+        assert found.wait(WAIT)
+
+    async def work() -> None:
+        async with opened(tmp_path) as mc:
+            ana = mc.user("ana")
+            one = await ana.memories.add("profile", "city", "Basel")
+            slow = asyncio.create_task(ana.memories.delete_many([one.id], progress=work_long))
+            while not began.is_set():
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(2 * waiting.LONG_SECONDS)
+            assert (await mc.user("ben").search("Which city?")).hits == ()
+            found.set()
+            await slow
 
     run(work())
 
