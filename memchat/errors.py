@@ -31,7 +31,12 @@ LONGEST_WAIT = 3_600.0
 
 
 class MemChatError(Exception):
-    """The root of everything memchat raises on purpose."""
+    """The root of everything memchat raises on purpose. ``see`` is the command that shows more, as
+    "memories list": the command line names it, as its user has no verbs at hand."""
+
+    def __init__(self, message: str = "", *, see: str = "") -> None:
+        super().__init__(message)
+        self.see = see
 
 
 class ConfigError(MemChatError):

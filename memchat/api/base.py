@@ -151,20 +151,20 @@ class Resource:
     def _found_session(self, tx: Tx, session_id: int) -> Session:
         session = sessions.get(tx, [tx.own], session_id)
         if session is None:
-            raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
+            raise NotFound(f"there is no session {session_id} here", see="sessions list")
         return session
 
     def _found_message(self, tx: Tx, message_id: int) -> Message:
         message = messages.by_ids(tx, [message_id]).get(message_id)
         if message is None:
-            raise NotFound(f"there is no message {message_id} here; see memchat sessions show")
+            raise NotFound(f"there is no message {message_id} here", see="sessions show")
         self._found_session(tx, message.session_id)
         return message
 
     def _found_note(self, tx: Tx, note_id: int) -> Note:
         note = rows.get(tx, [tx.own], note_id)
         if note is None:
-            raise NotFound(f"there is no note {note_id} here; see memchat notes list")
+            raise NotFound(f"there is no note {note_id} here", see="notes list")
         return note
 
     def _run_purge(self, memory_id: int) -> None:
@@ -215,7 +215,7 @@ def _moment(name: str, given: object, zone: ZoneInfo, of_day: time) -> datetime 
 
 def no_memory(memory_id: int) -> NotFound:
     """The error for a memory that is not there."""
-    return NotFound(f"there is no memory {memory_id} here; see memchat memories list")
+    return NotFound(f"there is no memory {memory_id} here", see="memories list")
 
 
 SAID_BY: dict[str, tuple[CreatedBy, ...]] = {

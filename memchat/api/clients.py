@@ -315,7 +315,7 @@ class Clients(Resource):
     def _found(self, tx: Tx, name: str) -> int:
         found = programs.find(tx, tx.own, name)
         if found is None:
-            raise NotFound(f"no program named {name!r} has called here; see memchat mcp clients")
+            raise NotFound(f"no program named {name!r} has called here", see="mcp clients")
         return found
 
 

@@ -479,7 +479,7 @@ class Inbox(base.Resource):
         with self._database.write(self._scope, ensure=True) as tx:
             refused = proposals.get(tx, tx.ids, refusal_id)
             if refused is None or refused.status != "refused":
-                raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
+                raise NotFound(f"there is no refusal {refusal_id} here", see="sessions show")
             return manual.accept(tx, refused)
 
     def _answer_many(
@@ -507,5 +507,5 @@ class Inbox(base.Resource):
     def _found_item(self, tx: Tx, item_id: int) -> types.InboxItem:
         item = proposals.get(tx, tx.ids, item_id)
         if item is None or item.status != "pending":
-            raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
+            raise NotFound(f"nothing waits under {item_id}", see="inbox list")
         return item

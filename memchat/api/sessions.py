@@ -188,9 +188,7 @@ class Sessions(Resource):
         with self._database.write(self._scope) as tx:
             found = self._found_session(tx, session_id)
             if self._found_message(tx, before).session_id != found.id:
-                raise NotFound(
-                    f"session {session_id} has no message {before}; see memchat sessions show"
-                )
+                raise NotFound(f"session {session_id} has no message {before}", see="sessions show")
             return self._found_session(tx, sessions.add(tx, found.id, before, tx.now))
 
     def move(self, session_id: int, app: str) -> types.Session:
@@ -303,8 +301,9 @@ class Sessions(Resource):
             session = self._found_session(tx, session_id)
             if session.ended_at is None:
                 raise StoreError(
-                    f"session {session_id} is still open and is read when it ends; to end it now: "
-                    f"memchat sessions end {session_id}"
+                    f"session {session_id} is still open and is read when it ends; end it to have "
+                    "it read now",
+                    see="sessions end",
                 )
             switch = apps.memory_of(tx, session)
             if not switch.on:
@@ -417,7 +416,7 @@ class Sessions(Resource):
             else:
                 found = receipts.reply_of(tx, self._found_message(tx, message_id))
             if found is None:
-                raise NotFound("no reply was kept there; see memchat sessions list and show")
+                raise NotFound("no reply was kept there", see="sessions show")
             reply = messages.by_ids(tx, [found])[found]
             return Explaining(tx, reply).why()
 
@@ -634,7 +633,8 @@ def keep_note(person: User, chat: Chat, words: str) -> types.Note:
     """
     if chat.incognito:
         raise InputError(
-            "an incognito conversation keeps nothing; memchat notes add keeps a text as a note"
+            "an incognito conversation keeps nothing; add the text as a note elsewhere",
+            see="notes add",
         )
     title = None
     if named := _TITLE.match(words):

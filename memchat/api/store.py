@@ -136,7 +136,7 @@ class Backups:
         for file in wanted:
             found = there.get(file.name)
             if found is None or file.parent not in (Path(), found.parent):
-                raise NotFound(f"{file} is no backup in {self._home}; see memchat backup list")
+                raise NotFound(f"{file} is no backup in {self._home}", see="backup list")
         return [there[file.name] for file in wanted]
 
     def prunable(self, *, keep: int = 1) -> Sequence[Path]:
@@ -195,7 +195,7 @@ class Backups:
         if not path.exists() and (self._home / path.name).exists() and path.name == str(file):
             path = self._home / path.name
         if path.exists() and self._store.exists() and path.samefile(self._store):
-            raise InputError(f"{path} is the store itself; memchat backup list shows its backups")
+            raise InputError(f"{path} is the store itself, not a backup", see="backup list")
         backup.check(path)
         return path
 
@@ -229,7 +229,7 @@ class Users:
         with self._mc._assembly.database.read() as tx:
             known = apps.ids_of_user(tx, name)
         if not known:
-            raise NotFound(f"nothing is kept of {name}; see memchat users list")
+            raise NotFound(f"nothing is kept of {name}", see="users list")
         return self._mc.user(name).delete_all()
 
 

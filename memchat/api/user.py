@@ -73,7 +73,7 @@ class Apps(Resource):
 
     def _found(self, tx: Tx, app: str) -> None:
         if not tx.own:
-            raise NotFound(f"there is no app {app!r}; see memchat apps list")
+            raise NotFound(f"there is no app {app!r}", see="apps list")
 
 
 class User(Resource):

@@ -293,7 +293,7 @@ class Chat:
     def _resume(self, session_id: int) -> None:
         with self._parts.database.write(self.scope) as tx:
             if sessions.get(tx, tx.ids, session_id) is None:
-                raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
+                raise NotFound(f"there is no session {session_id} here", see="sessions list")
             taken = self._lease.take_over(tx, session_id)
         if taken:
             self._lease.start()

@@ -103,7 +103,7 @@ def main(args: Sequence[str] | None = None) -> int:
         code = 130
     except MemChatError as error:
         output.command_failed(error)
-        output.error(str(error))
+        output.error(output.told(error))
         code = 1
     except OSError as error:
         if error.filename is None:

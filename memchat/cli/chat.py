@@ -231,7 +231,7 @@ def _talk(mc: MemChat, person: Person, conversation: Chat) -> tuple[bool, bool]:
                 if command is not None and _carry_out(command, mc, person, conversation):
                     continue
             except MemChatError as error:
-                output.error(str(error))
+                output.error(output.told(error))
                 answered = False
                 continue
             answered = _turn(conversation, text, told) and answered
@@ -280,7 +280,7 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         return True
     except MemChatError as error:
         output.command_failed(error)
-        output.error(str(error))
+        output.error(output.told(error))
         return False
     if reply.cut:
         output.notice(reply.cut)

@@ -409,7 +409,7 @@ class Call:
             try:
                 do(part)
             except MemChatError as error:
-                output.error(f"not done with {', '.join(map(str, part))}: {error}")
+                output.error(f"not done with {', '.join(map(str, part))}: {output.told(error)}")
                 self.failed = True
             else:
                 done += part

@@ -113,6 +113,11 @@ def on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def told(error: MemChatError) -> str:
+    """What an error says, with the command that shows more."""
+    return f"{error}; see memchat {error.see}" if error.see else str(error)
+
+
 def error(message: str) -> None:
     """Print one line on standard error, after the program's name."""
     sys.stdout.flush()

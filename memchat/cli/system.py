@@ -76,7 +76,7 @@ def offer(set_to: Settings) -> None:
         declined.parent.mkdir(parents=True, exist_ok=True)
         declined.touch()
     except MemChatError as error:
-        output.error(str(error))
+        output.error(output.told(error))
     except OSError:
         pass  # the answer cannot be kept, so the next start asks again
 

@@ -138,7 +138,7 @@ def remove_key(home: Path, name: str, at: str | None = None) -> str:
     mine = [one for one in found if one.partition(_AT)[0] == variable]
     gone = mine if at is None else [one for one in mine if one == _entry(variable, at)]
     if not gone:
-        raise NotFound(f"{variable} is not in {home / FILE}; see memchat keys list")
+        raise NotFound(f"{variable} is not in {home / FILE}", see="keys list")
     with disk.changing(home):
         left = {key: value for key, value in read(home).items() if key not in gone}
         disk.write(home / FILE, left, _HEADING)
@@ -218,7 +218,7 @@ def remove_token(home: Path, name: str) -> None:
     with disk.changing(home):
         left = dict(read_tokens(home))
         if left.pop(name, None) is None:
-            raise NotFound(f"no program named {name!r} has a token; see memchat mcp tokens")
+            raise NotFound(f"no program named {name!r} has a token", see="mcp tokens")
         _write_tokens(home, left)
 
 

@@ -211,7 +211,7 @@ class ManualChanges:
     def _reload(self, memory_id: int) -> types.Memory:
         found = memories.get(self.tx, self.tx.ids, memory_id)
         if found is None:
-            raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
+            raise NotFound(f"there is no memory {memory_id} here", see="memories list")
         return found
 
 
@@ -299,10 +299,13 @@ def accept(tx: Tx, item: types.Proposal, value: str | None = None) -> types.Memo
     elif item.memory_type is None or item.key is None:
         raise InputError(
             f"its words were not noted, because {item.reason}; to keep it all the same, enter it "
-            "yourself with memchat memories add"
+            "by hand",
+            see="memories add",
         )
     elif value is None and item.masked and item.relation != "ends":
-        raise InputError("its value is hidden; say it again with --value to keep it")
+        raise InputError(
+            "its value is hidden; say the value again to keep it", see="inbox accept --help"
+        )
     else:
         said = item if value is None else replace(item, value=value)
         memory = _Acceptance(tx, cause, said, value is not None).apply()
@@ -550,8 +553,8 @@ def take_back(
     past = changes.events_by(tx, "memory_id", ids)
     if any(event.id > images.last_event and event.kind not in UPKEEP for event in past):
         raise InputError(
-            "a memory that it concerns was changed or forgotten since, so nothing was taken back; "
-            "see memchat memories list"
+            "a memory that it concerns was changed or forgotten since, so nothing was taken back",
+            see="memories list",
         )
     cause = Cause("user", TAKEN_BACK)
     _remove_added(tx, images.added, cause)

@@ -148,7 +148,7 @@ class Server(MCPServer[Any]):
                 said = f"{name} cannot be called so; {'; '.join(wrong)}"
                 raise ToolError(" ".join(said.split())) from error
             if isinstance(cause, MemChatError):
-                raise ToolError(f"{error}: {_line(cause)}") from cause
+                raise ToolError(f"{error}: {cause}") from cause
             raise
 
     def _offer_resources(self) -> None:
@@ -208,12 +208,7 @@ def _resource_errors() -> Iterator[None]:
     try:
         yield
     except NotFound as error:
-        raise ResourceNotFoundError(_line(error)) from error
-
-
-def _line(error: MemChatError) -> str:
-    """What an error says, without the commands of a terminal."""
-    return str(error).partition("; see memchat ")[0]
+        raise ResourceNotFoundError(str(error)) from error
 
 
 def _on_one_line(

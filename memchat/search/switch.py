@@ -112,9 +112,7 @@ class Migration:
         with self._database.write() as tx:
             held = embeddings.lease(tx)
             if held is not None and held[1] > tx.now and not processes.has_ended(held[0]):
-                raise StoreError(
-                    "another memchat is making these vectors now; see memchat services list"
-                )
+                raise StoreError("another memchat is making these vectors now", see="services list")
             embeddings.set_coming(tx, self._service_id)
             embeddings.take_lease(tx, self._owner)
 
@@ -179,7 +177,8 @@ class Migration:
     def _still_wanted(self, tx: Tx) -> None:
         if embeddings.coming(tx) != self._service_id:
             raise StoreError(
-                "another memchat called this change off; see memchat services list, then migrate"
+                "another memchat called this change off; migrate again if it is wanted",
+                see="services list",
             )
         embeddings.take_lease(tx, self._owner)
 
@@ -221,8 +220,8 @@ class EmbeddingServices:
                 total = passages.count_wanting(tx)
                 raise InputError(
                     f"of {name} a vector is lacking for {lacking} of {total} texts; "
-                    f"run memchat services migrate {name}, or add --force to leave these to the "
-                    "queue and to words"
+                    "migrate to it, or force it to leave these to the queue and to words",
+                    see=f"services migrate {name}",
                 )
             if lacking:
                 passages.queue_lacking(tx, service_id)
@@ -271,11 +270,12 @@ class EmbeddingServices:
             state = next(i.state for i in embeddings.service_infos(tx, {}) if i.id == service_id)
             if state == "in use" and not force:
                 raise InputError(
-                    f"{name} is in use; change to another with memchat services migrate, or add "
-                    "--force to search by words only until there are vectors again"
+                    f"{name} is in use; migrate to another, or force it to search by words only "
+                    "until there are vectors again",
+                    see="services migrate",
                 )
             if state == "coming" and not force:
-                raise InputError(f"the store is changing to {name}; add --force to call that off")
+                raise InputError(f"the store is changing to {name}; force it to call that off")
             if state == "coming":
                 embeddings.clear_coming(tx)
         removed, count = 0, REMOVED_AT_ONCE
@@ -298,7 +298,7 @@ class EmbeddingServices:
             numbers = " or ".join(map(str, found))
             raise InputError(f"{name} stands for several services; give its number: {numbers}")
         if not found:
-            raise NotFound(f"this store knows no service {name}; see memchat services list")
+            raise NotFound(f"this store knows no service {name}", see="services list")
         return found[0]
 
     def _embedder(

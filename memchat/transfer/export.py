@@ -168,7 +168,7 @@ def export_file(
         records = PersonRecords(tx, scope, all_apps=all_apps)
         if not records.apps:
             where = "" if all_apps else f" in the app {scope.app!r}"
-            raise NotFound(f"nothing is kept of {scope.user!r}{where}; see --user")
+            raise NotFound(f"nothing is kept of {scope.user!r}{where}", see="users list")
         if form == "markdown":
             page = _Page(records, assembly.settings.zone).paragraphs(scope.user, now)
             texts: Iterable[str] = (f"{paragraph}\n\n" for paragraph in page)

@@ -67,7 +67,7 @@ def clean_name(name: str, what: str) -> str:
         raise ScopeError(f"the {what} name holds half a character; type it again") from None
     name = unicodedata.normalize("NFC", name).strip()
     if not name:
-        raise ScopeError(f"the {what} name is empty; give one with --{what}")
+        raise ScopeError(f"the {what} name is empty; give one")
     if len(name) > NAME_LIMIT:
         raise ScopeError(f"the {what} name is longer than {NAME_LIMIT} characters")
     if any(unicodedata.category(c) == "Cc" for c in name):

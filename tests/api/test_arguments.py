@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memchat import InputError, MemChat
+from memchat import InputError, MemChat, MemChatError
 from memchat.config import Settings
 from memchat.testing import HashEmbedder, ScriptedModel
 
@@ -101,3 +102,27 @@ def test_a_model_that_lacks_a_member_is_refused_when_the_store_is_opened(
     assert not (tmp_path / "store").exists()
     models = {"chat_model": ScriptedModel(), "embedder": HashEmbedder()}
     MemChat(settings=Settings(home=tmp_path / "store"), **models).close()
+
+
+def test_what_the_library_says_names_no_command_and_what_the_command_line_says_does(
+    mc: MemChat, run: Any
+) -> None:
+    ana = mc.user("ana")
+    for verb in (
+        partial(ana.memories.get, 9),
+        partial(ana.sessions.get, 9),
+        partial(ana.notes.get, 9),
+        partial(ana.inbox.accept, 9),
+        partial(ana.sessions.why, 9),
+        partial(mc.users.delete, "ben"),
+        partial(mc.services.use, "hash/none"),
+        partial(mc.backups.delete, ["other.bak"]),
+        partial(ana.apps.delete, "work"),
+    ):
+        with pytest.raises(MemChatError) as error:
+            verb()
+        assert "memchat" not in str(error.value) and "--" not in str(error.value)
+        assert error.value.see
+    assert (
+        "there is no memory 9 here; see memchat memories list" in run("memories", "show", "9").err
+    )

@@ -203,7 +203,7 @@ def test_of_a_copy_only_what_is_its_own_is_read(mc, extract_model) -> None:
 def test_one_that_is_open_or_unknown_or_another_persons_is_refused(mc, extract_model) -> None:
     chat = mc.user("ana").chat()
     chat.send("I moved to Lisbon.").read()
-    with pytest.raises(StoreError, match=r"session 1 is still open .* memchat sessions end 1"):
+    with pytest.raises(StoreError, match=r"session 1 is still open .* end it to have it read now"):
         mc.user("ana").sessions.read_again(1)
     for user, number in (("ana", 7), ("bo", 1)):
         with pytest.raises(NotFound):

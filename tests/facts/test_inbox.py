@@ -72,7 +72,7 @@ def test_a_hidden_value_must_be_said_again(mc, extract_model) -> None:
         fact("remember my e-mail ana@example.org", "email", "ana@example.org", flags=["asked"]),
     )
     assert item.masked and "example.org" not in f"{item.value}{item.quote}{item.reason}"
-    with pytest.raises(InputError, match="--value"):
+    with pytest.raises(InputError, match="say the value again"):
         ana.inbox.accept(item.id)
     assert ana.inbox.accept(item.id, value="ana@example.org").value == "ana@example.org"
 

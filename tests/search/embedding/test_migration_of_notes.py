@@ -128,7 +128,7 @@ def test_a_change_that_is_forced_cuts_notes_before_their_vectors_are_made(open_s
     mc.close()
     mc = open_store(embedder=None, embed_model="hash/words")
     notes.add(mc, LONG, profile="document")
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="force it"):
         mc.services.use(NEW)
     assert mc.services.use(NEW, force=True).count
     mc.close()

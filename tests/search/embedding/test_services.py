@@ -320,7 +320,7 @@ def test_the_service_in_use_is_removed_with_force_only(
 ) -> None:
     assert main(["services", "rm", "hash"]) == 1
     said = capsys.readouterr().err
-    assert "in use" in said and "--force" in said and "memchat services migrate" in said
+    assert "in use" in said and "force it" in said and "memchat services migrate" in said
     assert main(["services", "rm", "hash", "--force"]) == 0
     assert listed(capsys) == {}
     with Database(cli_home).read() as tx:
