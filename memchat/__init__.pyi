@@ -2,7 +2,7 @@
 
 from memchat.api import MemChat as MemChat
 from memchat.api import User as User
-from memchat.api.aio import AsyncMemChat as AsyncMemChat
+from memchat.api.awaited import AsyncMemChat as AsyncMemChat
 from memchat.api.base import Answer as Answer
 from memchat.api.base import Answered as Answered
 from memchat.api.base import Changed as Changed

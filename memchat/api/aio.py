@@ -1,30 +1,27 @@
-"""``AsyncMemChat``: the verbs of ``MemChat`` for programs that use ``await``.
+"""How anything that has verbs gets awaited ones.
 
-Nothing is declared twice: a verb of the other face is run on a lane, where waiting for a model
-holds no thread, and what it gives is wrapped in the same way.
+Nothing is declared twice: a verb is run on a lane, where waiting for a model holds no thread, and
+what it gives is wrapped in the same way.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from memchat import waiting
 from memchat.api.base import Resource
-from memchat.api.store import Backups, Jobs, MemChat, Services, Users
+from memchat.api.store import Backups, Jobs, Services, Users
 from memchat.errors import StoreError
-from memchat.providers.litellm_calls import RemoteModel
 
 T = TypeVar("T")
 LANES = 4
-_HANDLES = ("user", "client")
+HANDLES = ("user", "client")
 """Verbs that only name something, and are not awaited."""
-_IN_A_THREAD = (
+IN_A_THREAD = (
     *("add_files", "add_upload", "watch", "export", "export_file", "import_file"),
     *("fetch", "doctor", "repair", "connect", "models", "warm"),
 )
@@ -32,10 +29,10 @@ _IN_A_THREAD = (
 as have those of ``backups``, and goes on there when whoever waits for it is cancelled."""
 
 
-class _Face:
+class Face:
     """Anything of the other face that has verbs."""
 
-    def __init__(self, lanes: _Lanes, face: Any) -> None:
+    def __init__(self, lanes: Lanes, face: Any) -> None:
         self._lanes, self._face = lanes, face
 
     def __getattr__(self, name: str) -> Any:
@@ -44,13 +41,13 @@ class _Face:
         value = getattr(self._face, name)
         if not callable(value):
             return self._lanes.wrapped(value)
-        if name in _HANDLES:
+        if name in HANDLES:
             return lambda *given, **named: self._lanes.wrapped(value(*given, **named))
         if name == "chat":
             return lambda *given, **named: _Opening(self._lanes, partial(value, *given, **named))
 
         async def verb(*given: Any, **named: Any) -> Any:
-            apart = name in _IN_A_THREAD or isinstance(self._face, Backups)
+            apart = name in IN_A_THREAD or isinstance(self._face, Backups)
             lane = None if apart else self._lanes.next()
             return self._lanes.wrapped(await _awaited(lane, partial(value, *given, **named)))
 
@@ -67,7 +64,7 @@ class _Face:
 class _Opening:
     """A chat that is being opened: ``await`` it, or enter it with ``async with``."""
 
-    def __init__(self, lanes: _Lanes, work: Callable[[], Any]) -> None:
+    def __init__(self, lanes: Lanes, work: Callable[[], Any]) -> None:
         self._lanes, self._work = lanes, work
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -75,16 +72,16 @@ class _Opening:
 
     async def __aenter__(self) -> Any:
         self._chat = await _awaited(self._lanes.next(), self._work)
-        return _Face(self._lanes, self._chat)
+        return Face(self._lanes, self._chat)
 
     async def __aexit__(self, *error: object) -> None:
         await _awaited(self._lanes.next(), partial(self._chat.__exit__, *error))
 
 
-class _Stream(_Face):
+class _Stream(Face):
     """A reply, or another answer that comes in pieces: ``async for`` gives them, ``read`` all."""
 
-    def __init__(self, lanes: _Lanes, face: Any) -> None:
+    def __init__(self, lanes: Lanes, face: Any) -> None:
         super().__init__(lanes, face)
         # What it waits for comes to one lane; it is read by one at a time.
         self._lane, self._one = lanes.next(), asyncio.Lock()
@@ -113,7 +110,7 @@ class _Stream(_Face):
                 raise
 
 
-class _Lanes:
+class Lanes:
     """The lanes of a store. One takes all calls while none takes long: several threads of Python
     get less done at once than one does after another."""
 
@@ -129,7 +126,7 @@ class _Lanes:
         if hasattr(value, "__next__") or (hasattr(value, "__iter__") and hasattr(value, "read")):
             return _Stream(self, value)
         with_verbs = isinstance(value, Resource | Backups | Jobs | Services | Users)
-        return _Face(self, value) if with_verbs else value
+        return Face(self, value) if with_verbs else value
 
 
 async def _awaited(lane: waiting.Lane | None, work: Callable[[], T]) -> T:
@@ -155,59 +152,3 @@ async def _ended(future: asyncio.Future[Any]) -> None:
         with suppress(asyncio.CancelledError):
             await asyncio.wait((future,))
     future.cancelled() or future.exception()  # seen
-
-
-class _OwnModel:
-    """A model that a program brings, or a reply of it: it may block, so no lane waits for it."""
-
-    def __init__(self, own: Any) -> None:
-        self._own = own
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
-
-    def complete(self, *given: Any, **named: Any) -> Any:
-        return waiting.in_executor(partial(self._own.complete, *given, **named))
-
-    def stream(self, *given: Any, **named: Any) -> Any:
-        return _OwnModel(waiting.in_executor(partial(self._own.stream, *given, **named)))
-
-    def __iter__(self) -> Iterator[str]:
-        pieces = iter(self._own)
-        while (piece := waiting.in_executor(partial(next, pieces, None))) is not None:
-            yield piece
-
-
-class AsyncMemChat(_Face):
-    """``MemChat`` with the same verbs and rooms, each verb awaited. Use it in ``async with``.
-
-    A call that waits for a model holds no thread; work on the store is done on a few. A call that
-    is cancelled has come to its end when ``CancelledError`` is raised: what it had stored stays,
-    and what was still to be read is in the queue. ``user`` and ``client`` are not awaited; a chat
-    is entered with ``async with``, a reply read by ``async for``. A model or embedder of your own
-    that blocks is called in one of a few threads. Takes what ``MemChat`` takes, and raises what
-    that raises.
-    """
-
-    def __init__(self, home: Path | str | None = None, **options: Any) -> None:
-        mc = MemChat(home, **options)  # first, as it may refuse what it is given
-        built = mc._assembly._built
-        for name, given in built.items():
-            built[name] = given if isinstance(given, RemoteModel) else _OwnModel(given)
-        super().__init__(_Lanes(), mc)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Stop the calls under way, as if they were cancelled, and close the store."""
-        done: Future[None] = waiting.beside("memchat-close", self._close)
-        await asyncio.shield(asyncio.wrap_future(done))
-
-    def _close(self) -> None:
-        for lane in self._lanes.all:
-            lane.close()
-        self._face.close()

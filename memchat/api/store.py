@@ -521,7 +521,7 @@ class MemChat:
             for line in misspelt(os.environ):
                 log.warning(line)
         own = {**settings.types, **(types or {})}
-        self.settings = settings.with_(
+        self.settings: config.Settings = settings.with_(
             home=settings.home if home is None else Path(home), types=own
         )
         for given, kind, name in (

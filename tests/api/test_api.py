@@ -368,6 +368,40 @@ def test_the_page_on_the_interface_is_up_to_date() -> None:
     assert TOOL.page() == written, "run: python tools/api_docs.py"
 
 
+def test_the_types_of_the_awaited_face_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    awaited = importlib.import_module("awaited")
+    assert awaited.stub() == awaited.STUB.read_text("utf-8"), "run: python tools/awaited.py"
+
+
+AWAITS = """
+import memchat
+
+async def main() -> None:
+    async with memchat.AsyncMemChat() as mc:
+        ana = mc.user("ana")
+        reveal_type(await ana.search("tea"))
+        reveal_type(await ana.memories.list(type="fact"))
+        async with ana.chat() as chat:
+            async for piece in await chat.send("Hello"):
+                reveal_type(piece)
+        await ana.search(7)
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_know_what_awaited_verbs_take_and_give(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(AWAITS, "utf-8")
+    options = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
+    told, *_ = api.run([*options, str(tmp_path / "program.py")])
+    assert re.findall(r'type is "(.+?)"', told) == [
+        "memchat.types.memories.Recalled",
+        "memchat.api.base.Page[memchat.types.memories.Memory]",
+        "str",
+    ]
+    assert 'expected "str"' in told and told.count("error:") == 1
+
+
 @pytest.mark.parametrize(
     ("first", "second"), [(["recall"], ["search"]), (["memories", "edit"], ["memories", "update"])]
 )

@@ -16,7 +16,8 @@ import pytest
 
 import memchat
 from memchat import AsyncMemChat, InputError, MemChat, NotFound, ProviderError, StoreError, waiting
-from memchat.api.aio import _IN_A_THREAD, LANES
+from memchat.api import aio
+from memchat.api.aio import LANES
 from memchat.config import Settings
 from memchat.providers.embedders import HashEmbedder
 from memchat.providers.litellm_chat import LiteLLMChat
@@ -341,7 +342,7 @@ def test_a_verb_that_is_not_awaited_is_warned_of_by_its_name(tmp_path: Path) -> 
 
 def test_what_has_a_thread_of_its_own_is_a_verb() -> None:
     known = {name for one in memchat.__all__ for name in dir(getattr(memchat, one))}
-    assert set(_IN_A_THREAD) <= known
+    assert set(aio.IN_A_THREAD) <= known
 
 
 def test_waiting_for_the_same_event_again_and_again_keeps_nothing() -> None:
