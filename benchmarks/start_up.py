@@ -1,9 +1,9 @@
 """How long a whole command takes, beside a Python that does nothing.
 
-    python benchmarks/start_up.py [ROUNDS]
+    python -m benchmarks.start_up [ROUNDS]
 
 Prints the median of ROUNDS (default 7) in milliseconds for each command, on a store of 50 memories
-in a temporary folder.
+in a temporary folder, and what memory a program takes that adds and searches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ COMMANDS: dict[str, list[str]] = {
     "memchat sessions list": ["-m", "memchat", "sessions", "list"],
     "memchat config": ["-m", "memchat", "config"],
     "memchat recall": ["-m", "memchat", "recall", "what is known of thing 7"],
+    "memchat chat --once": ["-m", "memchat", "chat", "--once", "What is known of thing 7?"],
 }
+LIBRARY = """
+from memchat import MemChat
+with MemChat() as mc:
+    mc.user("ana").add("I moved to Lisbon and like green tea.")
+    assert mc.user("ana").search("Where do I live?").hits
+    fields = dict(line.split(":", 1) for line in open("/proc/self/smaps_rollup").readlines()[1:])
+    print(*(int(fields[name].split()[0]) // 1024 for name in ("Rss", "Private_Dirty")))
+"""
+"""A program that adds and searches; it prints what it holds, and what of that is its own alone."""
 
 
 def seconds(command: list[str], env: dict[str, str]) -> float:
@@ -68,6 +78,13 @@ def main() -> None:
             seconds(command, env)
             median = statistics.median(seconds(command, env) for _ in range(rounds))
             print(f"{name:<30} {median * 1000:6.0f} ms", flush=True)
+        for name, place in (("a new store", Path(folder, "new")), ("that store", home)):
+            env["MEMCHAT_HOME"] = str(place)
+            done = subprocess.run(
+                [sys.executable, "-c", LIBRARY], env=env, check=True, capture_output=True, text=True
+            )
+            held, own = done.stdout.split()
+            print(f"add and search, {name:<14} {held:>6} MB, of which its own {own} MB")
 
 
 if __name__ == "__main__":
