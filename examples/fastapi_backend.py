@@ -18,8 +18,9 @@ from typing import Annotated
 
 import httpx
 from fastapi import FastAPI, Header, Request
+from fastapi.responses import JSONResponse
 
-from memchat import AsyncMemChat
+from memchat import AsyncMemChat, InputError, MemChatError
 
 
 @asynccontextmanager
@@ -38,6 +39,12 @@ async def my_model(known: str, text: str) -> str:
 
 app = FastAPI(lifespan=opened)
 app.state.folder = None  # the one that the settings name
+
+
+@app.exception_handler(MemChatError)
+def refused(request: Request, error: Exception) -> JSONResponse:
+    """Say what memchat says of what it cannot take."""
+    return JSONResponse({"detail": str(error)}, 400 if isinstance(error, InputError) else 503)
 
 
 @app.post("/chat/{session}")

@@ -1,7 +1,7 @@
 """LangGraph's long-term store in memchat: a namespace is a person and an app, an item is a note.
 
 ``graph.compile(store=MemchatStore(mc))`` gives it to a graph. What is put is searched by meaning
-and words, filtered by its fields, shown on the app's Notes page, and gone with the person. It
+and words, filtered by its short fields, shown on the app's Notes page, and gone with the person. It
 prints::
 
     found: Ana is allergic to peanuts.
@@ -17,6 +17,7 @@ import json
 import tempfile
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote, unquote
 
 from langgraph.store.base import (
     BaseStore,
@@ -62,9 +63,10 @@ class MemchatStore(BaseStore):
             for note in held:
                 notes.delete(note.id)
             return None
-        flat = {name: v for name, v in op.value.items() if isinstance(v, str | int | float)}
-        words = json.dumps(op.value, ensure_ascii=False)
-        notes.add(words, external_id=op.key, metadata={**flat, "key": op.key})
+        flat = {k: v for k, v in op.value.items() if isinstance(v, str | int | float)}
+        short = {k: v for k, v in flat.items() if len(str(v)) <= 200}
+        words = json.dumps({"key": op.key, "value": op.value}, ensure_ascii=False)
+        notes.add(words, external_id=op.key, metadata={**short, "key": op.key})
         return None
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
@@ -74,20 +76,22 @@ class MemchatStore(BaseStore):
                 continue
             notes, only, most = self._notes(place), op.filter or {}, op.limit + op.offset
             scores: dict[int, float | None]
-            if op.query is None:
+            if not op.query:
                 scores = {one.id: None for one in notes.list(metadata=only, limit=most)}
             else:
-                hits = notes.search(op.query, metadata=only, limit=most).hits
+                hits = notes.search(op.query, metadata=only, limit=4 * most).hits  # passages
                 scores = {hit.note_id: hit.score for hit in reversed(hits)}
             found += [item(SearchItem, place, notes.get(n), score=by) for n, by in scores.items()]
         return sorted(found, key=lambda one: one.score or 0, reverse=True)
 
     def _notes(self, place: tuple[str, ...]) -> Notes:
-        return self.mc.user(place[0], "/".join(place[1:]) or "default").notes
+        return self.mc.user(
+            place[0], "/".join(quote(part, safe="") for part in place[1:]) or "default"
+        ).notes
 
     def _places(self) -> list[tuple[str, ...]]:
         return [
-            (person.name, *(app.name.split("/") if app.name != "default" else ()))
+            (person.name, *(map(unquote, app.name.split("/")) if app.name != "default" else ()))
             for person in self.mc.users.list()
             for app in self.mc.user(person.name).apps.list()
         ]
@@ -104,7 +108,7 @@ def item(kind: Any, place: tuple[str, ...], note: Note, **more: Any) -> Any:
     """A note as LangGraph's record of it, also one that came from elsewhere."""
     put_here = "key" in (note.metadata or {})
     return kind(
-        value=json.loads(note.text) if put_here else {"text": note.text},
+        value=json.loads(note.text)["value"] if put_here else {"text": note.text},
         key=str(note.external_id),
         namespace=place,
         created_at=note.created_at,

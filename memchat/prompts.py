@@ -47,7 +47,7 @@ class Prompts:
     def _load(self, name: str) -> tuple[frozenset[str], str]:
         for folder in self._folders:
             path = folder / f"{name}.md"
-            with suppress(FileNotFoundError, NotADirectoryError):
+            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 found = path.stat()
                 return _read(path, (found.st_mtime_ns, found.st_size))
         raise ConfigError(f"the prompt {name}.md is missing; install memchat again")

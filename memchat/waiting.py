@@ -58,7 +58,7 @@ class Lane:
         self._lock = threading.Lock()
         self._closed = False
         self._worked_from: float | None = None
-        self._under_way = 0
+        self.under_way = 0
         self._tasks: dict[Call[Any], asyncio.Task[Any]] = {}
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -76,7 +76,7 @@ class Lane:
         def ended(task: asyncio.Task[T]) -> None:
             del self._tasks[call]
             with self._lock:
-                self._under_way -= not part
+                self.under_way -= not part
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
             if error is None:
                 call.set_result(task.result())
@@ -86,7 +86,7 @@ class Lane:
         with self._lock:  # so that nothing comes behind what ends the loop
             if self._closed:
                 raise StoreError("the store is closed; open it again with AsyncMemChat(…)")
-            self._under_way += not part
+            self.under_way += not part
             self._loop.call_soon_threadsafe(start)
         return call
 
@@ -96,7 +96,7 @@ class Lane:
         behind another process's write."""
         since = self._worked_from
         working = since is not None and time.monotonic() - since > LONG_SECONDS
-        return working or self._under_way >= AT_ONCE
+        return working or self.under_way >= AT_ONCE
 
     def close(self) -> None:
         """Stop what is under way, wait until it has come to its end, and end the thread. Not to be
@@ -184,6 +184,18 @@ def sleep(seconds: float) -> None:
         time.sleep(seconds)
     else:
         _await(asyncio.sleep(seconds))
+
+
+def patiently(acquire: Callable[..., bool], seconds: float) -> bool:
+    """Whether a lock could be had in so many seconds. On a lane the other verbs go on meanwhile."""
+    if _here.lane is None:
+        return acquire(timeout=seconds)
+    until = time.monotonic() + seconds
+    while not acquire(blocking=False):
+        if time.monotonic() > until:
+            return False
+        sleep(0.002)
+    return True
 
 
 def in_executor(work: Callable[[], T]) -> T:

@@ -119,7 +119,8 @@ class Lanes:
 
     def next(self) -> waiting.Lane:
         """The lane for a call."""
-        return next((lane for lane in self.all if not lane.stuck), self.all[0])
+        free = (lane for lane in self.all if not lane.stuck)
+        return next(free, min(self.all, key=lambda lane: lane.under_way))
 
     def wrapped(self, value: Any) -> Any:
         """What a verb gave, with verbs that are awaited where it has any."""

@@ -296,14 +296,13 @@ class Sessions(Resource):
                 raise ConfigError(f"{model} cannot be used: {chosen.problem}; {chosen.remedy}")
         worker = self._assembly.parts().worker
         worker.end_abandoned(self._scope.user)
-        worker.release_dead_workers()
         with self._database.write(self._scope) as tx:
             session = self._found_session(tx, session_id)
             if session.ended_at is None:
                 raise StoreError(
                     f"session {session_id} is still open and is read when it ends; end it to have "
                     "it read now",
-                    see="sessions end",
+                    see=f"sessions end {session_id}",
                 )
             switch = apps.memory_of(tx, session)
             if not switch.on:

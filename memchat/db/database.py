@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from memchat import disk
+from memchat import disk, waiting
 from memchat.db import Tx, apps, schema
 from memchat.db.records import UTC_ZONE
 from memchat.errors import InputError, SchemaError, StoreError, StoreFull
@@ -156,7 +156,8 @@ class Database:
     @contextmanager
     def _one_writer(self, pragmas: Mapping[str, Any]) -> Iterator[None]:
         with self._translated():
-            if not self._writing.acquire(timeout=pragmas.get("busy_timeout", BUSY_MS) / 1000):
+            patience = pragmas.get("busy_timeout", BUSY_MS) / 1000
+            if not waiting.patiently(self._writing.acquire, patience):
                 raise sqlite3.OperationalError("database is locked")
         try:
             yield
@@ -378,7 +379,25 @@ def _in_wal(raw: Any) -> bool:
 
 def _on_begin(connection: Connection) -> None:
     begin = connection.get_execution_options().get("memchat_begin", "BEGIN")
-    _driver(connection).execute(begin)
+    raw = _driver(connection)
+    if begin != WRITE or not waiting.in_lane():
+        raw.execute(begin)
+        return
+    # SQLite would wait in this thread, and hold up the other verbs of the lane.
+    (patience,) = raw.execute("PRAGMA busy_timeout").fetchone()
+    raw.execute("PRAGMA busy_timeout=0")
+    until = time.monotonic() + patience / 1000
+    try:
+        while True:
+            try:
+                raw.execute(begin)
+                return
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            waiting.sleep(0.01)
+    finally:
+        raw.execute(f"PRAGMA busy_timeout={patience}")
 
 
 def store_error(error: BaseException | None, path: Path) -> StoreError:

@@ -114,7 +114,7 @@ class ManualChanges:
             wanted.get("type") or memory.memory_type,
             memory.key if key is None else key,
             memory.value if value is None else value,
-            held=memory.memory_type,
+            held=(memory.memory_type, memory.value),
         )
         same = (name, words) == (memory.key, memory.value)
         secret = not same and is_secret(name, words, wanted.get("keep_secret", False))
@@ -216,18 +216,25 @@ class ManualChanges:
 
 
 def checked_fact(
-    own: types.OwnTypes, memory_type: str, key: str, value: str, held: str = ""
+    own: types.OwnTypes, memory_type: str, key: str, value: str, held: tuple[str, str] = ("", "")
 ) -> tuple[str, str, str]:
-    """Type, key and value as they are stored. Raises InputError for those that cannot be, as a type
-    that is neither usual, nor one of ``own``, nor the one that the memory has already."""
+    """Type, key and value as they are stored. Raises InputError for those that cannot be: a type
+    that is neither usual nor one of ``own``, a value that does not fit it. The type and the value
+    that are ``held`` already may stay."""
     kind = memory_type.strip().casefold()
-    if kind != held:
+    if kind != held[0]:
         types.check_type(kind, own)
     name = keys.canonical(keys.normalise_key(types.one_line(key, "key", 200)))
     words = types.one_line(value, "value", VALUE_LIMIT, "; a longer text can be a note")
-    if kind in own and (why := own[kind].misfit(words)):
-        raise InputError(f"the value does not fit the type {kind}: {why}")
+    if (kind, words) != held:
+        check_value(own, kind, words)
     return kind, name, words
+
+
+def check_value(own: types.OwnTypes, kind: str, value: str) -> None:
+    """Raise InputError for a value that its own type does not admit."""
+    if kind in own and (why := own[kind].misfit(value)):
+        raise InputError(f"the value does not fit the type {kind}: {why}")
 
 
 def given_fact(
@@ -442,6 +449,8 @@ class _Acceptance:
             fields["value"] = target.value
             fields["expires_at"] = what.expires_at or target.expires_at
         key, value = fields["key"], fields["value"]
+        if what.relation != "same" or self.reworded:
+            check_value(self.tx.types, fields["memory_type"], value)
         if (cardinality := keys.cardinality(key)) is not None:
             fields["many"] = cardinality == "many"
         said_at, proofs, quote = self._proof()

@@ -206,8 +206,10 @@ class Worker:
         return BackfillResult(total, done, left, tuple(failed), stopped)
 
     def end_abandoned(self, user: str | None = None) -> None:
-        """End sessions whose process has ended or whose lease ran out, and queue their
-        extraction."""
+        """End sessions whose process has ended or whose lease ran out, and queue their extraction.
+
+        The jobs of such a process can be claimed again.
+        """
         now = self._clock()
         with self._database.read() as tx:
             abandoned = [
@@ -215,6 +217,9 @@ class Worker:
                 for session, owner, until in sessions.open_sessions(tx, user)
                 if is_abandoned(owner, until, now)
             ]
+            dead = jobs.dead_holders(tx)
+        if dead:
+            self.release_dead_workers()
         for session in abandoned:
             with self._database.write() as tx:
                 found = sessions.by_id(tx, session.id)

@@ -425,13 +425,16 @@ Check = Callable[[Case], None]
 
 
 def check_own_type(case: Case) -> None:
-    """Refuse a value that its own type does not admit; a type that nobody declared is ``other``."""
+    """Refuse a new value that its own type does not admit; a type that nobody declared is
+    ``other``."""
     item = case.candidate
     own = case.own_types.get(item.type)
     if own is None and item.type not in MEMORY_TYPES:
         log.info("a type of %d characters is unknown and read as other", len(item.type))
         case.change(type="other")
-    elif own is not None and item.value and (why := own.misfit(item.value)):
+    elif item.relation in ("ends", "same") or own is None:
+        return
+    elif why := own.misfit(item.value):
         case.refusals.append(f"its value does not fit the type {item.type}: {why}")
 
 

@@ -141,7 +141,7 @@ SESSION = _kind(
     schema.sessions,
     _s.app_id.in_(_here),
     "id app title summary started_at last_activity_at ended_at extracted_to copied_from:session"
-    " memory client_id:client shelf metadata",
+    " memory client_id:client shelf through metadata",
     {
         "metadata": details.of_row(schema.sessions),
         "extracted_to": _read_to(),
@@ -326,6 +326,8 @@ def checked(record: Mapping[str, Any]) -> tuple[Kind, Values]:
     if kind is MEMORY:
         _check_memory(values)
     elif kind is INBOX_ITEM:
+        if values["memory_type"] is not None:
+            values["memory_type"] = _check_type(values["memory_type"])
         values["tags"] = _tags(values["tags"])
     elif kind is NOTE:
         _check_note(values)
@@ -340,11 +342,17 @@ def checked(record: Mapping[str, Any]) -> tuple[Kind, Values]:
     return kind, values
 
 
-def _check_memory(values: Values) -> None:
-    kind = values["memory_type"].strip().casefold()
+def _check_type(given: str) -> str:
+    kind = given.strip().casefold()
     if types.TYPE_NAME.fullmatch(kind) is None:  # it may be declared where it comes from alone
         raise InputError(f"{kind!r} is no type; use {', '.join(types.MEMORY_TYPES)}")
-    fact = manual.checked_fact(types.NO_TYPES, kind, values["key"], values["value"], held=kind)
+    return kind
+
+
+def _check_memory(values: Values) -> None:
+    kind = _check_type(values["memory_type"])
+    held = kind, values["value"]
+    fact = manual.checked_fact(types.NO_TYPES, kind, values["key"], values["value"], held)
     values["memory_type"], values["key"], values["value"] = fact
     # It was kept where it comes from, perhaps by another version's rules: refusing would lose it.
     values["sensitive"] |= manual.is_secret(values["key"], values["value"], keep=True)

@@ -44,7 +44,11 @@ class OwnType:
         try:
             TypeAdapter(self.check).validate_python(value)
         except ValidationError as error:
-            return error.errors(include_input=False)[0]["msg"]
+            found = error.errors(include_input=False, include_url=False)[0]
+            own = found["type"] in ("value_error", "assertion_error")
+            return "its check refuses it" if own else found["msg"]
+        except Exception as error:  # noqa: BLE001 - of a validator of one's own
+            return f"its check failed ({type(error).__name__})"
         return None
 
 
@@ -74,6 +78,16 @@ def check_own_types(own: Mapping[str, Any]) -> None:
         words = [one.description, *one.keys] if listed else [None]
         if not all(isinstance(said, str) and said == " ".join(said.split()) > "" for said in words):
             raise InputError(f"give the type {name} a description on one line and a list of keys")
+        if one.check is not None:
+            from pydantic import TypeAdapter
+
+            try:
+                TypeAdapter(one.check)
+            except Exception as error:
+                raise InputError(
+                    f"the check of the type {name} is none that pydantic knows "
+                    f"({type(error).__name__})"
+                ) from error
     if (length := len(offered(own))) > OFFER_LIMIT:
         raise InputError(
             f"the types take {length} characters; at most {OFFER_LIMIT} are told to a model"

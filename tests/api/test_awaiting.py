@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,27 @@ def test_a_verb_that_works_for_long_holds_up_none_that_comes_later(tmp_path: Pat
             assert (await mc.user("ben").search("Which city?")).hits == ()
             found.set()
             await slow
+
+    run(work())
+
+
+def test_a_write_that_waits_for_another_process_holds_up_no_search(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as mc:
+            ana = mc.user("ana")
+            await ana.memories.add("profile", "city", "Basel")
+            await ana.search("Which city?")  # the first one notes which service makes the vectors
+            other = sqlite3.connect(tmp_path / "store" / "memchat.db", isolation_level=None)
+            with closing(other):
+                other.execute("BEGIN IMMEDIATE")
+                writes = [
+                    asyncio.create_task(ana.memories.add("fact", f"k{n}", "v")) for n in range(9)
+                ]
+                found = [mc.user("ana").search("Which city?") for _ in range(20)]
+                assert all(one.hits for one in await asyncio.gather(*found))
+                assert not any(task.done() for task in writes)
+                other.execute("ROLLBACK")
+            assert len(await asyncio.gather(*writes)) == 9
 
     run(work())
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from memchat import ConfigError, InputError, MemChat, OwnType, config
 from memchat.prompts import Prompts
@@ -79,6 +80,63 @@ def test_a_value_that_does_not_fit_is_not_kept_and_the_person_is_told_why(
     with pytest.raises(InputError, match="does not fit the type recipe"):
         ana.memories.update(memory.id, value="7 eggs")
     assert ana.memories.get(memory.id).value == "ratatouille"
+
+
+def test_what_is_held_already_may_stay_and_end_whatever_the_check_says(
+    ana: Any, mc: MemChat, extract_model: ScriptedModel, open_store: Opener
+) -> None:
+    number = ana.memories.add("recipe", "dish", "ratatouille").id
+    mc.close()
+    with open_store(types={"recipe": OwnType("dishes", check=int)}) as stricter:
+        theirs = stricter.user("ana")
+        assert theirs.memories.update(number, sensitive=True).sensitive
+        assert theirs.memories.update(number, key="side_dish").value == "ratatouille"
+        with pytest.raises(InputError, match="does not fit the type recipe"):
+            theirs.memories.update(number, value="flan")
+        ends = fact("I no longer cook ratatouille", "side_dish", "", memory_type="recipe")
+        extract_model.replies.append(answer(ends | {"is": "ends", "to": "k1"}))
+        (change,) = theirs.add("I no longer cook ratatouille.").changes
+        assert "Is side dish: ratatouille over?" in (change.reason or "")
+
+
+def test_the_inbox_keeps_to_the_check_too(ana: Any, extract_model: ScriptedModel) -> None:
+    extract_model.replies.append(answer(proposed()))
+    ana.add(SAYS, through="page")
+    (item,) = ana.inbox.list()
+    with pytest.raises(InputError, match="does not fit the type recipe"):
+        ana.inbox.accept(item.id, value="7 eggs")
+    assert ana.inbox.accept(item.id).value == "ratatouille"
+
+
+def broken(_: str) -> str:
+    raise KeyError("7 eggs")
+
+
+def said_no(_: str) -> str:
+    raise ValueError("7 eggs are too many")
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [(broken, r"its check failed \(KeyError\)"), (said_no, "its check refuses it")],
+)
+def test_a_check_that_breaks_keeps_no_other_fact_from_being_read_and_tells_no_word(
+    open_store: Opener, extract_model: ScriptedModel, check: Any, told: str
+) -> None:
+    mc = open_store(
+        types={"recipe": OwnType("dishes", check=Annotated[str, AfterValidator(check)])}
+    )
+    run = fact("I run 10 km on Sundays", "run", "10 km")
+    extract_model.replies.append(answer(proposed(), run))
+    learned = mc.user("ana").add(SAYS)
+    assert [c.memory.key for c in learned.changes if c.memory] == ["run"]
+    (refusal,) = mc.user("ana").inbox.refusals()
+    assert re.search(told, refusal.reason) and "eggs" not in refusal.reason
+
+
+def test_what_is_no_check_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none that pydantic knows"):
+        MemChat(tmp_path, types={"recipe": OwnType("dishes", check=3)})
 
 
 def test_one_fact_has_one_slot_whatever_its_type(ana: Any) -> None:
