@@ -167,6 +167,7 @@ class AsyncUser:
         wait: bool = ...,
         timeout: float | None = ...,
         read_all: bool = ...,
+        through: str | None = ...,
     ) -> Learned: ...
     async def add_all(
         self, conversations: Iterable[object], *, when: str = ..., wait: bool = ...

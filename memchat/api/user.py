@@ -138,6 +138,7 @@ class User(Resource):
         wait: bool = True,
         timeout: float | None = None,
         read_all: bool = False,
+        through: str | None = None,
     ) -> types.Learned:
         """Learn from a conversation of your own chat loop.
 
@@ -151,7 +152,8 @@ class User(Resource):
         have its own time as ``created_at``, also as an ISO text or seconds since 1970. Of a very
         long message only the beginning and the end are read, as ``shortened`` in the result says;
         with ``read_all`` all of it. ``metadata`` are values of your own beside the conversation, by
-        which it and what it teaches are found; no model sees them.
+        which it and what it teaches are found; no model sees them. ``through`` names a program that
+        the person does not trust yet: what its words teach waits in the inbox.
 
         The conversation is on disk before a model is asked. ``when`` says when it is read: ``now``;
         ``idle``, once nothing was added to it for as long as MEMCHAT_IDLE_MINUTES says; or ``end``,
@@ -177,7 +179,9 @@ class User(Resource):
         incoming = Incoming.of(messages)
         said = self._times(incoming, session, at)
         noted = details.checked(metadata or {})
-        stored = self._stored(incoming, session, said, when, noted, read_all=read_all)
+        stored = self._stored(
+            incoming, session, said, when, noted, read_all=read_all, through=through
+        )
         if not wait or stored.queued != WAITS:
             return stored
 
@@ -501,6 +505,7 @@ class User(Resource):
         noted: Mapping[str, str],
         *,
         read_all: bool = False,
+        through: str | None = None,
     ) -> types.Learned:
         """Store what is new in one transaction and queue its reading; nothing where memory is off.
         Raises StoreError where the conversation is open in a chat."""
@@ -531,6 +536,7 @@ class User(Resource):
             moments = sorted(times[place] for place in turns.new)
             if session_id is None:
                 session_id = sessions.start(tx, own, "", tx.now, moments[0])
+            sessions.change(tx, session_id, through=through)
             details.put(tx, schema.sessions, session_id, noted, add=True)
             for at in {moments[0], moments[-1]}:
                 sessions.reopen(tx, session_id, "", tx.now, at)
@@ -574,7 +580,7 @@ class User(Resource):
         worker.end_abandoned(user)
         worker.expire(user)
         with self._database.read() as tx:
-            due = jobs.due_kinds(tx, user, tx.now) or jobs.dead_holders(tx, user)
+            due = jobs.due_kinds(tx, user, tx.now)
         if due:
             self._background.run(partial(worker.run_in_background, user))
 

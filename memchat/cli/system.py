@@ -4,6 +4,7 @@ other assistants, and the tools of other servers."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -299,7 +300,7 @@ def remove_key(call: Call, name: Name) -> None:
     call.result(record, f"{variable} is removed from {file}")
 
 
-STDIO_CLIENT, HTTP_PORT = "assistant", 8765
+STDIO_CLIENT, HTTP_PORT, SERVE_PORT = "assistant", 8765, 8766
 mcp = group("The memory for other assistants over MCP, and the tools of other servers.")
 mcp.info.no_args_is_help = False
 
@@ -309,7 +310,7 @@ Mode = Annotated[str, Option("--mode", **one_of("mode", CLIENT_MODES), help=_MOD
 
 
 @command(without="as_json")
-def serve(
+def serve_mcp(
     call: Call,
     ctx: typer.Context,
     client: str = STDIO_CLIENT,
@@ -351,7 +352,43 @@ def serve(
         raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
 
 
-mcp.callback(invoke_without_command=True)(serve)
+mcp.callback(invoke_without_command=True)(serve_mcp)
+
+
+@command(without="as_json")
+def serve(call: Call, port: int = Option(SERVE_PORT, min=1, max=65535)) -> None:
+    """Give any chat client a memory: it uses this address in place of OpenAI's.
+
+    It speaks OpenAI's wire format on this machine, for programs that you gave a token (memchat mcp
+    token); the first start makes one. What is known of you goes before the messages of a program,
+    and what is said is kept. Of a program with the mode ask, what that teaches waits in your inbox.
+    Ctrl-C ends it.
+
+    :param port: Where it listens.
+    """
+    if util.find_spec("fastapi") is None:
+        raise ConfigError('this needs an extra of the package: pip install "memchat[serve]"')
+    from memchat import AsyncMemChat
+    from memchat.http import server
+
+    home = settings().home
+    if not keys.read_tokens(home):
+        made = keys.create_token(home, "first program", "ask")
+        output.notice(f"the token of the {made.name}, shown this once: {made.token}")
+    mc = AsyncMemChat(settings=settings())
+    try:
+        server.serve(
+            mc,
+            call.user,
+            call.app,
+            port,
+            partial(keys.read_tokens, home),
+            lambda: output.notice(f"http://127.0.0.1:{port}/v1; Ctrl-C ends it"),
+        )
+    except OSError as error:
+        raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
+    finally:
+        asyncio.run(mc.close())
 
 
 @command(mcp, "config", without="as_json")

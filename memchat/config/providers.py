@@ -46,7 +46,7 @@ _LISTS = {
     "gemini": "/v1beta/openai", "groq": "/openai/v1", "openrouter": "/api/v1",
     "fireworks_ai": "/inference/v1", "ollama": "/v1", "ollama_chat": "/v1", ANY_SERVER: "",
 }  # fmt: skip
-"""The path below which a provider lists its models."""
+"""The path below which a provider speaks OpenAI's wire format."""
 _WITHOUT_PATH = ("anthropic", "gemini", "ollama", "ollama_chat")
 """The providers whose address is set without that path."""
 KEY_NAMES = frozenset(name for names in KEYS.values() for name in names)
@@ -163,15 +163,15 @@ def elsewhere(addresses: Mapping[str, str], provider: str) -> str:
     return "" if found is None or _is_own(provider, found[0]) else found[0].rstrip("/")
 
 
-def list_url(addresses: Mapping[str, str], provider: str) -> str | None:
-    """Where a provider lists its models, or None where it does not."""
+def openai_url(addresses: Mapping[str, str], provider: str) -> str | None:
+    """Below which address a provider speaks OpenAI's wire format, or None where it does not."""
     path, found = _LISTS.get(provider), address(addresses, provider)
     if path is None or (found is None and provider == ANY_SERVER):
         return None
     if found is not None:
-        return found[0].rstrip("/") + (path if provider in _WITHOUT_PATH else "") + "/models"
+        return found[0].rstrip("/") + (path if provider in _WITHOUT_PATH else "")
     start = "http://localhost:11434" if provider in _OLLAMA else f"https://{_HOSTS[provider][1]}"
-    return f"{start}{path}/models"
+    return f"{start}{path}"
 
 
 def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:

@@ -93,6 +93,7 @@ sessions = Table(
     Column("copied_from", Integer),
     Column("shelf", String),
     count_column("memory", 1),
+    Column("through", String),
     Index("ix_sessions_app_id_id", "app_id", "id"),
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
     Index("ix_sessions_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),

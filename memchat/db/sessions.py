@@ -103,6 +103,11 @@ def lease(tx: Tx, session_id: int) -> tuple[str | None, datetime | None]:
     return row.lease_owner, row.lease_until
 
 
+def through(tx: Tx, session_id: int) -> str | None:
+    """The program that the person does not trust yet, through which it was last said."""
+    return tx.execute(sa.select(_s.through).where(_s.id == session_id)).scalar()
+
+
 def mark_extracted(
     tx: Tx, session_id: int, message_id: int, title: str | None, summary: str | None
 ) -> None:

@@ -118,6 +118,7 @@ class Learner:
             if found is not None and on:
                 turns = messages.of_session(tx, claim.target_id, learnable=True)
                 reading = SessionReading(*found, turns, len(turns), tx.zone)
+                reading.through = sessions.through(tx, claim.target_id)
                 ids = apps.find(tx, reading.scope).ids
                 waiting = [
                     item.id
@@ -136,6 +137,7 @@ class Learner:
             with self._usage_kept(reading):
                 every = range(len(waiting))
                 reading.look_again(every, described, self._second_look(model, reading), None)
+        reading.leave_to_the_person()
         with self.database.write(reading.scope) as tx:
             self._check_held(tx, claim)
             changes = self._write_late(tx, reading, waiting, described)
@@ -220,6 +222,7 @@ class Learner:
             reading = SessionReading(*found, turns, unread[0], tx.zone)
             reading.injected = shown_memory_lines(tx, turns)
             reading.to_read_whole = messages.to_read_whole(tx, session_id)
+            reading.through = sessions.through(tx, session_id)
         return reading, None
 
     def _skip(self, claim: Claim, why_not: str | None) -> Learned:
@@ -282,6 +285,7 @@ class Learner:
             reading.verdicts = [
                 model_calls.unlooked(verdict, waits) for verdict in reading.verdicts
             ]
+        reading.leave_to_the_person()
         with self.database.read(reading.scope) as tx:
             reading.verdicts = [reading.refuse_if_taught(tx, v) for v in reading.verdicts]
 

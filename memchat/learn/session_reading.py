@@ -130,6 +130,8 @@ class SessionReading:
     look_follows: bool = False
     """Whether a model makes a second look at what is proposed."""
     own_types: OwnTypes = field(default_factory=dict)
+    through: str | None = None
+    """The program, not trusted yet, that sent it as the person's words."""
     look_failed: bool = False
     """Whether the provider failed at the second look."""
     to_read_whole: frozenset[int] = frozenset()
@@ -193,6 +195,17 @@ class SessionReading:
         self.known[fact.id] = fact
         self.linked_by_key.add(fact.id)
         return item.model_copy(update={"to": fact.id, "relation": "updates" if alone else "ends"})
+
+    def leave_to_the_person(self) -> None:
+        """Have all wait that a program sent which the person does not trust yet: it may be the
+        words of a document."""
+        if self.through is None:
+            return
+        why = f"{self.through} sent it as your words, and you have not said to trust it"
+        self.verdicts = [
+            replace(one, outcome="review", reasons=(why,)) if one.outcome == "accept" else one
+            for one in self.verdicts
+        ]
 
     def without_link(self, verdict: Verdict) -> Verdict:
         """A verdict that was linked by its key alone, as a fact of its own."""

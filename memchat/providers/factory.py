@@ -239,7 +239,7 @@ def offered(settings: Settings, provider: str, key: str | None = None) -> list[s
     """
     import httpx
 
-    url = providers.list_url(settings.addresses, provider)
+    url = providers.openai_url(settings.addresses, provider)
     if url is None:
         return []
     remote = RemoteModel(f"{provider}/its-models", **_remote(settings, provider + "/"))
@@ -248,7 +248,9 @@ def offered(settings: Settings, provider: str, key: str | None = None) -> list[s
     if provider == "anthropic":
         headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
     with remote.request(errors=(httpx.HTTPError, ValueError)):
-        answer = httpx.get(url, headers=headers, timeout=min(settings.timeout, LIST_SECONDS))
+        answer = httpx.get(
+            f"{url}/models", headers=headers, timeout=min(settings.timeout, LIST_SECONDS)
+        )
         answer.raise_for_status()
         found = answer.json()
     rows = found.get("data", []) if isinstance(found, dict) else found

@@ -266,3 +266,16 @@ def test_the_name_of_a_session_that_was_deleted_is_nowhere_in_the_store(mc) -> N
     folder = mc.settings.home
     mc.close()
     assert [f.name for f in folder.iterdir() if f.is_file() and b"Zanzibar" in f.read_bytes()] == []
+
+
+def test_what_a_program_sends_that_is_not_trusted_waits_and_what_it_sends_later_does_not(
+    mc, extract_model
+) -> None:
+    ana = mc.user("ana")
+    for through, key in (("page", "city"), (None, "pet")):
+        said = f"My {key} is Porto"
+        extract_model.replies.append(answer(fact(said, key, "Porto")))
+        ana.add(said, session="s", through=through)
+    assert [memory.key for memory in ana.memories.list()] == ["pet"]
+    (item,) = ana.inbox.list()
+    assert item.key == "city" and item.reason.startswith("page sent it as your words")

@@ -53,7 +53,7 @@ MemChat
 User
     add(messages: Messages, *, session: str | None = None, at: datetime | None = None, when: str
         | None = None, metadata: Metadata | None = None, wait: bool = True, timeout: float |
-        None = None, read_all: bool = False) -> Learned
+        None = None, read_all: bool = False, through: str | None = None) -> Learned
     add_all(conversations: Iterable[object], *, when: str = 'now', wait: bool = True) ->
         Sequence[Learned]
     answer(prompt: str, *, timeout: float | None = None) -> Answer

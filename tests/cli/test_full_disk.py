@@ -91,7 +91,7 @@ OTHERS = {"demo", "ui", "config", "completion", "services fetch", "notes watch"}
 OTHERS |= {"keys set", "keys list", "keys remove"}
 OTHERS |= {"mcp", "mcp config", "mcp token", "mcp tokens", "mcp clients", "mcp call"}
 OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe", "export", "import"}
-OTHERS |= {"users export"}
+OTHERS |= {"users export", "serve"}
 """The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]
 """What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""

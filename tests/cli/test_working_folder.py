@@ -147,7 +147,7 @@ def test_no_command_reads_a_file_of_the_working_folder(
     monkeypatch.chdir(folder)
     ran = []
     for name, command in commands():
-        if name == ("ui",):  # it is started below, as a process
+        if name in (("ui",), ("serve",)):  # as a process: below, and in tests/http
             continue
         monkeypatch.setattr(sys, "stdin", io.StringIO("hello\n"))
         ran.append((name, main(arguments(name, command))))

@@ -64,7 +64,7 @@ def test_every_locked_package_carries_a_hash(name):
 def test_every_declared_dependency_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
-    for extra in ("ui", "files", "mcp"):
+    for extra in ("ui", "files", "mcp", "serve"):
         declared += project["project"]["optional-dependencies"][extra]
     names = {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entry in declared}
     locked = {name for name, _ in PIN.findall((ROOT / "requirements.lock").read_text("utf-8"))}
@@ -159,11 +159,26 @@ def test_an_installed_wheel_finds_its_pins_and_the_platform_s_data_folder(wheel,
 def test_the_wheel_needs_streamlit_fastembed_and_readers_only_as_extras(wheel):
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = email.message_from_bytes(wheel.read(name))
-    assert set(metadata.get_all("Provides-Extra")) == {"ui", "files", "fastembed", "mcp", "all"}
+    assert set(metadata.get_all("Provides-Extra")) == {
+        "ui",
+        "files",
+        "fastembed",
+        "mcp",
+        "serve",
+        "all",
+    }
     needed = metadata.get_all("Requires-Dist")
     always = {re.split(r"[<>=; ]", line)[0] for line in needed if "extra ==" not in line}
     assert {"litellm", "faiss-cpu", "google-genai", "pydantic"} <= always
-    optional = {"streamlit", "fastembed", "pypdfium2", "python-docx", "watchfiles", "mcp"}
+    optional = {
+        "streamlit",
+        "fastembed",
+        "pypdfium2",
+        "python-docx",
+        "watchfiles",
+        "mcp",
+        "fastapi",
+    }
     assert not optional & always
     assert [line for line in needed if line.startswith("streamlit") and "== 'ui'" in line]
     every = {re.split(r"[<>=; ]", line)[0] for line in needed if "== 'all'" in line}

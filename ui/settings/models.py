@@ -20,7 +20,7 @@ from memchat.config.providers import (
     OFFLINE_EXTRACT,
     PROVIDERS,
     elsewhere,
-    list_url,
+    openai_url,
     provider_of,
     shown,
 )
@@ -120,7 +120,7 @@ def look(desk: Desk) -> bool:
     settings = desk.mc.settings
     known = [name for name, names in KEYS.items() if settings.keys.first(names)]
     known += [ANY_SERVER, *(provider_of(getattr(settings, setting)) for setting in CHOSEN)]
-    asked = [name for name in dict.fromkeys(known) if list_url(settings.addresses, name)]
+    asked = [name for name in dict.fromkeys(known) if openai_url(settings.addresses, name)]
     if asked and TASK not in desk.tasks:
         tasks.begin(TASK, "Asking for the models that there are", _work(desk, asked))
     return bool(asked)

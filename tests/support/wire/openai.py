@@ -189,9 +189,13 @@ def check_messages(messages: Any) -> None:
     """Roles and contents as the chat endpoint takes them."""
     require(isinstance(messages, list) and messages != [], "'messages' must not be empty")
     for message in messages:
-        only(message, {"role", "content", "name"}, "messages")
-        require(message.get("role") in ("system", "developer", "user", "assistant"), "bad role")
+        role = message.get("role")
+        require(role in ("system", "developer", "user", "assistant", "tool"), "bad role")
+        more = {"tool": {"tool_call_id"}, "assistant": {"tool_calls"}}.get(role, set())
+        only(message, {"role", "content", "name", *more}, "messages")
         content = message.get("content")
+        if role == "assistant" and message.get("tool_calls"):
+            continue
         require(isinstance(content, str | list), "content must be a string or an array")
         for part in content if isinstance(content, list) else ():
             kind = part.get("type")
@@ -312,7 +316,7 @@ def ending(body: dict[str, Any], reason: str, usage: dict[str, int]) -> Iterator
 
 
 def count(messages: list[dict[str, Any]], text: str) -> dict[str, int]:
-    sent = sum(len(m["content"]) for m in messages) // USAGE_ESTIMATE + 1
+    sent = sum(len(m["content"] or "") for m in messages) // USAGE_ESTIMATE + 1
     came = len(text) // USAGE_ESTIMATE + 1
     return {"prompt_tokens": sent, "completion_tokens": came, "total_tokens": sent + came}
 

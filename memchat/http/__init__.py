@@ -1,0 +1,1 @@
+"""The store over HTTP, for any client that speaks OpenAI's wire format."""

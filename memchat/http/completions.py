@@ -1,0 +1,277 @@
+"""Chat completions in OpenAI's wire format: what is known of the person goes before the messages,
+the rest of the request goes to the provider as it is, and so does its answer to the client.
+
+A provider without that format, and the offline stand-in, are asked for their text alone. What the
+person said, and the reply, are kept as a conversation that is read once it rests. A conversation is
+known again by the header ``X-Memchat-Session``, else by the turns before the last message of the
+person; in doubt it is a new one, and of it only what is new is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from fastapi import Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from memchat import AsyncMemChat, ChatMessage, ChatModel, InputError, MemChatError, NotFound
+from memchat.config.keys import ClientToken
+from memchat.config.providers import KEYS, openai_url, provider_of
+from memchat.providers import factory
+
+log = logging.getLogger(__name__)
+OWN_NAME = "memchat"
+"""The name by which a client asks for whatever model the settings name."""
+KNOWN_MOST = 10_000
+"""Conversations that are known again by their turns."""
+TASK = "### Task:"
+"""How a front end's own requests begin, for titles, tags and further questions."""
+_UNDERSTOOD = ("model", "messages", "stream", "stream_options")
+"""What a provider without this format is asked; the rest of a request is dropped and named."""
+_PASSED = ("content-type", "x-request-id", "retry-after", "openai-processing-ms")
+Body = dict[str, Any]
+
+
+def words_of(content: Any) -> str:
+    """The text of a message's content, whose other parts have none."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request of a client, and what came of it."""
+
+    program: ClientToken
+    app: str
+    session: str
+    asked: str
+    """The person's last message; empty where nothing of it is kept."""
+    before: Sequence[tuple[str, str]]
+    """The turns before that message: role and words."""
+    said: list[str] = field(default_factory=list)
+    """The pieces of the reply."""
+
+
+class Completions:
+    """The endpoint for one person."""
+
+    def __init__(self, mc: AsyncMemChat, user: str, app: str) -> None:
+        self._mc, self._user, self._app = mc, user, app
+        self._settings = mc.settings
+        self._http = httpx.AsyncClient(timeout=httpx.Timeout(self._settings.timeout, read=600.0))
+        self._sessions: OrderedDict[bytes, str] = OrderedDict()
+        self._keeping: set[asyncio.Future[None]] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """The models that a client may name; others of the same provider are passed on too."""
+        return [OWN_NAME, self._settings.chat_model]
+
+    async def close(self) -> None:
+        """Keep what is still to be kept, and end the connections to providers."""
+        if self._keeping:
+            await asyncio.wait(self._keeping)
+        await self._http.aclose()
+
+    async def answer(self, program: ClientToken, body: Any, headers: Mapping[str, str]) -> Response:
+        """The provider's answer to the body of a request. Raises InputError for what is none, and
+        NotFound for a model that cannot be asked."""
+        messages = body.get("messages") if isinstance(body, dict) else None
+        if not isinstance(messages, list) or not all(
+            isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages
+        ):
+            raise InputError("the body has no list of messages, each with a role")
+        model = self._model(body.get("model"))
+        exchange = self._exchange(program, messages, headers)
+        if exchange.asked:
+            known = await self._person(exchange).context(exchange.asked)
+            body = {**body, "messages": _with_memory(messages, known.text)}
+        url = openai_url(self._settings.addresses, provider_of(model))
+        if url is None:
+            reply = await self._by_text(exchange, model, body)
+        else:
+            reply = await self._forwarded(exchange, f"{url}/chat/completions", model, body)
+        reply.headers["x-memchat-session"] = exchange.session
+        return reply
+
+    def _model(self, named: object) -> str:
+        chat = self._settings.chat_model
+        if named in (None, "", OWN_NAME, chat, chat.partition("/")[2]):
+            return chat
+        provider = provider_of(named) if isinstance(named, str) else ""
+        has_key = self._settings.keys.first(KEYS.get(provider, ())) is not None
+        if isinstance(named, str) and provider and (has_key or provider == provider_of(chat)):
+            return named if "/" in named else f"{provider}/{named}"
+        raise NotFound(f"there is no model {named!r} here; GET /v1/models lists those there are")
+
+    def _exchange(
+        self, program: ClientToken, messages: Sequence[Body], headers: Mapping[str, str]
+    ) -> Exchange:
+        last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=None)
+        asked = "" if last is None else words_of(messages[last].get("content"))
+        off = headers.get("x-memchat-memory") == "off" or asked.lstrip().startswith(TASK)
+        turns = [
+            (one["role"], words_of(one.get("content")))
+            for one in messages[:last]
+            if one["role"] in ("user", "assistant")
+        ]
+        app = headers.get("x-memchat-app", self._app)
+        exchange = Exchange(program, app, "", "" if off else asked, turns)
+        goes_on = last is not None and last < len(messages) - 1  # behind a tool's answer
+        known = [*turns, ("user", asked)] if goes_on else turns
+        found = self._sessions.get(_key(exchange, known)) if known else None
+        exchange.session = headers.get("x-memchat-session") or found or uuid.uuid4().hex
+        return exchange
+
+    def _person(self, exchange: Exchange) -> Any:
+        return self._mc.user(self._user, exchange.app)
+
+    async def _forwarded(self, exchange: Exchange, url: str, model: str, body: Body) -> Response:
+        """The answer of a provider that speaks the format, as it is."""
+        provider = provider_of(model)
+        variable = self._settings.keys.first(KEYS.get(provider, ()))
+        key = variable and self._settings.keys.value(variable)
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        named = model.removeprefix(f"{provider}/")
+        request = self._http.build_request(
+            "POST", url, json={**body, "model": named}, headers=headers
+        )
+        try:
+            answer = await self._http.send(request, stream=True)
+        except httpx.HTTPError as error:
+            log.warning("%s could not be asked: %s", provider, type(error).__name__)
+            said = {"message": f"{provider} did not answer", "type": "server_error", "code": None}
+            return JSONResponse({"error": said}, 502)
+        passed = {name: answer.headers[name] for name in _PASSED if name in answer.headers}
+        if "text/event-stream" in answer.headers.get("content-type", ""):
+            pieces = self._streamed(exchange, answer)
+            return StreamingResponse(pieces, answer.status_code, passed)
+        try:
+            content = await answer.aread()
+        finally:
+            await answer.aclose()
+        if answer.is_success:
+            exchange.said.append(_text_of(content))
+            await self._keep(exchange)
+        return Response(content, answer.status_code, passed)
+
+    async def _streamed(self, exchange: Exchange, answer: httpx.Response) -> AsyncIterator[bytes]:
+        """The bytes as they come; what came is kept, also of a client that goes away."""
+        line = b""
+        try:
+            async for part in answer.aiter_bytes():
+                *whole, line = (line + part).split(b"\n")
+                exchange.said += map(_piece_of, whole)
+                yield part
+        finally:
+            # It goes on where the client is gone, and this is cancelled.
+            keeping = asyncio.ensure_future(self._keep(exchange))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
+            await asyncio.shield(answer.aclose())
+            await asyncio.shield(keeping)
+
+    async def _by_text(self, exchange: Exchange, name: str, body: Body) -> Response:
+        """The text of a model that does not speak the format, in its form."""
+        model = factory.chat_model(self._settings.with_(chat_model=name))
+        chat = [
+            ChatMessage(one["role"], words_of(one.get("content")))
+            for one in body["messages"]
+            if one["role"] in ("system", "user", "assistant")
+        ]
+        exchange.said.append(await asyncio.to_thread(_read, model, chat))
+        await self._keep(exchange)
+        text, dropped = "".join(exchange.said), sorted(body.keys() - {*_UNDERSTOOD})
+        headers = {"x-memchat-dropped": ",".join(dropped)} if dropped else {}
+        about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": name}
+        message = {"role": "assistant", "content": text}
+        if not body.get("stream"):
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            whole = {**about, "object": "chat.completion", "choices": [choice]}
+            return JSONResponse(whole, headers=headers)
+        begun = {"index": 0, "delta": message, "finish_reason": None}
+        ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
+        chunks = [
+            {**about, "object": "chat.completion.chunk", "choices": [choice]}
+            for choice in (begun, ended)
+        ]
+        lines = [*map(json.dumps, chunks), "[DONE]"]
+        events = "".join(f"data: {line}\n\n" for line in lines)
+        return Response(events, media_type="text/event-stream", headers=headers)
+
+    async def _keep(self, exchange: Exchange) -> None:
+        """Store what was said, to be read once the conversation rests."""
+        said = "".join(exchange.said)
+        if not exchange.asked:
+            return
+        turns = [{"role": "user", "content": exchange.asked}]
+        if said:
+            turns.append({"role": "assistant", "content": said})
+        through = None if exchange.program.mode == "trust" else exchange.program.name
+        try:
+            await self._person(exchange).add(
+                turns, session=exchange.session, wait=False, through=through
+            )
+        except MemChatError as error:
+            log.warning("what was said is not kept: %s", error)
+            return
+        asked = [*exchange.before, ("user", exchange.asked)]
+        for known in (asked, [*asked, ("assistant", said)]):
+            self._sessions[_key(exchange, known)] = exchange.session
+        while len(self._sessions) > KNOWN_MOST:
+            self._sessions.popitem(last=False)
+
+
+def _key(exchange: Exchange, turns: Sequence[tuple[str, str]]) -> bytes:
+    plain = [(role, " ".join(words.split())) for role, words in turns if words.strip()]
+    told = json.dumps([exchange.program.name, exchange.app, plain])
+    return hashlib.sha256(told.encode()).digest()
+
+
+def _with_memory(messages: Sequence[Body], known: str) -> list[Body]:
+    """The messages, with what is known behind the text of the first system message, or before all
+    where there is none."""
+    if not known:
+        return [*messages]
+    first = messages[0] if messages else {}
+    if first.get("role") in ("system", "developer"):
+        content = first.get("content")
+        text = {"type": "text", "text": known}
+        more = [*content, text] if isinstance(content, list) else f"{content or ''}\n\n{known}"
+        return [{**first, "content": more}, *messages[1:]]
+    return [{"role": "system", "content": known}, *messages]
+
+
+def _text_of(content: bytes) -> str:
+    """The words of the first choice of a whole answer; empty where it has none."""
+    try:
+        return words_of(json.loads(content)["choices"][0]["message"]["content"])
+    except (ValueError, LookupError, TypeError):
+        return ""
+
+
+def _piece_of(line: bytes) -> str:
+    """The words that one line of a stream adds to the first choice."""
+    try:
+        choice = json.loads(line.removeprefix(b"data:"))["choices"][0]
+        return choice["delta"].get("content") or "" if choice.get("index", 0) == 0 else ""
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ""
+
+
+def _read(model: ChatModel, chat: Sequence[ChatMessage]) -> str:
+    return "".join(model.stream(chat))
