@@ -157,7 +157,8 @@ class Completions:
             said = {"message": f"{provider} did not answer", "type": "server_error", "code": None}
             return JSONResponse({"error": said}, 502)
         passed = {name: answer.headers[name] for name in _PASSED if name in answer.headers}
-        if "text/event-stream" in answer.headers.get("content-type", ""):
+        streamed = "text/event-stream" in answer.headers.get("content-type", "")
+        if streamed and answer.is_success:
             pieces = self._streamed(exchange, answer)
             return StreamingResponse(pieces, answer.status_code, passed)
         try:
@@ -170,8 +171,10 @@ class Completions:
         return Response(content, answer.status_code, passed)
 
     async def _streamed(self, exchange: Exchange, answer: httpx.Response) -> AsyncIterator[bytes]:
-        """The bytes as they come; what came is kept, also of a client that goes away."""
+        """The bytes as they come; what came is kept, also of a client that goes away. The person's
+        message is on disk before the first of them."""
         line = b""
+        await self._keep(exchange)
         try:
             async for part in answer.aiter_bytes():
                 *whole, line = (line + part).split(b"\n")

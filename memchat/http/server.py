@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 
 from memchat import AsyncMemChat, MemChatError
 from memchat.config.keys import ClientToken, find_token
-from memchat.errors import InputError, NotFound
+from memchat.errors import InputError, NotFound, ScopeError
 from memchat.http.completions import Completions
 
 HOST = "127.0.0.1"
@@ -83,9 +83,8 @@ def app_of(mc: AsyncMemChat, user: str, app: str, tokens: Tokens) -> FastAPI:
     @server.exception_handler(Refused)
     @server.exception_handler(MemChatError)
     def refused(_: Request, error: Exception) -> JSONResponse:
-        status = (
-            404 if isinstance(error, NotFound) else 400 if isinstance(error, InputError) else 503
-        )
+        asked_wrongly = isinstance(error, InputError | ScopeError)
+        status = 404 if isinstance(error, NotFound) else 400 if asked_wrongly else 503
         status = error.status if isinstance(error, Refused) else status
         headers = {"www-authenticate": "Bearer"} if status == 401 else None
         return JSONResponse(_error(str(error), status), status, headers)

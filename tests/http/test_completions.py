@@ -146,7 +146,7 @@ def test_what_is_known_goes_before_the_messages_and_what_is_said_is_kept(
     system, asked = served.sent()
     assert system["content"].startswith("Be brief.") and "city: Porto" in system["content"]
     assert asked == WHERE
-    until(served.conversations)
+    until(lambda: any(len(turns) == 2 for turns in served.conversations()))
     assert served.conversations() == [[("user", WHERE["content"]), ("assistant", text)]]
 
 
@@ -228,7 +228,7 @@ def test_a_client_that_goes_away_keeps_the_words_that_came(served: Served) -> No
     for _ in range(3):
         next(stream)
     stream.close()
-    until(served.conversations)
+    until(lambda: any(len(turns) == 2 for turns in served.conversations()))
     ((asked, said),) = served.conversations()
     assert asked == ("user", WHERE["content"]) and said[1]
 
@@ -307,6 +307,11 @@ def test_a_body_that_cannot_be_read_is_refused(served: Served, body: bytes) -> N
     )
     assert said.status_code == 400 and said.json()["error"]["message"]
     assert served.provider.requests == []
+
+
+def test_an_app_that_cannot_be_is_refused(served: Served) -> None:
+    with pytest.raises(openai.BadRequestError, match="app name"):
+        served.ask(CITY, extra_headers={"X-Memchat-App": "a" * 400})
 
 
 def test_a_body_without_end_is_refused_at_the_limit(served: Served) -> None:

@@ -16,15 +16,17 @@ import httpx
 
 from memchat import MemChat
 from memchat.config import Settings
+from tests.support.wire.openai import OpenAIServer
+from tests.support.wire.server import Endless
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def serving(home: Path, **more: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """The process, its address, and what it printed when it could be reached."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = os.environ | {"MEMCHAT_HOME": str(home), "MEMCHAT_EMBED_MODEL": "none"}
+    environment = os.environ | {"MEMCHAT_HOME": str(home), "MEMCHAT_EMBED_MODEL": "none"} | more
     command = [sys.executable, "-m", "memchat", "serve", "--user", "ana", "--port", str(port)]
     process = subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, text=True, cwd=home.parent
@@ -57,7 +59,32 @@ def test_the_first_start_makes_a_token_and_ctrl_c_ends_it_with_what_was_said_kep
     with serving(home) as (_, url, told):
         assert "shown this once" not in told
         assert httpx.get(f"{url}/models", headers=given).status_code == 200
+    assert kept(home) == ["user", "assistant"]
+
+
+def kept(home: Path) -> list[str]:
+    """Who said what is kept, in the one conversation there is."""
     with MemChat(settings=Settings(home=home, embed_model="none")) as mc:
         ana = mc.user("ana")
-        (kept,) = ana.sessions.list()
-        assert [message.role for message in ana.sessions.messages(kept.id)] == ["user", "assistant"]
+        (one,) = ana.sessions.list()
+        return [message.role for message in ana.sessions.messages(one.id)]
+
+
+def test_the_message_is_kept_where_the_process_is_killed_in_the_middle_of_a_reply(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "store"
+    with OpenAIServer() as provider:
+        provider.script(Endless())
+        model = {"MEMCHAT_CHAT_MODEL": "openai/gpt-4.1-mini", "OPENAI_API_KEY": provider.key}
+        with serving(home, **model, OPENAI_BASE_URL=provider.base) as (process, url, told):
+            token = re.findall(r"shown this once: (\S+)", told)[0]
+            body = {"stream": True, "messages": [{"role": "user", "content": "Tell me a story."}]}
+            given = {"authorization": f"Bearer {token}"}
+            asked = httpx.stream("POST", f"{url}/chat/completions", json=body, headers=given)
+            with asked as reply:
+                next(reply.iter_bytes())
+                process.kill()
+                process.wait()
+        assert provider.refusals == []
+    assert kept(home) == ["user"]

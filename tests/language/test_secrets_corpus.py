@@ -151,7 +151,7 @@ def test_an_explicit_remember_my_e_mail_asks_with_a_masked_value(mc, extract_mod
     (item,) = ana.inbox.list()
     assert item.masked and "rosa" not in f"{item.value}{item.quote}{item.reason}"
     assert item.message_id is not None
-    with pytest.raises(InputError, match="--value"):
+    with pytest.raises(InputError, match="say the value again"):
         ana.inbox.accept(item.id)
     assert ana.inbox.accept(item.id, value="rosa@example.net").value == "rosa@example.net"
 
