@@ -148,6 +148,7 @@ def test_what_is_written_stays_over_other_pages_and_a_reload_until_it_is_kept_or
     becomes(page, TEXT, "half a thought")
     page.get_by_label("Text").fill("half a thought more")
     becomes(page, KEPT)
+    settled(page)  # a key on what is being drawn anew is lost
     page.keyboard.press("Escape")
     page.locator(".memchat-text").get_by_text("half a thought", exact=True).wait_for()
     becomes(page, KEPT, False)
@@ -156,6 +157,7 @@ def test_what_is_written_stays_over_other_pages_and_a_reload_until_it_is_kept_or
     becomes(page, TEXT, "half a thought")
     page.get_by_label("Text").fill("half a thought less")
     becomes(page, KEPT)
+    settled(page)
     page.evaluate("history.back()")
     page.get_by_role("button", name="Delete", exact=True).click()
     becomes(page, KEPT, False)

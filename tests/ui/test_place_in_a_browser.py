@@ -247,10 +247,10 @@ def test_an_earlier_message_of_a_long_chat_has_versions_in_its_place(
     page.get_by_text("2 / 2", exact=True).wait_for()
     page.get_by_text("Turn 990", exact=True).wait_for(state="hidden")
     # Versions are chosen when the reply is there; a press on what is not yet to be used is lost.
-    page.get_by_role("button", name="earlier version", disabled=False).press("Enter")
+    settled(page).get_by_role("button", name="earlier version", disabled=False).press("Enter")
     page.get_by_text("Turn 998", exact=True).wait_for()
     page.get_by_text("1 / 2", exact=True).wait_for()
-    page.get_by_role("button", name="later version", disabled=False).press("Enter")
+    settled(page).get_by_role("button", name="later version", disabled=False).press("Enter")
     page.locator(".memchat-said").get_by_text("What is an ibis?").wait_for()
     page.get_by_text("Turn 998", exact=True).wait_for(state="hidden")
     becomes(page, "document.activeElement.textContent", "‹")
