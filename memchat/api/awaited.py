@@ -1,5 +1,8 @@
-"""``AsyncMemChat``: the verbs of ``MemChat`` for programs that use ``await``. Its types stand in
-the file beside this one, made from those of ``MemChat``."""
+"""``AsyncMemChat``: the verbs of ``MemChat`` for programs that use ``await``.
+
+A type checker reads ``awaited.pyi`` in the place of this file, so it is short: the wrapping, which
+is to be checked, is in ``aio.py``.
+"""
 
 from __future__ import annotations
 

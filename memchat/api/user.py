@@ -538,7 +538,7 @@ class User(Resource):
                 session_id = sessions.start(tx, own, "", tx.now, moments[0])
             sessions.change(tx, session_id, through=through)
             details.put(tx, schema.sessions, session_id, noted, add=True)
-            for at in {moments[0], moments[-1]}:
+            for at in sorted({moments[0], moments[-1]}):
                 sessions.reopen(tx, session_id, "", tx.now, at)
             due = self._due(tx, session_id, when, [incoming.turns[place] for place in turns.new])
             for place in turns.new:

@@ -252,15 +252,13 @@ def memory_tools(own: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
         ),
         _tool(
             "forget",
-            "Show the user what is saved on something they ask you to forget, and let them choose.",
+            "Show the user what is saved on something they ask you to forget, "
+            "and let them confirm.",
             ("what",),
             what=_text("what to forget"),
         ),
         _tool("list_memories", "Show the user all that is saved about them."),
     )
-
-
-TOOLS = memory_tools()
 
 
 def arguments(call: ToolCall) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from memchat import types
-from memchat.chat.command_words import TOOLS
+from memchat.chat.command_words import memory_tools
 from memchat.chat.conversation import Conversation, Parts
 from memchat.db import Tx, apps, messages, sessions, usage
 from memchat.errors import InputError
@@ -237,6 +237,7 @@ class Explaining:
         before = [t for t in self._turns(0) if t.role == "user"]
         given = {(line.hit.kind, line.hit.id) for line in lines if line.hit.channel != "listed"}
         held = any(line.since == HIDDEN for line in every)
+        offered = memory_tools() if sent and sent.tools else ()
         return types.Why(
             reply=self.reply,
             question=before[-1].content if before else None,
@@ -246,7 +247,7 @@ class Explaining:
             dropped=sent.dropped if sent else 0,
             degraded=sent.degraded if sent else None,
             by_model=sent is not None,
-            tools=tuple(t["function"]["name"] for t in TOOLS) if sent and sent.tools else (),
+            tools=tuple(tool["function"]["name"] for tool in offered),
             prompt=None if sent is None or held else self._prompt(sent),
             deleted=self._deleted(sent) if sent else 0,
             calls=tuple(usage.of_reply(self.tx, self.reply.session_id, self.reply.id)),

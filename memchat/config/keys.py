@@ -205,6 +205,17 @@ def find_token(tokens: Mapping[str, ClientToken], given: str) -> ClientToken | N
     return found
 
 
+NO_TOKEN = "a bearer token is needed; memchat mcp token makes one"
+UNREADABLE = "the tokens cannot be read; the log of memchat says why"
+"""What those are told who are let in by no token: not where the file is."""
+
+
+def program_of(authorization: str, tokens: Mapping[str, ClientToken]) -> ClientToken | None:
+    """The program whose token is in this header of a request."""
+    kind, _, given = authorization.partition(" ")
+    return find_token(tokens, given.strip()) if kind.lower() == "bearer" else None
+
+
 def create_token(home: Path, name: str, mode: ClientMode) -> ClientToken:
     """Make a token for a program, in place of the one that it had."""
     with disk.changing(home):

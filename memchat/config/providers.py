@@ -41,7 +41,7 @@ _HOSTS = {row[0]: (row[1], row[2]) for row in _ROWS if row[2]}
 ANY_SERVER = "hosted_vllm"
 """The provider of models on a server of the person's own choice, of the form of OpenAI's; it may
 need a key."""
-_LISTS = {
+_OPENAI_PATHS = {
     **dict.fromkeys(("openai", "anthropic", "mistral", "deepseek", "cerebras", "xai", "together_ai"), "/v1"),
     "gemini": "/v1beta/openai", "groq": "/openai/v1", "openrouter": "/api/v1",
     "fireworks_ai": "/inference/v1", "ollama": "/v1", "ollama_chat": "/v1", ANY_SERVER: "",
@@ -165,7 +165,7 @@ def elsewhere(addresses: Mapping[str, str], provider: str) -> str:
 
 def openai_url(addresses: Mapping[str, str], provider: str) -> str | None:
     """Below which address a provider speaks OpenAI's wire format, or None where it does not."""
-    path, found = _LISTS.get(provider), address(addresses, provider)
+    path, found = _OPENAI_PATHS.get(provider), address(addresses, provider)
     if path is None or (found is None and provider == ANY_SERVER):
         return None
     if found is not None:

@@ -24,7 +24,7 @@ import httpx
 from fastapi import Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from memchat import AsyncMemChat, ChatMessage, ChatModel, InputError, MemChatError, NotFound
+from memchat import AsyncMemChat, ChatMessage, InputError, MemChatError, NotFound
 from memchat.config.keys import ClientToken
 from memchat.config.providers import KEYS, openai_url, provider_of
 from memchat.providers import factory
@@ -190,13 +190,12 @@ class Completions:
 
     async def _by_text(self, exchange: Exchange, name: str, body: Body) -> Response:
         """The text of a model that does not speak the format, in its form."""
-        model = factory.chat_model(self._settings.with_(chat_model=name))
         chat = [
             ChatMessage(one["role"], words_of(one.get("content")))
             for one in body["messages"]
             if one["role"] in ("system", "user", "assistant")
         ]
-        exchange.said.append(await asyncio.to_thread(_read, model, chat))
+        exchange.said.append(await asyncio.to_thread(self._text, name, chat))
         await self._keep(exchange)
         text, dropped = "".join(exchange.said), sorted(body.keys() - {*_UNDERSTOOD})
         headers = {"x-memchat-dropped": ",".join(dropped)} if dropped else {}
@@ -215,6 +214,9 @@ class Completions:
         lines = [*map(json.dumps, chunks), "[DONE]"]
         events = "".join(f"data: {line}\n\n" for line in lines)
         return Response(events, media_type="text/event-stream", headers=headers)
+
+    def _text(self, name: str, chat: Sequence[ChatMessage]) -> str:
+        return "".join(factory.chat_model(self._settings.with_(chat_model=name)).stream(chat))
 
     async def _keep(self, exchange: Exchange) -> None:
         """Store what was said, to be read once the conversation rests."""
@@ -274,7 +276,3 @@ def _piece_of(line: bytes) -> str:
         return choice["delta"].get("content") or "" if choice.get("index", 0) == 0 else ""
     except (ValueError, LookupError, TypeError, AttributeError):
         return ""
-
-
-def _read(model: ChatModel, chat: Sequence[ChatMessage]) -> str:
-    return "".join(model.stream(chat))

@@ -7,6 +7,7 @@ so that a page in a browser gets nothing.
 from __future__ import annotations
 
 import json
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -17,13 +18,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from memchat import AsyncMemChat, MemChatError
-from memchat.config.keys import ClientToken, find_token
-from memchat.errors import InputError, NotFound, ScopeError
+from memchat.config.keys import NO_TOKEN, UNREADABLE, ClientToken, program_of
+from memchat.errors import ConfigError, InputError, NotFound, ScopeError
 from memchat.http.completions import Completions
 
+log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 MOST_BYTES = 32 * 1024 * 1024
-NO_TOKEN = "a bearer token is needed; memchat mcp token makes one"
 Tokens = Callable[[], Mapping[str, ClientToken]]
 
 
@@ -53,8 +54,11 @@ def app_of(mc: AsyncMemChat, user: str, app: str, tokens: Tokens) -> FastAPI:
         own = f"http://{request.headers['host']}"
         if request.headers.get("origin", own) != own:
             raise Refused(403, "pages of other sites get nothing here")
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
-        found = find_token(tokens(), given.strip()) if kind.lower() == "bearer" else None
+        try:
+            found = program_of(request.headers.get("authorization", ""), tokens())
+        except ConfigError as error:
+            log.error("nobody can be let in: %s", error)
+            raise Refused(503, UNREADABLE) from None
         if found is None:
             raise Refused(401, NO_TOKEN)
         if request.headers.get("x-memchat-user", user) != user:

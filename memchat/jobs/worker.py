@@ -121,7 +121,7 @@ class Worker:
         ``done``. ``on_progress`` is called after each batch of vectors, ``on_reading`` after each
         part of a conversation. ``parallel`` conversations of different people are read at once."""
         done = JobsDone() if done is None else done
-        self.release_dead_workers()
+        self._release_dead_workers()
         purges = [kind for kind in PURGES if kind in kinds]
         self._purge_due(purges, user, target_id, done)
         if "extract" in kinds:
@@ -178,7 +178,7 @@ class Worker:
         space, reason = self._embedding_space()
         if space is None:
             raise ConfigError(f"there is nothing to make vectors with: {reason}")
-        self.release_dead_workers()
+        self._release_dead_workers()
         report = timed(on_progress)
         with self._database.write() as tx:
             began = tx.now  # the jobs that are queued here are due then
@@ -219,7 +219,7 @@ class Worker:
             ]
             dead = jobs.dead_holders(tx)
         if dead:
-            self.release_dead_workers()
+            self._release_dead_workers()
         for session in abandoned:
             with self._database.write() as tx:
                 found = sessions.by_id(tx, session.id)
@@ -258,8 +258,7 @@ class Worker:
         # With nothing to claim, look for jobs of a process that ended in the meantime.
         return claimed() or (claimed() if jobs.release_dead(tx) else [])
 
-    def release_dead_workers(self) -> None:
-        """Let the jobs of processes that have ended be claimed again."""
+    def _release_dead_workers(self) -> None:
         with self._database.write() as tx:
             jobs.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)

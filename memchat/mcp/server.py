@@ -36,7 +36,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memchat.config.keys import ClientToken, find_token
+from memchat.config.keys import NO_TOKEN, UNREADABLE, ClientToken, program_of
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound, misfits
 from memchat.mcp.tools import MEMORY_TOOLS, Call, MemoryResult, NotePart, Tools, WhoAsks
 from memchat.types import MEMORY_TYPES
@@ -130,7 +130,7 @@ class Server(MCPServer[Any]):
                     part["enum"] = [*MEMORY_TYPES, *own]
             if own and "description" in kind:
                 said = "".join(f"; {name}: {one.description}" for name, one in own.items())
-                kind["description"] = kind["description"].partition("; other:")[0] + said
+                kind["description"] += said
         return [tool for tool in tools if on or tool.name not in MEMORY_TOOLS]
 
     async def call_tool(
@@ -230,8 +230,6 @@ def _number(text: str) -> int:
 
 
 HOST = "127.0.0.1"
-NO_TOKEN = "a bearer token is needed; memchat mcp token makes one"
-_BEARER = "bearer "
 SESSIONS = 100
 """Sessions that a program may have open, each about 40 kB of memory; one more ends the one that it
 used least lately."""
@@ -239,20 +237,12 @@ _SESSION = b"mcp-session-id"
 Tokens = Callable[[], Mapping[str, ClientToken]]
 
 
-def program_of(headers: Mapping[str, str] | None, tokens: Tokens) -> ClientToken | None:
-    """The program whose token is in the headers of a request."""
-    given = (headers or {}).get("authorization", "")
-    if not given.lower().startswith(_BEARER):
-        return None
-    return find_token(tokens(), given[len(_BEARER) :].strip())
-
-
 def access_by_token(user: User, tokens: Tokens) -> WhoAsks:
     """Gives the program of a call by the token of its request. Raises InputError where the token
     was deleted since the request came."""
 
     def who(call: Call) -> ClientAccess:
-        token = program_of(call.headers, tokens)
+        token = program_of((call.headers or {}).get("authorization", ""), tokens())
         if token is None:
             raise InputError(NO_TOKEN)
         return user.client(token.name, token.mode)
@@ -270,12 +260,11 @@ def require_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
             await app(scope, receive, send)
             return
         try:
-            program = program_of(Headers(scope=scope), tokens)
+            program = program_of(Headers(scope=scope).get("authorization", ""), tokens())
         except ConfigError as error:
             # Who has no token is not told where the file is.
             log.error("nobody can be let in: %s", error)
-            said = "the tokens cannot be read; the log of memchat says why"
-            await JSONResponse({"error": said}, status_code=503)(scope, receive, send)
+            await JSONResponse({"error": UNREADABLE}, status_code=503)(scope, receive, send)
             return
         if program is None:
             refused = JSONResponse(

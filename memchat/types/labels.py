@@ -80,10 +80,11 @@ def check_own_types(own: Mapping[str, Any]) -> None:
             raise InputError(f"give the type {name} a description on one line and a list of keys")
         if one.check is not None:
             from pydantic import TypeAdapter
+            from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
             try:
                 TypeAdapter(one.check)
-            except Exception as error:
+            except (PydanticUserError, PydanticUndefinedAnnotation) as error:
                 raise InputError(
                     f"the check of the type {name} is none that pydantic knows "
                     f"({type(error).__name__})"

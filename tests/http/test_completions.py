@@ -17,7 +17,7 @@ import openai
 import pytest
 import uvicorn
 
-from memchat import AsyncMemChat, MemChat, User
+from memchat import AsyncMemChat, ConfigError, MemChat, User
 from memchat.config import Settings
 from memchat.config.keys import ClientToken, Keys
 from memchat.http.server import app_of
@@ -28,10 +28,14 @@ from tests.support.store import WAIT
 from tests.support.wire.openai import OpenAIServer
 from tests.support.wire.server import Call, Endless, Fail, Say
 
-TOKENS = {
-    "notes": ClientToken("notes", "trust", "t-trust"),
-    "page": ClientToken("page", "ask", "t-ask"),
-}
+
+class Tokens(dict[str, ClientToken]):
+    """The tokens of the programs."""
+
+
+TOKENS = Tokens(
+    notes=ClientToken("notes", "trust", "t-trust"), page=ClientToken("page", "ask", "t-ask")
+)
 CITY = {"role": "user", "content": "I live in Porto."}
 WHERE = {"role": "user", "content": "Where do I live?"}
 
@@ -307,6 +311,17 @@ def test_a_body_that_cannot_be_read_is_refused(served: Served, body: bytes) -> N
     )
     assert said.status_code == 400 and said.json()["error"]["message"]
     assert served.provider.requests == []
+
+
+def test_who_has_no_token_is_not_told_where_the_tokens_lie(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable() -> None:
+        raise ConfigError("/home/ana/mcp_tokens.toml is not private")
+
+    monkeypatch.setattr(TOKENS, "values", unreadable)
+    said = httpx.get(f"{served.url}/v1/models", headers={"authorization": "Bearer t-trust"})
+    assert said.status_code == 503 and "/home/ana" not in said.text
 
 
 def test_an_app_that_cannot_be_is_refused(served: Served) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memchat.chat import command_replies
-from memchat.chat.command_words import TOOLS
+from memchat.chat.command_words import memory_tools
 from memchat.errors import ProviderError
 from memchat.testing import Broken, Calls, ScriptedModel
 from tests.support.answers import answer, fact
@@ -285,4 +285,4 @@ def test_the_tools_take_fewer_than_250_tokens() -> None:
     count = litellm().token_counter
     model = "openai/gpt-4.1-mini"
     bare = count(model=model, messages=hello)
-    assert 100 < count(model=model, messages=hello, tools=list(TOOLS)) - bare < 250
+    assert 100 < count(model=model, messages=hello, tools=[*memory_tools()]) - bare < 250
