@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,11 +25,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memchat import MemChat
-from memchat.config import keys, load
-from memchat.config.keys import ClientToken
-from memchat.mcp import server
-from memchat.mcp import server as mcp_server
-from memchat.mcp.server import Server
+from memchat.config import load
+from memchat.config.tokens import Token, Tokens
+from memchat.mcp.server import HOST, Find, Server, access_by_token, app_of
 
 VERSION = "0.1.16"
 PORT = 8798
@@ -58,9 +56,9 @@ def with_token(app: ASGIApp, token: str) -> ASGIApp:
 
 
 @contextmanager
-def serving(server: Server, tokens: server.Tokens, token: str) -> Iterator[None]:
+def serving(server: Server, find: Find, token: str) -> Iterator[None]:
     """The server over HTTP, until the block ends."""
-    app = with_token(mcp_server.app_of(server, PORT, tokens), token)
+    app = with_token(app_of(server, PORT, find), token)
     running = uvicorn.Server(uvicorn.Config(app, port=PORT, log_level="error"))
     thread = threading.Thread(target=running.run)
     thread.start()
@@ -76,7 +74,7 @@ def serving(server: Server, tokens: server.Tokens, token: str) -> Iterator[None]
 def passes(scenario: str) -> bool:
     """Whether a scenario passes; what the suite says of it is printed."""
     command = ["npx", "-y", "-p", "node@22", "-p", f"@modelcontextprotocol/conformance@{VERSION}"]
-    command += ["conformance", "server", "--url", f"http://{server.HOST}:{PORT}/mcp"]
+    command += ["conformance", "server", "--url", f"http://{HOST}:{PORT}/mcp"]
     done = subprocess.run([*command, "--scenario", scenario], capture_output=True, text=True)
     print(f"{'ok    ' if done.returncode == 0 else 'FAILED'}  {scenario}", flush=True)
     if done.returncode != 0:
@@ -92,13 +90,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         env = {"MEMCHAT_HOME": folder, "MEMCHAT_EMBED_MODEL": "hash"}
 
-        def tokens() -> Mapping[str, ClientToken]:
-            return keys.read_tokens(Path(folder))
-
-        token = keys.create_token(Path(folder), "Conformance", "trust").token
+        tokens = Tokens(Path(folder))
+        token = tokens.add(Token("Conformance", "ana", mode="trust"))
         with MemChat(settings=load(env)) as mc:
             ana = mc.user("ana")
-            with serving(Server(mc, ana, server.access_by_token(ana, tokens)), tokens, token):
+            with serving(Server(mc, ana, access_by_token(ana, tokens.of)), tokens.of, token):
                 results = [passes(one) for one in given.scenario or SCENARIOS]
     return 0 if all(results) else 1
 

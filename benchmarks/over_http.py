@@ -23,7 +23,7 @@ import httpx
 from benchmarks import filters, slow_model
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.config.keys import create_token
+from memchat.config.tokens import Token, Tokens
 from memchat.providers.embedders import HashEmbedder
 
 GOALS = {"p50": 10.0, "p99": 40.0}
@@ -67,7 +67,7 @@ def main() -> int:
         home = Path(folder)
         with MemChat(settings=Settings(home=home), embedder=HashEmbedder()) as mc:
             filters.fill(mc)
-        token = create_token(home, "bench", "trust").token
+        token = Tokens(home).add(Token("bench", "ana", mode="trust"))
         models = slow_model.settings(provider) | {"MEMCHAT_EMBED_MODEL": "hash"}
         process, seconds = started(os.environ | models | {"MEMCHAT_HOME": folder})
         try:

@@ -46,6 +46,10 @@ from memchat.errors import SecretError as SecretError
 from memchat.errors import ServiceError as ServiceError
 from memchat.errors import StoreError as StoreError
 from memchat.errors import StoreFull as StoreFull
+from memchat.http.client import AsyncClient as AsyncClient
+from memchat.http.client import AsyncStreamedAnswer as AsyncStreamedAnswer
+from memchat.http.client import Client as Client
+from memchat.http.client import StreamedAnswer as StreamedAnswer
 from memchat.jobs.embedding import BackfillResult as BackfillResult
 from memchat.jobs.worker import JobsDone as JobsDone
 from memchat.notes.ask import NotesAnswer as NotesAnswer
@@ -62,7 +66,7 @@ from memchat.types import Backup as Backup
 from memchat.types import Browsed as Browsed
 from memchat.types import Change as Change
 from memchat.types import ChatMessage as ChatMessage
-from memchat.types import Client as Client
+from memchat.types import ClientInfo as ClientInfo
 from memchat.types import ClientWrite as ClientWrite
 from memchat.types import Draft as Draft
 from memchat.types import Elsewhere as Elsewhere
@@ -99,6 +103,7 @@ from memchat.types import NoteUse as NoteUse
 from memchat.types import OwnType as OwnType
 from memchat.types import Place as Place
 from memchat.types import PluginInfo as PluginInfo
+from memchat.types import ProgramConversation as ProgramConversation
 from memchat.types import Progress as Progress
 from memchat.types import Question as Question
 from memchat.types import ReadingPlan as ReadingPlan
@@ -106,6 +111,7 @@ from memchat.types import Recalled as Recalled
 from memchat.types import Refusal as Refusal
 from memchat.types import RefusedRecord as RefusedRecord
 from memchat.types import ReplyParts as ReplyParts
+from memchat.types import RequestDone as RequestDone
 from memchat.types import RestorePlan as RestorePlan
 from memchat.types import Scope as Scope
 from memchat.types import Service as Service

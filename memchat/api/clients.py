@@ -19,9 +19,10 @@ from typing import Any
 from memchat import types
 from memchat.api.base import Resource, check_choice
 from memchat.api.note_files import NoteWriting
+from memchat.api.sessions import Incoming, Messages
 from memchat.assembly import Assembly
 from memchat.config.settings import HOME
-from memchat.db import Tx, apps, messages
+from memchat.db import Tx, apps, messages, sessions
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories, programs, proposals
@@ -65,6 +66,8 @@ class ClientAccess(Resource):
         self.name = types.one_line(name, "name of the client", types.CLIENT_NAME_LIMIT)
         self._prefix = types.note_prefix(self.name)
         self.mode: types.ClientMode = "trust" if mode == "trust" else "ask"
+        self.reads_only = False
+        """Whether its verbs that write raise InputError."""
 
     def remember(
         self,
@@ -148,6 +151,39 @@ class ClientAccess(Resource):
         with self._database.write(self._scope, ensure=True) as tx:
             return self._facts(tx).promote(self._memory(tx, memory_id))
 
+    def conversation(self, before: Messages) -> types.ProgramConversation:
+        """Which conversation goes on after these messages, in the form that ``add`` takes: the one
+        that ends with the last two of them, or that ended so before its last exchange and is the
+        same before that; in doubt a new one."""
+        turns = Incoming.of(before).turns if before else ()
+        with self._database.read(self._scope) as tx:
+            sent = sessions.turn_hashes(tx, turns)
+            if sent and tx.own:
+                there = sessions.of_program(tx, tx.own, self.name, sent)
+                if len(there) > 1:
+                    there = [one for one in there if _agree(one[1], sent)]
+                if len(there) == 1:
+                    return types.ProgramConversation(there[0][0], anew=False)
+                there = sessions.of_program(tx, tx.own, self.name, sent, before=True)
+                there = [one for one in there if one[1][:-2] == sent]
+                if len(there) == 1:
+                    return types.ProgramConversation(there[0][0], anew=True)
+            return types.ProgramConversation(sessions.program_name(tx, self.name), anew=False)
+
+    def begin(self, key: str, request: str) -> types.RequestDone | None:
+        """Begin a request that the program may send twice: what came of it where it did so before,
+        else None. ``key`` is the program's own, ``request`` a hash of what it sent; of both, the
+        status and the id of a row are kept for a day, and no words."""
+        with self._database.write(self._scope, ensure=True) as tx:
+            return programs.begin_request(tx, self._called(tx), key, request)
+
+    def finish(self, key: str, status: int | None, row_id: int | None) -> None:
+        """Keep what came of a request that was begun; without a status it may be sent again."""
+        with self._database.write(self._scope, ensure=True) as tx:
+            client_id = programs.find(tx, tx.own, self.name)
+            if client_id is not None:
+                programs.finish_request(tx, client_id, key, status, row_id)
+
     def require_memory(self) -> None:
         """Raise InputError where memory is off."""
         with self._database.read(self._scope) as tx:
@@ -176,6 +212,7 @@ class ClientAccess(Resource):
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
         a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
         for what cannot be kept."""
+        self._require_writing()
         external_id = f"{self._prefix}{types.one_line(memo_id, 'memoId', 200)}"
         if not has_words(transcript):
             self.called()
@@ -248,6 +285,7 @@ class ClientAccess(Resource):
         return str(external_id).removeprefix(self._prefix)
 
     def _facts(self, tx: Tx) -> programs.Program:
+        self._require_writing()
         self._require_memory(tx)
         return programs.Program(tx, self._assembly.prompts, self._called(tx), self.name, self.mode)
 
@@ -256,14 +294,23 @@ class ClientAccess(Resource):
         if not switch.on:
             raise InputError(switch.reason)
 
+    def _require_writing(self) -> None:
+        if self.reads_only:
+            raise InputError(f"{self.name} may read alone; the person can let it write")
+
     def _called(self, tx: Tx) -> int:
         return programs.record_call(tx, tx.own, self.name, self.mode)
+
+
+def _agree(known: Sequence[str], sent: Sequence[str]) -> bool:
+    most = min(len(known), len(sent))
+    return known[-most:] == sent[-most:]
 
 
 class Clients(Resource):
     """The programs that called in one app of a person."""
 
-    def list(self) -> Sequence[types.Client]:
+    def list(self) -> Sequence[types.ClientInfo]:
         """The programs, the one that called last first."""
         with self._database.read(self._scope) as tx:
             return programs.listed(tx)

@@ -4,9 +4,8 @@ another program holds, all of it or again in parts."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from difflib import Match, SequenceMatcher
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
@@ -33,7 +32,9 @@ from memchat.db import Tx, apps, details, jobs, messages, schema, sessions, usag
 from memchat.errors import InputError, MemChatError, NotFound, ProviderError, StoreError
 from memchat.facts import audit, changes, manual, proposals
 from memchat.forget import purge
+from memchat.forget.undo import show_version
 from memchat.providers import factory
+from memchat.search import receipts
 from memchat.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -118,9 +119,11 @@ class User(Resource):
         """The programs that use this app's memory over MCP."""
         return Clients(self._assembly, self._scope)
 
-    def client(self, name: str, mode: str = "ask") -> ClientAccess:
+    def client(self, name: str, mode: str = "ask", *, reads_only: bool = False) -> ClientAccess:
         """A program that uses this app's memory. Raises InputError for a bad name or mode."""
-        return ClientAccess(self._assembly, self._scope, self._catch_up, name, mode)
+        access = ClientAccess(self._assembly, self._scope, self._catch_up, name, mode)
+        access.reads_only = reads_only
+        return access
 
     @cached_property
     def apps(self) -> Apps:
@@ -139,6 +142,8 @@ class User(Resource):
         timeout: float | None = None,
         read_all: bool = False,
         through: str | None = None,
+        instead: bool = False,
+        given: PromptContext | None = None,
     ) -> types.Learned:
         """Learn from a conversation of your own chat loop.
 
@@ -153,7 +158,10 @@ class User(Resource):
         long message only the beginning and the end are read, as ``shortened`` in the result says;
         with ``read_all`` all of it. ``metadata`` are values of your own beside the conversation, by
         which it and what it teaches are found; no model sees them. ``through`` names a program that
-        the person does not trust yet: what its words teach waits in the inbox.
+        the person does not trust yet: what its words teach waits in the inbox. With ``instead``
+        what is new was said in the place of the last message of the person and of what followed it,
+        which become another version (``sessions.versions``). ``given`` is what ``context`` gave the
+        model for the reply that is added; it is kept, so that ``sessions.why`` explains that reply.
 
         The conversation is on disk before a model is asked. ``when`` says when it is read: ``now``;
         ``idle``, once nothing was added to it for as long as MEMCHAT_IDLE_MINUTES says; or ``end``,
@@ -180,7 +188,15 @@ class User(Resource):
         said = self._times(incoming, session, at)
         noted = details.checked(metadata or {})
         stored = self._stored(
-            incoming, session, said, when, noted, read_all=read_all, through=through
+            incoming,
+            session,
+            said,
+            when,
+            noted,
+            read_all=read_all,
+            through=through,
+            instead=instead,
+            given=given,
         )
         if not wait or stored.queued != WAITS:
             return stored
@@ -506,6 +522,8 @@ class User(Resource):
         *,
         read_all: bool = False,
         through: str | None = None,
+        instead: bool = False,
+        given: PromptContext | None = None,
     ) -> types.Learned:
         """Store what is new in one transaction and queue its reading; nothing where memory is off.
         Raises StoreError where the conversation is open in a chat."""
@@ -518,11 +536,15 @@ class User(Resource):
             off = types.Learned(None, skipped=switch.reason, ignored=ignored)
             if not switch.on and session is None:
                 return off
-            own = apps.ensure(tx, self._scope).own
-            session_id, turns = None, KnownTurns(tuple(range(every)), ())
+            tx = apps.ensure(tx, self._scope)
+            own = tx.own
+            session_id, turns = None, sessions.KnownTurns(tuple(range(every)), ())
+            replaced: Sequence[int] = ()
             if session is not None:
                 session_id, before = sessions.external(tx, own, session)
-                turns = KnownTurns.of(before, sessions.turn_hashes(tx, incoming.turns))
+                replaced = _last_exchange(tx, session_id) if instead else []
+                before = before[: len(before) - len(replaced)]
+                turns = sessions.KnownTurns.of(before, sessions.turn_hashes(tx, incoming.turns))
                 if not switch.on:
                     # Said while memory was off: not to be learned when it is sent again.
                     sessions.put_external(tx, own, session, session_id, turns.hashes)
@@ -541,10 +563,17 @@ class User(Resource):
             for at in sorted({moments[0], moments[-1]}):
                 sessions.reopen(tx, session_id, "", tx.now, at)
             due = self._due(tx, session_id, when, [incoming.turns[place] for place in turns.new])
+            added = []
             for place in turns.new:
-                message_id = messages.add(tx, session_id, *incoming.turns[place], times[place])
+                role, words = incoming.turns[place]
+                if role == "assistant" and given is not None:
+                    added.append(_with_receipt(tx, session_id, words, given))
+                else:
+                    added.append(messages.add(tx, session_id, role, words, times[place]))
                 if read_all:
-                    messages.read_all(tx, message_id)
+                    messages.read_all(tx, added[-1])
+            if replaced:
+                show_version(tx, session_id, replaced[0], added[0])
             if session is not None:
                 sessions.put_external(tx, own, session, session_id, turns.hashes)
             found = sessions.by_id(tx, session_id)
@@ -598,39 +627,21 @@ class User(Resource):
                 jobs.enqueue(tx, kind, app_id, session.id, tx.now)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTurns:
-    """The turns that were sent, compared with those that were known before, all as hashes."""
+def _with_receipt(tx: Tx, session_id: int, words: str, given: PromptContext) -> int:
+    """Store a reply with what its model was given."""
+    from memchat.chat.turn import store_reply
 
-    new: tuple[int, ...]
-    """The places of the turns that were not known, among those that were sent."""
-    hashes: tuple[str, ...]
-    """All turns that are known from now on, in the order of the conversation."""
-
-    @classmethod
-    def of(cls, before: Sequence[str], sent: Sequence[str]) -> KnownTurns:
-        """Compare the turns that were sent with those that were known before."""
-        new: list[int] = []
-        hashes: list[str] = []
-        a = b = 0
-        for match in (*_matches(before, sent), Match(len(before), len(sent), 0)):
-            new += range(b, match.b)
-            hashes += [*before[a : match.a], *sent[b : match.b + match.size]]
-            a, b = match.a + match.size, match.b + match.size
-        return cls(tuple(new), tuple(hashes))
+    first, shown = messages.ids_of(tx, session_id)[-1:], given.shown
+    counts = len(first), shown.lines, shown.dropped, shown.degraded
+    sent = receipts.SentPrompt(given.text, first[0], False, *counts) if first else None
+    return store_reply(tx, session_id, words, shown, sent)
 
 
-def _matches(before: Sequence[str], sent: Sequence[str]) -> list[Match]:
-    """The parts of what was sent that were known before."""
-    most = min(len(before), len(sent))
-    overlap = next((n for n in range(most, 0, -1) if before[-n:] == sent[:n]), 0)
-    if overlap:
-        return [Match(len(before) - overlap, 0, overlap)]
-    # An earlier turn was changed, or replaced by a summary. One equal turn alone is no sign of
-    # that, as people say the same thing twice; but the first turn is, where more turns follow.
-    found = SequenceMatcher(None, before, sent, autojunk=False).get_matching_blocks()[:-1]
-    same_start = bool(found) and found[0].a == found[0].b == 0 and len(sent) > 1
-    return found if same_start or sum(match.size for match in found) > 1 else []
+def _last_exchange(tx: Tx, session_id: int | None) -> list[int]:
+    """The ids of the last message of the person and of what followed it."""
+    there = [] if session_id is None else messages.of_session(tx, session_id)
+    last = max((n for n, turn in enumerate(there) if turn.role == "user"), default=len(there))
+    return [turn.id for turn in there[last:]]
 
 
 WAITS = "it waits to be read"

@@ -133,6 +133,42 @@ class Redo:
             delete_turns(tx, list(turns.values()))
 
 
+def store_reply(
+    tx: Tx,
+    session_id: int,
+    words: str,
+    given: Recalled,
+    sent: SentPrompt | None,
+    *,
+    by_code: Sequence[Hit] = (),
+    drawn_facts: Collection[purge.Fact] = (),
+    status: str = "complete",
+    memory: bool = True,
+) -> int:
+    """Write a reply with its receipt, without the words that were forgotten while it came in; the
+    id of its row."""
+    hits = (*given.hits, *by_code)
+    shown, content = purge.drop_forgotten(tx, hits, drawn_facts, words)
+    listed, content = purge.drop_forgotten(tx, given.listed, (), content)
+    message_id = messages.add(tx, session_id, "assistant", content, tx.now, status, memory=memory)
+    there = rows.existing(tx, [hit.id for hit in given.notes])
+    notes = [hit for hit in given.notes if hit.id in there]
+    receipts.add(tx, message_id, [*shown, *notes])
+    if sent is not None:
+        complete = len(shown) == len(hits) and len(listed) == len(given.listed)
+        if not complete or len(there) < len(given.notes):
+            # A prompt that holds what was forgotten since is not stored.
+            sent = replace(sent, system=None)
+        receipts.add_prompt(tx, message_id, _store_fact_list(tx, session_id, sent, listed))
+    read = {hit.id for hit in (*given.hits, *given.listed) if hit.kind == "memory"}
+    memories.add_uses(tx, matched=given.matched, read=read)
+    passages = [hit.chunk_id for hit in given.notes if hit.chunk_id is not None]
+    if passages:
+        rows.count_matches(tx, passages)
+        rows.count_reads(tx, [tx.own], passages)
+    return message_id
+
+
 def _store_fact_list(
     tx: Tx, session_id: int, sent: SentPrompt, listed: Sequence[Hit]
 ) -> SentPrompt:
@@ -473,32 +509,19 @@ class Turn:
             self._reader.start()
 
     def _write_words(self, tx: Tx, session_id: int, status: str) -> None:
-        """The reply with its receipt, without the words that were forgotten while it came in."""
-        reply, given = self._reply, self._reply.shown
-        hits = (*given.hits, *reply.by_code.hits)
-        drawn_facts = self._conversation.drawn_facts
-        shown, content = purge.drop_forgotten(tx, hits, drawn_facts, reply.received)
-        listed, content = purge.drop_forgotten(tx, given.listed, (), content)
-        learnable = self._memory.on and reply.stream is not None
-        reply.message_id = messages.add(
-            tx, session_id, "assistant", content, tx.now, status, memory=learnable
+        """The reply with its receipt."""
+        reply, prompt = self._reply, self._prompt
+        reply.message_id = store_reply(
+            tx,
+            session_id,
+            reply.received,
+            reply.shown,
+            None if prompt is None else prompt.sent,
+            by_code=reply.by_code.hits,
+            drawn_facts=self._conversation.drawn_facts,
+            status=status,
+            memory=self._memory.on and reply.stream is not None,
         )
-        there = rows.existing(tx, [hit.id for hit in given.notes])
-        notes = [hit for hit in given.notes if hit.id in there]
-        receipts.add(tx, reply.message_id, [*shown, *notes])
-        if self._prompt is not None:
-            complete = len(shown) == len(hits) and len(listed) == len(given.listed)
-            complete = complete and len(there) == len(given.notes)
-            # A prompt that holds what was forgotten since is not stored.
-            sent = self._prompt.sent if complete else replace(self._prompt.sent, system=None)
-            sent = _store_fact_list(tx, session_id, sent, listed)
-            receipts.add_prompt(tx, reply.message_id, sent)
-        read = {hit.id for hit in (*given.hits, *given.listed) if hit.kind == "memory"}
-        memories.add_uses(tx, matched=given.matched, read=read)
-        passages = [hit.chunk_id for hit in given.notes if hit.chunk_id is not None]
-        if passages:
-            rows.count_matches(tx, passages)
-            rows.count_reads(tx, [tx.own], passages)
 
 
 def _needs_space(begun: str, piece: str) -> bool:

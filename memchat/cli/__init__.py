@@ -17,7 +17,7 @@ from pathlib import Path
 import typer
 
 from memchat import disk
-from memchat.cli import chat, command, memories, notes, output, sessions, store, system
+from memchat.cli import chat, command, memories, notes, output, serve, sessions, store, system
 from memchat.config.settings import misspelt, read_env_file
 from memchat.errors import MemChatError
 
@@ -82,7 +82,8 @@ app.command("import")(store.import_)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(system.mcp, name="mcp")
-app.command()(system.serve)
+app.command()(serve.serve)
+app.add_typer(serve.tokens, name="tokens")
 app.add_typer(system.keys_group, name="keys")
 app.add_typer(store.backup_group, name="backup")
 app.command()(store.restore)

@@ -4,11 +4,9 @@ other assistants, and the tools of other servers."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
-from functools import partial
 from importlib import import_module, util
 from itertools import groupby
 from operator import itemgetter
@@ -23,9 +21,10 @@ from memchat.cli.command import ENV_FILE, Call, command, confirm, group, one_of,
 from memchat.config import Settings, keys
 from memchat.config.providers import ADDRESS_NAMES, MINILM, without_password
 from memchat.config.settings import DOTENV, TYPES, VARIABLES, unread_dotenv
+from memchat.config.tokens import Tokens
 from memchat.disk import cache_folder, packaged
 from memchat.errors import ConfigError, InputError, MemChatError, StoreError
-from memchat.types import CLIENT_MODES, ClientMode, clean_name, counted, one_line, to_json
+from memchat.types import CLIENT_MODES, ClientMode, clean_name, counted, to_json
 from memchat.types.memories import FindingKind
 
 DECLINED = "minilm-declined"
@@ -300,7 +299,7 @@ def remove_key(call: Call, name: Name) -> None:
     call.result(record, f"{variable} is removed from {file}")
 
 
-STDIO_CLIENT, HTTP_PORT, SERVE_PORT = "assistant", 8765, 8766
+STDIO_CLIENT, HTTP_PORT = "assistant", 8765
 mcp = group("The memory for other assistants over MCP, and the tools of other servers.")
 mcp.info.no_args_is_help = False
 
@@ -322,7 +321,7 @@ def serve_mcp(
 
     Without --http it speaks over standard input and output: put `memchat mcp` into the
     configuration of an assistant, which then starts it. With --http it listens on this machine for
-    programs that you gave a token (memchat mcp token). Ctrl-C ends it.
+    programs that you gave a token (memchat tokens add). Ctrl-C ends it.
 
     :param client: What you call the program that uses your memory.
     :param http: Listen on 127.0.0.1 for programs with a token.
@@ -338,14 +337,14 @@ def serve_mcp(
         access = person.client(client, cast(ClientMode, mode))
         server.Server(mc, person, lambda _call: access).serve_stdio()
         return
-    tokens = partial(keys.read_tokens, mc.settings.home)
-    if not tokens():
-        output.error("no program has a token yet; memchat mcp token NAME makes one")
+    tokens = Tokens(mc.settings.home)
+    if not tokens.all():
+        output.error("no program has a token yet; memchat tokens add NAME makes one")
     try:
         server.serve(
-            server.Server(mc, person, server.access_by_token(person, tokens)),
+            server.Server(mc, person, server.access_by_token(person, tokens.of)),
             port,
-            tokens,
+            tokens.of,
             lambda: output.notice(f"http://127.0.0.1:{port}/mcp; Ctrl-C ends it"),
         )
     except OSError as error:
@@ -353,42 +352,6 @@ def serve_mcp(
 
 
 mcp.callback(invoke_without_command=True)(serve_mcp)
-
-
-@command(without="as_json")
-def serve(call: Call, port: int = Option(SERVE_PORT, min=1, max=65535)) -> None:
-    """Give any chat client a memory: it uses this address in place of OpenAI's.
-
-    It speaks OpenAI's wire format on this machine, for programs that you gave a token (memchat mcp
-    token); the first start makes one. What is known of you goes before the messages of a program,
-    and what is said is kept. Of a program with the mode ask, what that teaches waits in your inbox.
-    Ctrl-C ends it.
-
-    :param port: Where it listens.
-    """
-    if util.find_spec("fastapi") is None:
-        raise ConfigError('this needs an extra of the package: pip install "memchat[serve]"')
-    from memchat import AsyncMemChat
-    from memchat.http import server
-
-    home = settings().home
-    if not keys.read_tokens(home):
-        made = keys.create_token(home, "first program", "ask")
-        output.notice(f"the token of the {made.name}, shown this once: {made.token}")
-    mc = AsyncMemChat(settings=settings())
-    try:
-        server.serve(
-            mc,
-            call.user,
-            call.app,
-            port,
-            partial(keys.read_tokens, home),
-            lambda: output.notice(f"http://127.0.0.1:{port}/v1; Ctrl-C ends it"),
-        )
-    except OSError as error:
-        raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
-    finally:
-        asyncio.run(mc.close())
 
 
 @command(mcp, "config", without="as_json")
@@ -404,38 +367,6 @@ def client_config(call: Call, client: Literal["claude-desktop", "vscode", "curso
     (found,) = [one for one in configs(settings().home, call.user, call.app) if one.key == client]
     output.notice(f"for {found.place}")
     print(found.text)
-
-
-@command(mcp, without="user app as_json")
-def token(
-    _: Call,
-    name: Annotated[str, Argument(metavar="name", help="What you call the program.")],
-    mode: Mode = "ask",
-    remove: bool = False,
-) -> None:
-    """Make the token with which a program calls over HTTP; it is shown this once.
-
-    :param remove: Delete its token.
-    """
-    home = settings().home
-    named = one_line(name, "name of the client", 60)
-    if remove:
-        keys.remove_token(home, named)
-        print(f"{named} has no token any more.")
-        return
-    print(keys.create_token(home, named, cast(ClientMode, mode)).token)
-
-
-@command(mcp, without="user app")
-def tokens(call: Call) -> None:
-    """List the programs that have a token. The tokens are not shown."""
-    found = keys.read_tokens(settings().home).values()
-    if call.as_json:
-        output.print_json([{"name": one.name, "mode": one.mode} for one in found], indent=None)
-    elif not found:
-        print("No program has a token. memchat mcp token NAME makes one.")
-    for one in () if call.as_json else found:
-        print(output.plain(f"{one.name}: {one.mode}"))
 
 
 @command(mcp)

@@ -1,23 +1,19 @@
-"""The providers' keys, and the tokens of programs that call the MCP server, each in a private file.
+"""The keys of providers, in a private file.
 
 A key of ``keys.toml`` is passed to the provider's library in each call; it is never put into the
-environment, which other programs would inherit. Whoever has a token is the program that the person
-gave it to.
+environment, which other programs would inherit.
 """
 
 from __future__ import annotations
 
-import hmac
 import os
-import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from memchat import disk
 from memchat.config.providers import KEY_NAMES, KEYS, closest, elsewhere, spelling_hint
 from memchat.errors import ConfigError, InputError, NotFound
-from memchat.types import CLIENT_MODES, ClientMode
 
 FILE = "keys.toml"
 ENVIRONMENT = "environment"
@@ -174,78 +170,3 @@ def checked(name: str, value: str) -> str:
     if len(key) > _LONGEST or not key.isascii() or not key.isprintable() or " " in key:
         raise InputError(f"what was given for {name} is no key: a key is one word without spaces")
     return key
-
-
-TOKENS_FILE = "mcp_tokens.toml"
-_TOKENS_HEADING = 'Tokens of programs that call memchat over HTTP: NAME = "mode:token".'
-
-
-@dataclass(frozen=True, slots=True)
-class ClientToken:
-    """A token, and whom it stands for."""
-
-    name: str
-    mode: ClientMode
-    token: str = field(repr=False)
-
-
-def read_tokens(home: Path) -> Mapping[str, ClientToken]:
-    """The tokens by the names of their programs. Raises ConfigError for a file that other accounts
-    may read, or that cannot be used."""
-    path = home / TOKENS_FILE
-    return {name: _parsed(path, name, value) for name, value in disk.read(path).items()}
-
-
-def find_token(tokens: Mapping[str, ClientToken], given: str) -> ClientToken | None:
-    """The program of a token. Takes as long for a wrong one as for a right one."""
-    found = None
-    for one in tokens.values():
-        if hmac.compare_digest(one.token.encode(), given.encode()):
-            found = one
-    return found
-
-
-NO_TOKEN = "a bearer token is needed; memchat mcp token makes one"
-UNREADABLE = "the tokens cannot be read; the log of memchat says why"
-"""What those are told who are let in by no token: not where the file is."""
-
-
-def program_of(authorization: str, tokens: Mapping[str, ClientToken]) -> ClientToken | None:
-    """The program whose token is in this header of a request."""
-    kind, _, given = authorization.partition(" ")
-    return find_token(tokens, given.strip()) if kind.lower() == "bearer" else None
-
-
-def create_token(home: Path, name: str, mode: ClientMode) -> ClientToken:
-    """Make a token for a program, in place of the one that it had."""
-    with disk.changing(home):
-        made = ClientToken(name, mode, secrets.token_urlsafe(32))
-        _write_tokens(home, {**read_tokens(home), name: made})
-    return made
-
-
-def remove_token(home: Path, name: str) -> None:
-    """Delete the token of a program. Raises NotFound where it has none."""
-    with disk.changing(home):
-        left = dict(read_tokens(home))
-        if left.pop(name, None) is None:
-            raise NotFound(f"no program named {name!r} has a token", see="mcp tokens")
-        _write_tokens(home, left)
-
-
-def _write_tokens(home: Path, tokens: Mapping[str, ClientToken]) -> None:
-    lines = [
-        f"{disk.quoted(one.name)} = {disk.quoted(f'{one.mode}:{one.token}')}"
-        for one in tokens.values()
-    ]
-    disk.write_text(home / TOKENS_FILE, "\n".join([f"# {_TOKENS_HEADING}", *lines]) + "\n")
-
-
-def _parsed(path: Path, name: str, value: object) -> ClientToken:
-    mode, _, token = value.partition(":") if isinstance(value, str) else ("", "", "")
-    for known in CLIENT_MODES:
-        if mode == known and token:
-            return ClientToken(name, known, token)
-    raise ConfigError(
-        f"{path} has no token for {name!r} that can be used; make it anew with memchat mcp token"
-    )

@@ -107,6 +107,11 @@ external_sessions = Table(
     foreign_key("sessions.id", nullable=True, ondelete="SET NULL"),
     Column("turns", Text, nullable=False, server_default=text("''")),
     Index("ix_external_sessions_session_id", "session_id"),
+    # The last two of the turns, and the two before these, by which a program's own are found.
+    Column("ends", String, nullable=False, server_default=text("''")),
+    Column("before", String, nullable=False, server_default=text("''")),
+    Index("ix_external_sessions_ends", "app_id", "ends"),
+    Index("ix_external_sessions_before", "app_id", "before"),
 )
 messages = Table(
     "messages",
@@ -386,6 +391,18 @@ clients = Table(
 )
 """Programs, by the name that the person gave them. What one of them says is in the conversation
 ``session_id``, so that it is the proof of what was stored, and is undone with it."""
+client_requests = Table(
+    "client_requests",
+    metadata,
+    Column("client_id", Integer, ForeignKey("clients.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("request", String, nullable=False),
+    Column("status", Integer),
+    Column("row_id", Integer),
+    time_column("at"),
+)
+"""Requests that a program may send twice, by the hash of its key; ``request`` is the hash of what
+was sent, and ``status`` NULL while it is being done."""
 client_writes = Table(
     "client_writes",
     metadata,

@@ -12,8 +12,12 @@ reply is explained, and its words are forgotten, as those of any other.
 from __future__ import annotations
 
 import hmac
+import re
+import secrets
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from difflib import Match, SequenceMatcher
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -281,18 +285,45 @@ def _status(row: sa.Row[Any]) -> str:
 
 _LENGTH = 8
 """Characters of a turn's hash: too few to tell which words were sent."""
-_PUT_EXTERNAL = upsert(t.external_sessions, "session_id", "turns")
+_MADE = "memchat-"
+_PUT_EXTERNAL = upsert(t.external_sessions, "session_id", "turns", "ends", "before")
 
 
 def external(tx: Tx, app_id: int, name: str) -> tuple[int | None, list[str]]:
     """The session of this name, None where there is none (any more), and the turns that are known,
     as hashes."""
-    named = _x.name == _hash(records.hash_key(tx), name)
+    named = _x.name == _hashed_name(tx, name)
     found = tx.execute(sa.select(_x.session_id, _x.turns).where(_x.app_id == app_id, named)).first()
-    if not found:
-        return None, []
-    session_id, turns = found
-    return session_id, [turns[i : i + _LENGTH] for i in range(0, len(turns), _LENGTH)]
+    return (found[0], _apart(found[1])) if found else (None, [])
+
+
+def of_program(
+    tx: Tx, app_id: int, program: str, turns: Sequence[str], *, before: bool = False
+) -> list[tuple[str, list[str]]]:
+    """The conversations of a program, by the names that ``program_name`` made, whose last two turns
+    are these hashes; with ``before`` the two before their last exchange."""
+    place = _x.before if before else _x.ends
+    query = sa.select(_x.name, _x.turns).where(_x.app_id == app_id, place == "".join(turns[-2:]))
+    own = _x.name.startswith(_program(tx, program))
+    return [(name, _apart(known)) for name, known in tx.execute(query.where(own))]
+
+
+def program_name(tx: Tx, program: str) -> str:
+    """A new name for a conversation of a program that gave it none. It is kept as it is."""
+    return _program(tx, program) + secrets.token_hex(16)
+
+
+def _program(tx: Tx, program: str) -> str:
+    return f"{_MADE}{_hash(records.hash_key(tx), program)[:16]}-"
+
+
+def _hashed_name(tx: Tx, name: str) -> str:
+    made = re.fullmatch(rf"{_MADE}[0-9a-f]{{16}}-[0-9a-f]{{32}}", name)
+    return name if made else _hash(records.hash_key(tx), name)
+
+
+def _apart(turns: str) -> list[str]:
+    return [turns[i : i + _LENGTH] for i in range(0, len(turns), _LENGTH)]
 
 
 def put_external(
@@ -300,15 +331,50 @@ def put_external(
 ) -> None:
     """Keep which session has this name, None where none has it yet, and the turns that are
     known."""
-    hashed = _hash(records.hash_key(tx), name)
     values = {"session_id": session_id, "turns": "".join(turns)}
-    tx.rows(_PUT_EXTERNAL, app_id=app_id, name=hashed, **values)
+    values |= {"ends": "".join(turns[-2:]), "before": "".join(turns[-4:-2])}
+    tx.rows(_PUT_EXTERNAL, app_id=app_id, name=_hashed_name(tx, name), **values)
 
 
 def turn_hashes(tx: Tx, turns: Iterable[tuple[str, str]]) -> list[str]:
-    """The hashes of turns, each a role and its words."""
+    """The hashes of turns, each a role and its words; how these are spaced makes no difference."""
     key = records.hash_key(tx)
-    return [_hash(key, f"{role}\0{words}")[:_LENGTH] for role, words in turns]
+    return [_hash(key, f"{role}\0{' '.join(words.split())}")[:_LENGTH] for role, words in turns]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTurns:
+    """The turns that were sent, compared with those that were known before, all as hashes."""
+
+    new: tuple[int, ...]
+    """The places of the turns that were not known, among those that were sent."""
+    hashes: tuple[str, ...]
+    """All turns that are known from now on, in the order of the conversation."""
+
+    @classmethod
+    def of(cls, before: Sequence[str], sent: Sequence[str]) -> KnownTurns:
+        """Compare the turns that were sent with those that were known before."""
+        new: list[int] = []
+        hashes: list[str] = []
+        a = b = 0
+        for match in (*_matches(before, sent), Match(len(before), len(sent), 0)):
+            new += range(b, match.b)
+            hashes += [*before[a : match.a], *sent[b : match.b + match.size]]
+            a, b = match.a + match.size, match.b + match.size
+        return cls(tuple(new), tuple(hashes))
+
+
+def _matches(before: Sequence[str], sent: Sequence[str]) -> list[Match]:
+    """The parts of what was sent that were known before."""
+    most = min(len(before), len(sent))
+    overlap = next((n for n in range(most, 0, -1) if before[-n:] == sent[:n]), 0)
+    if overlap:
+        return [Match(len(before) - overlap, 0, overlap)]
+    # An earlier turn was changed, or replaced by a summary. One equal turn alone is no sign of
+    # that, as people say the same thing twice; but the first turn is, where more turns follow.
+    found = SequenceMatcher(None, before, sent, autojunk=False).get_matching_blocks()[:-1]
+    same_start = bool(found) and found[0].a == found[0].b == 0 and len(sent) > 1
+    return found if same_start or sum(match.size for match in found) > 1 else []
 
 
 def _hash(key: bytes, text: str) -> str:

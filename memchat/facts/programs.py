@@ -9,6 +9,7 @@ person from a stored conversation, the gate decides whatever the program.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -38,11 +39,12 @@ from memchat.learn.values import is_negated
 from memchat.prompts import Prompts
 from memchat.types import (
     Change,
-    Client,
+    ClientInfo,
     ClientMode,
     ClientWrite,
     Memory,
     Proposal,
+    RequestDone,
     SessionQuote,
     WriteKind,
     Written,
@@ -77,6 +79,42 @@ def record_call(tx: Tx, app_id: int, name: str, mode: ClientMode) -> int:
     new = {"calls": 1, "first_call_at": tx.now, "last_call_at": tx.now}
     known: int | None = tx.execute(counted).scalar()
     return known or tx.insert(t.clients, app_id=app_id, name=name, mode=mode, **new)
+
+
+KEPT = timedelta(days=1)
+"""For how long a request that was done is known."""
+AT_MOST = timedelta(minutes=1)
+"""How long a request may take: after that it is done again, as its process may have died."""
+
+
+def begin_request(tx: Tx, client_id: int, key: str, request: str) -> RequestDone | None:
+    """What came of a request of a program with this key; None where it was not begun before, which
+    it is then."""
+    c, table, hashed = t.client_requests.c, t.client_requests, _hash(key)
+    over = (c.at < tx.now - KEPT) | (c.status.is_(None) & (c.at < tx.now - AT_MOST))
+    tx.execute(sa.delete(table).where(over))
+    there = sa.select(c.request, c.status, c.row_id).where(c.client_id == client_id)
+    if found := tx.execute(there.where(c.key == hashed)).first():
+        return RequestDone(found.status, found.row_id, same=found.request == request)
+    row = {"client_id": client_id, "key": hashed, "request": request, "at": tx.now}
+    tx.execute(sa.insert(table).values(row))
+    return None
+
+
+def finish_request(
+    tx: Tx, client_id: int, key: str, status: int | None, row_id: int | None
+) -> None:
+    """Keep what came of a request; without a status it may be sent again."""
+    c, table = t.client_requests.c, t.client_requests
+    one = (c.client_id == client_id) & (c.key == _hash(key))
+    if status is None:
+        tx.execute(sa.delete(table).where(one))
+    else:
+        tx.execute(sa.update(table).where(one).values(status=status, row_id=row_id))
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def find(tx: Tx, app_id: int, name: str) -> int | None:
@@ -156,7 +194,7 @@ def remove_writes(tx: Tx, client_id: int, *, but_notes: Sequence[int] = ()) -> N
     tx.execute(theirs.where(~kept))
 
 
-def listed(tx: Tx) -> list[Client]:
+def listed(tx: Tx) -> list[ClientInfo]:
     """The programs that called in the app, the last one first."""
     forgets = sa.select(sa.func.count()).where(_w.client_id == _c.id, _w.kind == "forget")
     query = sa.select(
@@ -167,7 +205,7 @@ def listed(tx: Tx) -> list[Client]:
         forgets.scalar_subquery().label("forgotten"),
     )
     query = query.where(_c.app_id == tx.own).order_by(_c.last_call_at.desc(), _c.id)
-    return [from_row(Client, row) for row in tx.execute(query)]
+    return [from_row(ClientInfo, row) for row in tx.execute(query)]
 
 
 def is_order(fact: Fact) -> bool:

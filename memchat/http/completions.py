@@ -4,18 +4,17 @@ the rest of the request goes to the provider as it is, and so does its answer to
 A provider without that format, and the offline stand-in, are asked for their text alone. What the
 person said, and the reply, are kept as a conversation that is read once it rests. A conversation is
 known again by the header ``X-Memchat-Session``, else by the turns before the last message of the
-person; in doubt it is a new one, and of it only what is new is kept.
+person; in doubt it is a new one, and of it only what is new is kept. Where the same history comes
+with another last message, that stands in the place of the older one, as another version.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,16 +23,14 @@ import httpx
 from fastapi import Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from memchat import AsyncMemChat, ChatMessage, InputError, MemChatError, NotFound
-from memchat.config.keys import ClientToken
+from memchat import AsyncMemChat, ChatMessage, InputError, MemChatError, NotFound, PromptContext
 from memchat.config.providers import KEYS, openai_url, provider_of
+from memchat.http.gate import Caller
 from memchat.providers import factory
 
 log = logging.getLogger(__name__)
 OWN_NAME = "memchat"
 """The name by which a client asks for whatever model the settings name."""
-KNOWN_MOST = 10_000
-"""Conversations that are known again by their turns."""
 TASK = "### Task:"
 """How a front end's own requests begin, for titles, tags and further questions."""
 _UNDERSTOOD = ("model", "messages", "stream", "stream_options")
@@ -55,25 +52,26 @@ def words_of(content: Any) -> str:
 class Exchange:
     """One request of a client, and what came of it."""
 
-    program: ClientToken
-    app: str
+    person: Any
+    through: str | None
     session: str
     asked: str
     """The person's last message; empty where nothing of it is kept."""
-    before: Sequence[tuple[str, str]]
-    """The turns before that message: role and words."""
+    known: PromptContext | None = None
+    """What goes before the messages."""
+    anew: bool = False
+    """Whether it stands in the place of the one before it."""
     said: list[str] = field(default_factory=list)
     """The pieces of the reply."""
 
 
 class Completions:
-    """The endpoint for one person."""
+    """The endpoint."""
 
-    def __init__(self, mc: AsyncMemChat, user: str, app: str) -> None:
-        self._mc, self._user, self._app = mc, user, app
+    def __init__(self, mc: AsyncMemChat) -> None:
+        self._mc = mc
         self._settings = mc.settings
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(self._settings.timeout, read=600.0))
-        self._sessions: OrderedDict[bytes, str] = OrderedDict()
         self._keeping: set[asyncio.Future[None]] = set()
 
     @property
@@ -87,7 +85,7 @@ class Completions:
             await asyncio.wait(self._keeping)
         await self._http.aclose()
 
-    async def answer(self, program: ClientToken, body: Any, headers: Mapping[str, str]) -> Response:
+    async def answer(self, caller: Caller, body: Any, headers: Mapping[str, str]) -> Response:
         """The provider's answer to the body of a request. Raises InputError for what is none, and
         NotFound for a model that cannot be asked."""
         messages = body.get("messages") if isinstance(body, dict) else None
@@ -96,16 +94,17 @@ class Completions:
         ):
             raise InputError("the body has no list of messages, each with a role")
         model = self._model(body.get("model"))
-        exchange = self._exchange(program, messages, headers)
+        exchange = await self._exchange(caller, messages, headers)
         if exchange.asked:
-            known = await self._person(exchange).context(exchange.asked)
-            body = {**body, "messages": _with_memory(messages, known.text)}
+            exchange.known = await exchange.person.context(exchange.asked)
+            body = {**body, "messages": _with_memory(messages, exchange.known.text)}
         url = openai_url(self._settings.addresses, provider_of(model))
         if url is None:
             reply = await self._by_text(exchange, model, body)
         else:
             reply = await self._forwarded(exchange, f"{url}/chat/completions", model, body)
-        reply.headers["x-memchat-session"] = exchange.session
+        if exchange.session:
+            reply.headers["x-memchat-session"] = exchange.session
         return reply
 
     def _model(self, named: object) -> str:
@@ -118,27 +117,26 @@ class Completions:
             return named if "/" in named else f"{provider}/{named}"
         raise NotFound(f"there is no model {named!r} here; GET /v1/models lists those there are")
 
-    def _exchange(
-        self, program: ClientToken, messages: Sequence[Body], headers: Mapping[str, str]
+    async def _exchange(
+        self, caller: Caller, messages: Sequence[Body], headers: Mapping[str, str]
     ) -> Exchange:
         last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=None)
         asked = "" if last is None else words_of(messages[last].get("content"))
         off = headers.get("x-memchat-memory") == "off" or asked.lstrip().startswith(TASK)
-        turns = [
-            (one["role"], words_of(one.get("content")))
-            for one in messages[:last]
-            if one["role"] in ("user", "assistant")
-        ]
-        app = headers.get("x-memchat-app", self._app)
-        exchange = Exchange(program, app, "", "" if off else asked, turns)
-        goes_on = last is not None and last < len(messages) - 1  # behind a tool's answer
-        known = [*turns, ("user", asked)] if goes_on else turns
-        found = self._sessions.get(_key(exchange, known)) if known else None
-        exchange.session = headers.get("x-memchat-session") or found or uuid.uuid4().hex
+        person = self._mc.user(caller.user, caller.app)
+        exchange = Exchange(person, caller.through, "", "" if off else asked)
+        exchange.session = headers.get("x-memchat-session", "")
+        if exchange.asked and last is not None and not exchange.session:
+            # Behind a tool's answer that message is known already.
+            known = messages[: last + (last < len(messages) - 1)]
+            turns = [
+                {"role": one["role"], "content": words_of(one.get("content"))}
+                for one in known
+                if one["role"] in ("user", "assistant") and words_of(one.get("content")).strip()
+            ]
+            found = await person.client(*caller.access).conversation(turns)
+            exchange.session, exchange.anew = found.session, found.anew
         return exchange
-
-    def _person(self, exchange: Exchange) -> Any:
-        return self._mc.user(self._user, exchange.app)
 
     async def _forwarded(self, exchange: Exchange, url: str, model: str, body: Body) -> Response:
         """The answer of a provider that speaks the format, as it is."""
@@ -226,25 +224,18 @@ class Completions:
         turns = [{"role": "user", "content": exchange.asked}]
         if said:
             turns.append({"role": "assistant", "content": said})
-        through = None if exchange.program.mode == "trust" else exchange.program.name
         try:
-            await self._person(exchange).add(
-                turns, session=exchange.session, wait=False, through=through
+            await exchange.person.add(
+                turns,
+                session=exchange.session,
+                wait=False,
+                through=exchange.through,
+                instead=exchange.anew,
+                given=exchange.known,
             )
         except MemChatError as error:
             log.warning("what was said is not kept: %s", error)
-            return
-        asked = [*exchange.before, ("user", exchange.asked)]
-        for known in (asked, [*asked, ("assistant", said)]):
-            self._sessions[_key(exchange, known)] = exchange.session
-        while len(self._sessions) > KNOWN_MOST:
-            self._sessions.popitem(last=False)
-
-
-def _key(exchange: Exchange, turns: Sequence[tuple[str, str]]) -> bytes:
-    plain = [(role, " ".join(words.split())) for role, words in turns if words.strip()]
-    told = json.dumps([exchange.program.name, exchange.app, plain])
-    return hashlib.sha256(told.encode()).digest()
+        exchange.anew = False
 
 
 def _with_memory(messages: Sequence[Body], known: str) -> list[Body]:

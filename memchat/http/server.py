@@ -1,130 +1,179 @@
-"""``memchat serve``: who is let in, what is answered, and how it ends.
-
-Every request needs a program's token. Other hosts' names, and pages of other origins, are refused,
-so that a page in a browser gets nothing.
-"""
+"""``memchat serve``: the application, and how it begins and ends."""
 
 from __future__ import annotations
 
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
 
 from memchat import AsyncMemChat, MemChatError
-from memchat.config.keys import NO_TOKEN, UNREADABLE, ClientToken, program_of
-from memchat.errors import ConfigError, InputError, NotFound, ScopeError
+from memchat.config.tokens import Tokens
+from memchat.errors import InputError, NotFound, ProviderError, ScopeError, misfits
 from memchat.http.completions import Completions
+from memchat.http.gate import Caller, Gate, Options, Refused, Watch, needs, right_of
+from memchat.http.rest import router_of
 
 log = logging.getLogger(__name__)
-HOST = "127.0.0.1"
-MOST_BYTES = 32 * 1024 * 1024
-Tokens = Callable[[], Mapping[str, ClientToken]]
+SUMMARY = "A memory for any program. Every call needs a token of `memchat tokens add`."
 
 
-class Refused(Exception):
-    """A request that gets nothing but a status and a reason, in OpenAI's form of an error."""
+def app_of(mc: AsyncMemChat, options: Options, tokens: Tokens) -> Watch:
+    """The application over a store."""
+    completions, gate = Completions(mc), Gate(options, tokens)
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+    class Checked(APIRoute):
+        """A route that looks at the token before anything of the body is read."""
 
+        def get_route_handler(self) -> Callable[[Request], Any]:
+            answer = super().get_route_handler()
 
-def app_of(mc: AsyncMemChat, user: str, app: str, tokens: Tokens) -> FastAPI:
-    """The application over a store, for one person."""
-    completions = Completions(mc, user, app)
+            async def checked(request: Request) -> Response:
+                request.state.caller = gate.enter(request, right_of(self.endpoint))
+                return await answer(request)
+
+            return checked
 
     @asynccontextmanager
     async def opened(_: FastAPI) -> AsyncIterator[None]:
         yield
         await completions.close()
 
-    server = FastAPI(lifespan=opened, docs_url=None, redoc_url=None, openapi_url=None)
+    server = FastAPI(
+        title="memchat", version=version("memchat"), description=SUMMARY, lifespan=opened,
+        docs_url=None, redoc_url=None,
+    )  # fmt: skip
+    watch = Watch(server)
+    bearer = [Depends(HTTPBearer(auto_error=False))]
+    wire = APIRouter(route_class=Checked, dependencies=bearer, tags=["chat"])
 
-    def program(request: Request) -> ClientToken:
-        host = request.headers.get("host", "").rpartition(":")
-        if (host[0] or host[2]) not in (HOST, "localhost"):
-            raise Refused(421, "this server answers to 127.0.0.1 and localhost alone")
-        own = f"http://{request.headers['host']}"
-        if request.headers.get("origin", own) != own:
-            raise Refused(403, "pages of other sites get nothing here")
-        try:
-            found = program_of(request.headers.get("authorization", ""), tokens())
-        except ConfigError as error:
-            log.error("nobody can be let in: %s", error)
-            raise Refused(503, UNREADABLE) from None
-        if found is None:
-            raise Refused(401, NO_TOKEN)
-        if request.headers.get("x-memchat-user", user) != user:
-            raise Refused(403, "this token is for one person")
-        return found
-
-    @server.get("/v1/models")
-    def models(request: Request) -> dict[str, Any]:
+    @wire.get("/v1/models")
+    @needs("chat")
+    def models() -> dict[str, Any]:
         """What a client may name as the model."""
-        program(request)
         listed = [
             {"id": name, "object": "model", "owned_by": "memchat"} for name in completions.names
         ]
         return {"object": "list", "data": listed}
 
-    @server.post("/v1/chat/completions")
+    @wire.post("/v1/chat/completions")
+    @needs("chat")
     async def complete(request: Request) -> Response:
         """A reply, with what is known of the person before it, and kept after it."""
-        asks = program(request)
-        try:
-            body = json.loads(await _body(request))
-        except ValueError:
-            raise Refused(400, "the body is no JSON") from None
-        return await completions.answer(asks, body, request.headers)
+        caller: Caller = request.state.caller
+        return await completions.answer(caller, await _json(request), request.headers)
 
-    @server.exception_handler(Refused)
+    @wire.get("/metrics")
+    @needs("admin")
+    async def metrics() -> PlainTextResponse:
+        """Counts and times of this process, and the queue, as Prometheus reads them."""
+        waiting = [
+            f'memchat_jobs{{status="{status}"}} {count}'
+            for status, count in sorted((await mc.jobs.count()).items())
+        ]
+        lines = [*watch.lines(), "# TYPE memchat_jobs gauge", *waiting]
+        return PlainTextResponse("\n".join(lines) + "\n")
+
+    @server.get("/healthz", tags=["operation"])
+    def alive() -> dict[str, str]:
+        """Whether the server answers at all; without a token."""
+        return {"status": "ok"}
+
+    @server.get("/readyz", tags=["operation"])
+    async def ready() -> dict[str, str]:
+        """Whether the store can be read; without a token."""
+        await mc.jobs.count()
+        return {"status": "ok"}
+
+    server.include_router(wire)
+    server.include_router(router_of(mc, route_class=Checked, dependencies=bearer))
+    rest = APIRouter(route_class=Checked)
+
+    @rest.api_route("/{path:path}", methods=[*METHODS], include_in_schema=False)
+    @needs("read")
+    def unknown() -> None:
+        raise NotFound("nothing is here; see /docs for what there is")
+
+    server.include_router(rest)
+    _answer_errors(server)
+    return watch
+
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def _answer_errors(server: FastAPI) -> None:
+    @server.exception_handler(HTTPException)
     @server.exception_handler(MemChatError)
-    def refused(_: Request, error: Exception) -> JSONResponse:
-        asked_wrongly = isinstance(error, InputError | ScopeError)
-        status = 404 if isinstance(error, NotFound) else 400 if asked_wrongly else 503
-        status = error.status if isinstance(error, Refused) else status
-        headers = {"www-authenticate": "Bearer"} if status == 401 else None
-        return JSONResponse(_error(str(error), status), status, headers)
-
-    @server.api_route("/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-    def unknown(request: Request) -> None:
-        program(request)
-        raise NotFound("there is GET /v1/models and POST /v1/chat/completions")
-
-    return server
-
-
-def _error(message: str, status: int) -> dict[str, Any]:
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+    @server.exception_handler(RequestValidationError)
+    def refused(request: Request, error: Exception) -> JSONResponse:
+        status, message, headers = _status(error), str(error), None
+        if isinstance(error, HTTPException):
+            message, headers = error.detail, error.headers
+        if isinstance(error, RequestValidationError):
+            message = "; ".join(misfits(error.errors()[:5]))
+        if request.url.path.startswith("/v1/"):
+            kind = "invalid_request_error" if status < 500 else "server_error"
+            told = {"message": message, "type": kind, "param": None, "code": None}
+            return JSONResponse({"error": told}, 400 if status == 422 else status, headers)
+        title = HTTPStatus(status).phrase
+        problem = {"title": title, "status": status, "detail": message, "code": _code(error)}
+        kind = "application/problem+json"
+        return JSONResponse(problem, status, headers, media_type=kind)
 
 
-async def _body(request: Request) -> bytes:
-    whole = bytearray()
-    async for part in request.stream():
-        whole += part
-        if len(whole) > MOST_BYTES:
-            raise Refused(413, f"the body is longer than {MOST_BYTES // 2**20} MB")
-    return bytes(whole)
+def _status(error: Exception) -> int:
+    if isinstance(error, HTTPException):
+        return error.status_code
+    if isinstance(error, NotFound):
+        return 404
+    if isinstance(error, InputError | ScopeError | RequestValidationError):
+        return 422
+    return 502 if isinstance(error, ProviderError) else 503
 
 
-def serve(
-    mc: AsyncMemChat, user: str, app: str, port: int, tokens: Tokens, ready: Callable[[], None]
-) -> None:
+def _code(error: Exception) -> str:
+    return type(error).__name__ if isinstance(error, MemChatError) else "InputError"
+
+
+async def _json(request: Request) -> Any:
+    try:
+        return json.loads(await request.body())
+    except ValueError:
+        raise Refused(400, "the body is no JSON") from None
+
+
+def serve(mc: AsyncMemChat, options: Options, tokens: Tokens, ready: Callable[[], None]) -> None:
     """Answer requests until Ctrl-C; ``ready`` is called once it can be reached. Raises OSError
     where the port cannot be had."""
-    listener = socket.create_server((HOST, port), backlog=128)
-    # asyncio sets this only where a socket names its protocol; without it an answer waits 40 ms.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener = listening(options)
     config = uvicorn.Config(
-        app_of(mc, user, app, tokens), log_level="warning", access_log=False, server_header=False
+        app_of(mc, options, tokens),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=30,
     )
     ready()
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def listening(options: Options) -> socket.socket:
+    """The socket that takes the requests. Raises OSError where the port cannot be had."""
+    listener = socket.create_server((options.host, options.port), backlog=512)
+    # asyncio sets this only where a socket names its protocol; without it an answer waits 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

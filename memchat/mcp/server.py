@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from importlib.metadata import version
@@ -34,12 +34,13 @@ from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Scope as ASGIScope
 
-from memchat.config.keys import NO_TOKEN, UNREADABLE, ClientToken, program_of
-from memchat.errors import ConfigError, InputError, MemChatError, NotFound, misfits
+from memchat.config.tokens import NO_TOKEN, UNREADABLE, Token
+from memchat.errors import ConfigError, InputError, MemChatError, NotFound, ScopeError, misfits
 from memchat.mcp.tools import MEMORY_TOOLS, Call, MemoryResult, NotePart, Tools, WhoAsks
-from memchat.types import MEMORY_TYPES
+from memchat.types import MEMORY_TYPES, Scope
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
@@ -101,7 +102,7 @@ class Server(MCPServer[Any]):
             # the list of tools are not announced.
             subscriptions=False,
         )
-        self._user = user
+        self._user, self.scope = user, user.scope
         Tools(user, memchat.models_line, who).register(self)
         self._offer_resources()
         self._offer_prompt()
@@ -234,33 +235,38 @@ SESSIONS = 100
 """Sessions that a program may have open, each about 40 kB of memory; one more ends the one that it
 used least lately."""
 _SESSION = b"mcp-session-id"
-Tokens = Callable[[], Mapping[str, ClientToken]]
+Find = Callable[[str], Token | None]
+"""Gives the token in the header ``Authorization``, as ``Tokens.of`` does."""
 
 
-def access_by_token(user: User, tokens: Tokens) -> WhoAsks:
+def access_by_token(user: User, find: Find) -> WhoAsks:
     """Gives the program of a call by the token of its request. Raises InputError where the token
     was deleted since the request came."""
 
     def who(call: Call) -> ClientAccess:
-        token = program_of((call.headers or {}).get("authorization", ""), tokens())
+        token = find((call.headers or {}).get("authorization", ""))
         if token is None:
             raise InputError(NO_TOKEN)
-        return user.client(token.name, token.mode)
+        return user.client(token.name, token.mode, reads_only=not token.allows("write"))
 
     return who
 
 
-def require_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
-    """The application, without requests that have no known token: nothing else sees them. Each
-    program has so many sessions at most."""
+def require_token(app: ASGIApp, whose: Scope, find: Find) -> ASGIApp:
+    """The application, without requests that have no token for this person and app: nothing else
+    sees them. Each program has so many sessions at most."""
     every: dict[str, dict[bytes, None]] = {}
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: ASGIScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
         try:
-            program = program_of(Headers(scope=scope).get("authorization", ""), tokens())
+            program = find(Headers(scope=scope).get("authorization", ""))
+            if program is not None:
+                program.scope(whose.user, whose.app, whose.app)
+        except ScopeError:
+            program = None
         except ConfigError as error:
             # Who has no token is not told where the file is.
             log.error("nobody can be let in: %s", error)
@@ -293,7 +299,7 @@ def require_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
     return answer
 
 
-async def _end_session(app: ASGIApp, scope: Scope, session: bytes) -> None:
+async def _end_session(app: ASGIApp, scope: ASGIScope, session: bytes) -> None:
     """End a session as the program whose request this was would do it."""
     kept = [pair for pair in scope["headers"] if pair[0] in (b"host", b"authorization")]
     headers = [*kept, (_SESSION, session)]
@@ -307,24 +313,24 @@ async def _end_session(app: ASGIApp, scope: Scope, session: bytes) -> None:
     await app({**scope, "method": "DELETE", "headers": headers}, nothing, unheard)
 
 
-def app_of(server: Server, port: int, tokens: Tokens) -> ASGIApp:
+def app_of(server: Server, port: int, find: Find) -> ASGIApp:
     """The server as an ASGI application for this port."""
     own = [f"{host}:{port}" for host in (HOST, "localhost")]
     security = TransportSecuritySettings(
         allowed_hosts=own, allowed_origins=[f"http://{host}" for host in own]
     )
     app: Any = server.streamable_http_app(transport_security=security, host=HOST)
-    return require_token(app, tokens)
+    return require_token(app, server.scope, find)
 
 
-def serve(server: Server, port: int, tokens: Tokens, ready: Callable[[], None]) -> None:
+def serve(server: Server, port: int, find: Find, ready: Callable[[], None]) -> None:
     """Answer requests until Ctrl-C; ``ready`` is called once it can be reached. Raises OSError
     where the port cannot be had."""
     listener = socket.create_server((HOST, port), backlog=128)
     # asyncio sets this only where a socket names its protocol; without it an answer waits 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
-        app_of(server, listener.getsockname()[1], tokens), log_level="warning", access_log=False
+        app_of(server, listener.getsockname()[1], find), log_level="warning", access_log=False
     )
     ready()
     uvicorn.Server(config).run(sockets=[listener])

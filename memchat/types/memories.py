@@ -389,7 +389,29 @@ WriteKind = Literal["memory", "inbox", "note", "forget"]
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class RequestDone:
+    """What came of a request that a program sent before under the same key."""
+
+    status: int | None
+    """As HTTP has it; None while it is being done."""
+    row_id: int | None
+    """The id of what it made."""
+    same: bool
+    """Whether it was the same request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramConversation:
+    """A conversation of a program, as it sent it."""
+
+    session: str
+    """Its name for ``add``."""
+    anew: bool
+    """Whether its last message was said in other words, or is to be answered once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
     """A program by the name that the person gave it, and how much it wrote."""
 
     name: str

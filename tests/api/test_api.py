@@ -15,18 +15,19 @@ from memchat.cli import main
 from tests.support.paths import ROOT
 
 NAMES = """
-Answer Answered AppInfo Apps AsyncMemChat Attachment Audit BackfillResult Backup Backups Browsed
-Change Changed Chat ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients
-Completion ConfigError DeadHolder Deleted Draft Elsewhere Embedder EmbeddingState Event Evidence
-Exported ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Filters Finding
-Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage
-MemChat MemChatError Memories Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions
-Message Messages Metadata MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage
-NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound NotesReport OwnType Page Place
-PluginInfo Progress PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord
-Reply ReplyParts RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError
-ServiceInfo Services Session SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone
-Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
+Answer Answered AppInfo Apps AsyncClient AsyncMemChat AsyncStreamedAnswer Attachment Audit
+BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage ChatModel ChatStream Check
+Client ClientAccess ClientInfo ClientWrite Clients Completion ConfigError DeadHolder Deleted Draft
+Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError FetchedModel
+FileChange FileFailure FilesAdded Filters Finding Given Hit Imported Inbox InboxItem InputError
+Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory MemoryChanges
+MemoryOrigin MemorySwitch Mended Mentions Message Messages Metadata MigrationResult NewNote
+NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer
+NotesFound NotesReport OwnType Page Place PluginInfo ProgramConversation Progress PromptContext
+ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RequestDone
+RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services
+Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer ToolCall Undone Usage
+UsageTotal UseCounts User UserInfo Users Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -53,7 +54,8 @@ MemChat
 User
     add(messages: Messages, *, session: str | None = None, at: datetime | None = None, when: str
         | None = None, metadata: Metadata | None = None, wait: bool = True, timeout: float |
-        None = None, read_all: bool = False, through: str | None = None) -> Learned
+        None = None, read_all: bool = False, through: str | None = None, instead: bool = False,
+        given: PromptContext | None = None) -> Learned
     add_all(conversations: Iterable[object], *, when: str = 'now', wait: bool = True) ->
         Sequence[Learned]
     answer(prompt: str, *, timeout: float | None = None) -> Answer
@@ -61,7 +63,7 @@ User
     audit() -> Audit
     chat(*, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ())
         -> Chat
-    client(name: str, mode: str = 'ask') -> ClientAccess
+    client(name: str, mode: str = 'ask', *, reads_only: bool = False) -> ClientAccess
     clients -> Clients
     context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None, **only:
         Unpack[Filters]) -> PromptContext
@@ -87,9 +89,12 @@ User
     unmend(mended: Mended) -> Changed
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
 ClientAccess
+    begin(key: str, request: str) -> RequestDone | None
     called() -> None
     chunk_ids(hits: Iterable[NoteHit]) -> Mapping[int, str]
+    conversation(before: Messages) -> ProgramConversation
     count_recall(found: Recalled) -> None
+    finish(key: str, status: int | None, row_id: int | None) -> None
     forget(memory_id: int) -> Written
     index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None, *,
         on_progress: Callable[[Progress], None] | None = None) -> Note | None
@@ -104,7 +109,7 @@ ClientAccess
         starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
-    list() -> Sequence[Client]
+    list() -> Sequence[ClientInfo]
     of_memories(memory_ids: Iterable[int]) -> Mapping[int, str]
     undo(name: str) -> Undone
     writes(name: str) -> Sequence[ClientWrite]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memchat.api.user import KnownTurns
+from memchat.db.sessions import KnownTurns
 from tests.support.answers import answer, fact
 
 

@@ -89,7 +89,15 @@ READERS = {
 }
 OTHERS = {"demo", "ui", "config", "completion", "services fetch", "notes watch"}
 OTHERS |= {"keys set", "keys list", "keys remove"}
-OTHERS |= {"mcp", "mcp config", "mcp token", "mcp tokens", "mcp clients", "mcp call"}
+OTHERS |= {
+    "mcp",
+    "mcp config",
+    "tokens add",
+    "tokens list",
+    "tokens remove",
+    "mcp clients",
+    "mcp call",
+}
 OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe", "export", "import"}
 OTHERS |= {"users export", "serve"}
 """The first two have a store or a process of their own, the others none or a test of their own."""

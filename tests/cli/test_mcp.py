@@ -1,31 +1,15 @@
-"""The commands around MCP: tokens, who called, undoing, and tools of other servers."""
+"""The commands around MCP: who called, undoing, and tools of other servers."""
 
 from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 
 import pytest
 
 from memchat import MemChat
-from memchat.config import keys
-
-
-def test_a_token_is_shown_once_and_listed_without_itself(run, home) -> None:
-    assert run("mcp", "tokens").out.startswith("No program has a token.")
-    token = run("mcp", "token", "Web app").out.strip()
-    assert len(token) > 30
-    assert stat.S_IMODE((home / keys.TOKENS_FILE).stat().st_mode) == 0o600
-    assert run("mcp", "tokens").out == "Web app: ask\n"
-    assert json.loads(run("mcp", "tokens", "--json").out) == [{"name": "Web app", "mode": "ask"}]
-    found = keys.find_token(keys.read_tokens(home), token)
-    assert found is not None and (found.name, found.mode) == ("Web app", "ask")
-    again = run("mcp", "token", "Web app", "--mode", "trust").out.strip()
-    assert again != token and keys.find_token(keys.read_tokens(home), token) is None
-    assert run("mcp", "token", "Web app", "--remove").code == 0
-    assert run("mcp", "token", "Web app", "--remove").code == 1
+from memchat.config import tokens
 
 
 def test_the_configuration_of_an_assistant_is_printed_as_json(run, home) -> None:
@@ -34,12 +18,6 @@ def test_the_configuration_of_an_assistant_is_printed_as_json(run, home) -> None
     assert entry["args"][-4:] == ["--user", "ana", "--app", "work"]
     assert entry["env"] == {"MEMCHAT_HOME": str(home)} and "~/.cursor/mcp.json" in done.err
     assert run("mcp", "config", "notepad").code == 2
-
-
-def test_a_mode_that_does_not_exist_is_refused(run, home) -> None:
-    done = run("mcp", "token", "Web app", "--mode", "root")
-    assert done.code == 2 and "ask or trust" in done.err
-    assert not (home / keys.TOKENS_FILE).exists()
 
 
 def test_who_called_is_shown_and_undone_after_a_yes(run, home) -> None:
@@ -96,7 +74,7 @@ def test_a_tool_of_another_server_is_called(run, home) -> None:
 
 
 def test_a_token_file_that_others_may_read_keeps_the_server_from_starting(run, home) -> None:
-    run("mcp", "token", "Web app")
-    (home / keys.TOKENS_FILE).chmod(0o644)
+    run("tokens", "add", "Web app")
+    (home / tokens.FILE).chmod(0o644)
     done = run("mcp", "--http", "--port", "8799")
     assert done.code == 1 and "may be read" in done.err and "Traceback" not in done.err

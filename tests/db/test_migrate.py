@@ -37,7 +37,7 @@ from tests.support.rows import count
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "11ae5e7163420c0c"}
+LANDED = {"0100_baseline.py": "9b1b3597cbdaa1bd"}
 LATER = """
 import sys
 from pathlib import Path

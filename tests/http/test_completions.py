@@ -3,136 +3,22 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
-import uvicorn
 
-from memchat import AsyncMemChat, ConfigError, MemChat, User
-from memchat.config import Settings
-from memchat.config.keys import ClientToken, Keys
-from memchat.http.server import app_of
-from memchat.providers.embedders import HashEmbedder
-from memchat.testing import ScriptedModel
+from memchat.config import tokens
 from tests.support.answers import answer, fact
+from tests.support.served import Served, serving, until
 from tests.support.store import WAIT
-from tests.support.wire.openai import OpenAIServer
 from tests.support.wire.server import Call, Endless, Fail, Say
 
-
-class Tokens(dict[str, ClientToken]):
-    """The tokens of the programs."""
-
-
-TOKENS = Tokens(
-    notes=ClientToken("notes", "trust", "t-trust"), page=ClientToken("page", "ask", "t-ask")
-)
 CITY = {"role": "user", "content": "I live in Porto."}
 WHERE = {"role": "user", "content": "Where do I live?"}
-
-
-@dataclass
-class Served:
-    """A store that is served."""
-
-    url: str
-    mc: MemChat
-    provider: OpenAIServer
-    extract_model: ScriptedModel
-
-    @property
-    def ana(self) -> User:
-        return self.mc.user("ana")
-
-    def __post_init__(self) -> None:
-        self._clients: list[openai.OpenAI] = []
-
-    def client(self, token: str = "t-trust", **more: Any) -> openai.OpenAI:
-        made = openai.OpenAI(base_url=f"{self.url}/v1", api_key=token, max_retries=0, **more)
-        self._clients.append(made)
-        return made
-
-    def close(self) -> None:
-        for client in self._clients:
-            client.close()
-
-    def ask(self, *messages: dict[str, Any], token: str = "t-trust", **more: Any) -> Any:
-        return self.client(token).chat.completions.create(
-            model="memchat",
-            messages=list(messages),  # type: ignore[arg-type]
-            **more,
-        )
-
-    def sent(self) -> list[dict[str, Any]]:
-        """The messages that the provider was sent last."""
-        messages: list[dict[str, Any]] = self.provider.requests[-1].body["messages"]
-        return messages
-
-    def conversations(self) -> list[list[tuple[str, str]]]:
-        """What is kept, the first conversation first."""
-        kept = sorted(self.ana.sessions.list(), key=lambda one: one.id)
-        return [[(m.role, m.content) for m in self.ana.sessions.messages(s.id)] for s in kept]
-
-    def read(self) -> None:
-        """Have the conversations read now."""
-        for session in self.ana.sessions.list():
-            self.ana.sessions.end(session.id)
-        self.mc.jobs.run()
-
-
-@contextmanager
-def serving(home: Path, **changes: Any) -> Iterator[Served]:
-    with OpenAIServer() as provider:
-        settings = Settings(
-            home=home,
-            chat_model="openai/gpt-4.1-mini",
-            embed_patience=WAIT,
-            addresses={"OPENAI_BASE_URL": provider.base},
-            keys=Keys({"OPENAI_API_KEY": (provider.key, "a test")}),
-        ).with_(**changes)
-        model = ScriptedModel()
-        awaited: Any = AsyncMemChat(
-            settings=settings, extract_model=model, embedder=HashEmbedder(), chat_model=model
-        )
-        listener = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(
-            app_of(awaited, "ana", "default", lambda: TOKENS), log_level="warning"
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        until(lambda: server.started)
-        try:
-            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            yield (served := Served(url, awaited._face, provider, model))
-            served.close()
-        finally:
-            server.should_exit = True
-            thread.join()
-            awaited._face.close()
-
-
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with serving(tmp_path / "store") as one:
-        yield one
-    assert one.provider.refusals == []
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -197,6 +83,99 @@ def test_a_conversation_is_known_again_by_its_turns_and_only_what_is_new_is_adde
     ]
 
 
+def talked(served: Served, *said: str, token: str = "trust") -> list[dict[str, Any]]:
+    """A history of these messages, each with a reply of its own."""
+    history: list[dict[str, Any]] = []
+    for n, words in enumerate(said):
+        history.append({"role": "user", "content": words})
+        served.provider.script(Say(f"Reply {n} to {words}"))
+        reply = served.ask(*history, token=token)
+        history.append({"role": "assistant", "content": reply.choices[0].message.content})
+    return history
+
+
+def test_another_last_message_after_the_same_history_stands_in_the_place_of_the_older_one(
+    served: Served,
+) -> None:
+    history = talked(served, "Hello.", "I live in Porto.")
+    served.provider.script(Say("Noted."), Say("Noted again."))
+    for words in ("I live in Faro.", "I live in Faro."):  # in other words, and asked once more
+        served.ask(*history[:2], {"role": "user", "content": words})
+    told = [("user", "Hello."), ("assistant", "Reply 0 to Hello.")]
+    assert served.conversations() == [
+        [*told, ("user", "I live in Faro."), ("assistant", "Noted again.")]
+    ]
+    (session,) = served.ana.sessions.list()
+    assert [len(ids) for ids in served.ana.sessions.versions(session.id).values()] == [3]
+
+
+def test_what_a_message_taught_goes_with_it_where_another_stands_in_its_place(
+    served: Served,
+) -> None:
+    history = talked(served, "Hello.", "I live in Porto.")
+    served.extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))
+    served.read()
+    assert [m.value for m in served.ana.memories.list()] == ["Porto"]
+    served.provider.script(Say("Noted."))
+    served.ask(*history[:2], {"role": "user", "content": "I live in Faro."})
+    assert list(served.ana.memories.list()) == []
+    served.extract_model.replies.append(answer(fact("I live in Faro", "city", "Faro")))
+    served.read()
+    assert [m.value for m in served.ana.memories.list()] == ["Faro"]
+
+
+def test_a_history_that_was_shortened_or_summed_up_goes_on_and_takes_nothing_back(
+    served: Served,
+) -> None:
+    history = talked(served, "My cat is Minka.", "I live in Porto.", "I like tea.")
+    summary = {"role": "system", "content": "Earlier: a cat, and Porto."}
+    served.provider.script(Say("One."), Say("Two."))
+    window = [*history[2:], {"role": "user", "content": "And coffee."}]
+    served.ask(*window)  # a window that slides
+    window.append({"role": "assistant", "content": "One."})
+    served.ask(summary, *window[-2:], {"role": "user", "content": "And milk."})
+    told = [(one["role"], one["content"]) for one in [*history, *window[-2:]]]
+    assert served.conversations() == [[*told, ("user", "And milk."), ("assistant", "Two.")]]
+
+
+def test_a_shortened_history_with_another_last_message_takes_nothing_back(served: Served) -> None:
+    history = talked(served, "My cat is Minka.", "I live in Porto.", "I like tea.")
+    served.provider.script(Say("Noted."))
+    served.ask(*history[2:4], {"role": "user", "content": "I like coffee."})
+    first, second = served.conversations()
+    assert [words for _, words in first] == [one["content"] for one in history]
+    assert second == [("user", "I like coffee."), ("assistant", "Noted.")]
+
+
+def test_in_doubt_it_is_a_new_conversation(served: Served) -> None:
+    served.provider.script(Say("Hi."), Say("Hi."), Say("Fine."))
+    for _ in range(2):
+        served.ask({"role": "user", "content": "Hello."})
+    begun = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]
+    served.ask(*begun, CITY)
+    assert [len(one) for one in served.conversations()] == [2, 2, 2]
+
+
+def test_another_program_goes_on_in_a_conversation_of_its_own(served: Served) -> None:
+    history = talked(served, "Hello.", "I live in Porto.")
+    served.provider.script(Say("Noted."))
+    served.ask(*history, WHERE, token="ask")
+    assert [len(one) for one in served.conversations()] == [4, 2]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_why_tells_what_a_reply_was_given(served: Served, stream: bool) -> None:
+    city = served.ana.memories.add("profile", "city", "Porto")
+    served.provider.script(Say("You live in Porto."))
+    reply = served.ask(WHERE, stream=stream)
+    list(reply)
+    until(lambda: [len(one) for one in served.conversations()] == [2])
+    why = served.ana.sessions.why()
+    assert why.question == WHERE["content"] and why.prompt is not None
+    assert city.id in {line.hit.id for line in (*why.lines, *why.also)}
+    assert "Porto" in why.prompt[0].content
+
+
 def test_the_headers_name_a_conversation_an_app_and_leave_memory_out(served: Served) -> None:
     served.ana.memories.add("profile", "city", "Porto")
     for header in ({"X-Memchat-Session": "s"}, {"X-Memchat-Session": "s"}):
@@ -216,14 +195,14 @@ def test_a_front_end_s_own_requests_are_answered_and_not_kept(served: Served) ->
 
 
 def test_what_a_program_sent_is_learned_as_its_mode_allows(served: Served) -> None:
-    for token in ("t-ask", "t-trust"):
-        said = fact("I live in Porto", "city" if token == "t-ask" else "hobby", "Porto")
+    for token in ("ask", "trust"):
+        said = fact("I live in Porto", "city" if token == "ask" else "hobby", "Porto")
         served.extract_model.replies.append(answer(said))
         served.ask(CITY, token=token)
         served.read()
     assert [m.key for m in served.ana.memories.list()] == ["hobby"]
     (waits,) = served.ana.inbox.list()
-    assert waits.key == "city" and "page sent it as your words" in waits.reason
+    assert waits.key == "city" and "ask sent it as your words" in waits.reason
 
 
 def test_a_client_that_goes_away_keeps_the_words_that_came(served: Served) -> None:
@@ -277,11 +256,11 @@ def test_a_model_without_the_format_gives_its_text_and_what_is_dropped_is_named(
 
 REFUSED: dict[str, tuple[dict[str, str], int]] = {
     "no token": ({}, 401),
-    "a wrong token": ({"authorization": "Bearer t-other"}, 401),
-    "no bearer": ({"authorization": "Basic t-trust"}, 401),
-    "another host": ({"authorization": "Bearer t-trust", "host": "evil.example"}, 421),
-    "another origin": ({"authorization": "Bearer t-trust", "origin": "http://evil.example"}, 403),
-    "another person": ({"authorization": "Bearer t-trust", "x-memchat-user": "ben"}, 403),
+    "a wrong token": ({"authorization": "Bearer other"}, 401),
+    "no bearer": ({"authorization": "Basic TRUST"}, 401),
+    "another host": ({"authorization": "Bearer TRUST", "host": "evil.example"}, 421),
+    "another origin": ({"authorization": "Bearer TRUST", "origin": "http://evil.example"}, 403),
+    "another person": ({"authorization": "Bearer TRUST", "x-memchat-user": "ben"}, 403),
 }
 
 
@@ -290,11 +269,14 @@ def test_who_is_not_let_in_gets_nothing(
     served: Served, headers: dict[str, str], status: int
 ) -> None:
     body = {"model": "memchat", "messages": [WHERE]}
+    told = served.secrets["trust"]
+    headers = {name: value.replace("TRUST", told) for name, value in headers.items()}
     for method, path in (("POST", "/v1/chat/completions"), ("GET", "/v1/models"), ("GET", "/x")):
         given = json.dumps(body) if method == "POST" else None
         said = httpx.request(method, served.url + path, headers=headers, content=given)
         assert said.status_code == status, (path, said.text)
-        assert said.json()["error"]["message"]
+        told_so = said.json()
+        assert told_so["error"]["message"] if path.startswith("/v1/") else told_so["detail"]
     assert served.provider.requests == [] and served.conversations() == []
 
 
@@ -304,24 +286,15 @@ def test_who_is_not_let_in_gets_nothing(
      b"\xff" * 9],
 )  # fmt: skip
 def test_a_body_that_cannot_be_read_is_refused(served: Served, body: bytes) -> None:
-    said = httpx.post(
-        f"{served.url}/v1/chat/completions",
-        content=body,
-        headers={"authorization": "Bearer t-trust"},
-    )
+    said = httpx.post(f"{served.url}/v1/chat/completions", content=body, headers=served.headers())
     assert said.status_code == 400 and said.json()["error"]["message"]
     assert served.provider.requests == []
 
 
-def test_who_has_no_token_is_not_told_where_the_tokens_lie(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unreadable() -> None:
-        raise ConfigError("/home/ana/mcp_tokens.toml is not private")
-
-    monkeypatch.setattr(TOKENS, "values", unreadable)
-    said = httpx.get(f"{served.url}/v1/models", headers={"authorization": "Bearer t-trust"})
-    assert said.status_code == 503 and "/home/ana" not in said.text
+def test_who_has_no_token_is_not_told_where_the_tokens_lie(served: Served) -> None:
+    (served.mc.settings.home / tokens.FILE).chmod(0o644)
+    said = httpx.get(f"{served.url}/v1/models", headers=served.headers())
+    assert said.status_code == 503 and "toml" not in said.text
 
 
 def test_an_app_that_cannot_be_is_refused(served: Served) -> None:
@@ -333,7 +306,7 @@ def test_a_body_without_end_is_refused_at_the_limit(served: Served) -> None:
     def endless() -> Iterator[bytes]:
         yield from [b" " * 2**20] * 40
 
-    with httpx.Client(headers={"authorization": "Bearer t-trust"}, timeout=WAIT) as client:
+    with httpx.Client(headers=served.headers(), timeout=WAIT) as client:
         try:
             said = client.post(f"{served.url}/v1/chat/completions", content=endless())
             assert said.status_code == 413

@@ -19,7 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from memchat import MemChat
-from memchat.config import keys
+from memchat.config import tokens
+from memchat.config.tokens import Token, Tokens
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.mcp.client import MCPClient, McpServer
 from memchat.mcp.server import SESSIONS
@@ -43,8 +44,8 @@ class Running(NamedTuple):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Running]:
     home = empty_store.place(tmp_path_factory.mktemp("http") / "store")
-    asks = keys.create_token(home, "Web", "ask").token
-    trusted = keys.create_token(home, "Mine", "trust").token
+    asks = Tokens(home).add(Token("Web", "ana"))
+    trusted = Tokens(home).add(Token("Mine", "ana", mode="trust"))
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -192,18 +193,18 @@ def test_each_token_has_its_own_name_and_mode(server) -> None:
 
 
 def test_the_tokens_are_in_a_file_that_only_this_account_may_read(server) -> None:
-    path = server.home / keys.TOKENS_FILE
+    path = server.home / tokens.FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)
     try:
         with pytest.raises(ConfigError, match="may be read"):
-            keys.read_tokens(server.home)
+            Tokens(server.home).all()
     finally:
         path.chmod(0o600)
 
 
 def test_while_the_tokens_cannot_be_read_nobody_gets_in_and_afterwards_all_is_well(server) -> None:
-    path = server.home / keys.TOKENS_FILE
+    path = server.home / tokens.FILE
     there = path.read_bytes()
     path.chmod(0o644)
     assert post(server) == 503
@@ -216,19 +217,20 @@ def test_while_the_tokens_cannot_be_read_nobody_gets_in_and_afterwards_all_is_we
 
 @pytest.mark.parametrize("name", ["Web 🦊", "网络", "a\x7fb", 'q"u\\o', "a.b = 1", "\u202eabc"])
 def test_whatever_a_program_is_called_its_token_and_the_others_can_be_read(tmp_path, name) -> None:
-    keys.create_token(tmp_path, "First", "ask")
-    made = keys.create_token(tmp_path, name, "trust")
-    found = keys.read_tokens(tmp_path)
-    assert found.keys() == {"First", name} and found[name] == made
+    kept = Tokens(tmp_path)
+    kept.add(Token("First", "ana"))
+    made = kept.add(Token(name, "ana", mode="trust"))
+    found = kept.of(f"Bearer {made}")
+    assert kept.all().keys() == {"First", name} and found is not None and found.name == name
 
 
 def test_a_deleted_token_is_refused_at_once(server) -> None:
-    token = keys.create_token(server.home, "Passing", "ask").token
+    token = Tokens(server.home).add(Token("Passing", "ana"))
     assert post(server, Authorization=f"Bearer {token}") != 401
-    keys.remove_token(server.home, "Passing")
+    Tokens(server.home).remove("Passing")
     assert post(server, Authorization=f"Bearer {token}") == 401
     with pytest.raises(NotFound):
-        keys.remove_token(server.home, "Passing")
+        Tokens(server.home).remove("Passing")
 
 
 def test_the_client_of_this_package_calls_over_http_and_over_stdio(server, tmp_path) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memchat import ClientAccess, MemChat, User
-from memchat.config import keys
+from memchat.config.tokens import Tokens
 from tests.support.ui.tab import ANA, act, app, buttons, press, text
 
 CLAUDE = "Claude Desktop"
@@ -75,19 +75,20 @@ def test_a_token_is_shown_once_listed_without_itself_and_deleted(mc: MemChat) ->
     at = app("settings", part="programs")
     at.text_input(key="token-name").set_value("Web app")
     press(at, next(b.key for b in at.button if b.label == "Make a token"))
-    (made,) = keys.read_tokens(home).values()
-    assert (made.name, made.mode) == ("Web app", "ask") and made.token in codes(at)
+    (made,) = Tokens(home).all().values()
+    shown = next(code for code in codes(at) if Tokens(home).of(f"Bearer {code}") is not None)
+    assert (made.name, made.mode, made.user) == ("Web app", "ask", ANA["user"])
     at.run()
-    assert made.token not in codes(at) and "Web app" in text(at)
+    assert shown not in codes(at) and "Web app" in text(at)
     press(at, "delete-token-0")
-    assert keys.read_tokens(home) == {} and not buttons(at, "delete-token-")
+    assert Tokens(home).all() == {} and not buttons(at, "delete-token-")
 
 
 def test_a_token_without_a_name_is_refused(mc: MemChat) -> None:
     at = app("settings", part="programs")
     press(at, next(b.key for b in at.button if b.label == "Make a token"))
     assert "The name of the program is empty." in text(at)
-    assert keys.read_tokens(mc.settings.home) == {}
+    assert Tokens(mc.settings.home).all() == {}
 
 
 def test_a_request_to_forget_is_answered_in_the_inbox_and_undone(

@@ -8,10 +8,9 @@ from importlib import util
 import streamlit as st
 
 from memchat.api.clients import configs
-from memchat.config import keys
-from memchat.config.keys import ClientToken
+from memchat.config.tokens import Token, Tokens
 from memchat.errors import MemChatError, NotFound
-from memchat.types import Client, ClientMode, ClientWrite, one_line
+from memchat.types import ClientInfo, ClientMode, ClientWrite, one_line
 from ui import components as ui
 from ui import decisions
 
@@ -65,7 +64,7 @@ def _clients() -> None:
         _undo(named[state["undoing client"]])
 
 
-def _client(client: Client, number: int) -> None:
+def _client(client: ClientInfo, number: int) -> None:
     with st.container(key=f"client-{number}", horizontal=True, vertical_alignment="center"):
         called = f"{ui.plural(client.calls, 'call')}, the last {ui.moment(client.last_call_at)}"
         lines = [
@@ -86,7 +85,7 @@ def _client(client: Client, number: int) -> None:
         )
 
 
-def _wrote(client: Client) -> str:
+def _wrote(client: ClientInfo) -> str:
     held = ui.plural(client.memories, "memory", "memories")
     return f"{held} and {ui.plural(client.notes, 'note')}"
 
@@ -133,7 +132,7 @@ def _words(write: ClientWrite) -> str:
 
 
 @st.dialog("Undo all that it wrote?", on_dismiss=_close)
-def _undo(client: Client) -> None:
+def _undo(client: ClientInfo) -> None:
     st.write(
         f"{_wrote(client)} of {ui.literal(client.name)} are deleted for good, and its proposals "
         "leave the Inbox. What these memories had replaced holds again. What you changed, pinned, "
@@ -160,11 +159,11 @@ def _undone(name: str) -> None:
 
 
 def _tokens() -> None:
-    home, state = ui.desk().mc.settings.home, st.session_state
+    state = st.session_state
     st.markdown("**Tokens for HTTP**")
-    st.caption("For a program that calls memchat mcp --http on this machine.")
+    st.caption("For a program that calls memchat serve, or memchat mcp --http, on this machine.")
     try:
-        found = keys.read_tokens(home)
+        found = _kept().all()
     except MemChatError as error:
         st.error(ui.sentence(str(error)))
         return
@@ -178,11 +177,16 @@ def _tokens() -> None:
     if problem := state.pop("token problem", None):
         st.error(ui.sentence(problem))
     if made := state.pop("new token", None):
-        st.success(f"The token of {ui.literal(made.name)}. Copy it now: it is not shown again.")
-        st.code(made.token, language=None, wrap_lines=True)
+        name, token = made
+        st.success(f"The token of {ui.literal(name)}. Copy it now: it is not shown again.")
+        st.code(token, language=None, wrap_lines=True)
 
 
-def _token(token: ClientToken, number: int) -> None:
+def _kept() -> Tokens:
+    return Tokens(ui.desk().mc.settings.home)
+
+
+def _token(token: Token, number: int) -> None:
     with st.container(key=f"token-{number}", horizontal=True, vertical_alignment="center"):
         words = f"**{ui.literal(token.name)}** :small[:gray[{MAY[token.mode]}]]"
         st.markdown(words, width="stretch")
@@ -194,14 +198,14 @@ def _make_token() -> None:
     state = st.session_state
     try:
         name = one_line(state["token-name"], "name of the program", NAME_LIMIT)
-        home = ui.desk().mc.settings.home
-        state["new token"] = keys.create_token(home, name, state["token-mode"])
+        made = Token(name, ui.desk().user, mode=state["token-mode"])
+        state["new token"] = name, _kept().add(made)
     except MemChatError as error:
         state["token problem"] = str(error)
 
 
 def _delete_token(name: str) -> None:
     try:
-        keys.remove_token(ui.desk().mc.settings.home, name)
+        _kept().remove(name)
     except MemChatError as error:
         st.session_state["token problem"] = str(error)
