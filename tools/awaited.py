@@ -65,6 +65,7 @@ def _class(name: str) -> str:
         if isinstance(node, ast.FunctionDef):
             lines += [f"    {line}" for line in _verb(name, node)]
     if name == "MemChat":
+        lines += ["    @property", "    def blocking(self) -> MemChat: ..."]
         lines.append("    async def __aenter__(self) -> Self: ...")
         lines.append("    async def __aexit__(self, *error: object) -> None: ...")
     return "\n".join([*lines, ""])

@@ -64,6 +64,12 @@ class AsyncMemChat(Face):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @property
+    def blocking(self) -> MemChat:
+        """The same store, for calls in threads of the program's own."""
+        store: MemChat = self._face
+        return store
+
     async def close(self) -> None:
         """Stop the calls under way, as if they were cancelled, and close the store."""
         done: Future[None] = waiting.beside("memchat-close", self._close)

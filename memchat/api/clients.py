@@ -26,6 +26,7 @@ from memchat.db import Tx, apps, messages, sessions
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories, programs, proposals
+from memchat.facts.in_force import as_of
 from memchat.forget import purge
 from memchat.forget.undo import take_back
 from memchat.language.text import has_words
@@ -169,6 +170,23 @@ class ClientAccess(Resource):
                 if len(there) == 1:
                     return types.ProgramConversation(there[0][0], anew=True)
             return types.ProgramConversation(sessions.program_name(tx, self.name), anew=False)
+
+    def forget_named(self, message: str) -> Sequence[int]:
+        """Where a message of the person asks to forget something, put the memories that it names
+        out of use, as ``forget`` does; the ids of the questions in the inbox."""
+        self._assembly.parts()  # which loads the chat: two threads must not begin that at two ends
+        from memchat.chat.command_words import command
+        from memchat.chat.commands import CHOICE_MOST, names_fact
+
+        asked = command(message)
+        if asked is None or asked.kind != "forget":
+            return []
+        with self._database.write(self._scope, ensure=True) as tx:
+            facts = self._facts(tx)
+            every = memories.listed(tx, tx.ids, types.Wanted(), as_of(tx, tx.ids))
+            named = [one for one in every if names_fact(asked.words, one.key, one.value)]
+            done = [facts.forget(one) for one in named[:CHOICE_MOST]]
+        return [one.inbox_id for one in done if one.inbox_id is not None]
 
     def begin(self, key: str, request: str) -> types.RequestDone | None:
         """Begin a request that the program may send twice: what came of it where it did so before,

@@ -42,7 +42,7 @@ from memchat.config.settings import misspelt
 from memchat.db import apps, backup, jobs
 from memchat.db.database import FILE, damaged, utc_now
 from memchat.db.jobs import DeadHolder
-from memchat.errors import InputError, NotFound, StoreError, origin
+from memchat.errors import ConfigError, InputError, NotFound, StoreError, origin
 from memchat.providers import ChatModel, Embedder, embedders, factory
 from memchat.search.embeddings import FOLDER
 
@@ -257,6 +257,14 @@ class Services:
         queued = self._services().use(name, force=force)
         self._assembly.accept_stored_service()
         return Changed(queued)
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """The vectors of texts, made by the service in use. Raises ConfigError where none is."""
+        meaning, reason = self._assembly.embedding_space()
+        if meaning is None:
+            raise ConfigError(f"nothing makes vectors here: {reason}")
+        rows: Sequence[Sequence[float]] = meaning.embedder.embed_documents(texts)[0].tolist()
+        return rows
 
     def migrate(
         self,

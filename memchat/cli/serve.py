@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from datetime import UTC, date, datetime, timedelta
 from importlib import util
@@ -31,6 +30,8 @@ def serve(
     public_url: str = "",
     user_header: str = "",
     rate: int = Option(6_000, min=1),
+    workers: int = Option(1, min=1, max=64),
+    with_worker: bool = Option(True, "--with-worker/--without-worker"),
 ) -> None:
     """Open the store to any program over HTTP: chat clients use this address in place of OpenAI's.
 
@@ -44,10 +45,12 @@ def serve(
     :param public_url: The https:// address of the proxy, by which programs call.
     :param user_header: A front end's own header for the person who signed in.
     :param rate: Requests a minute for each token.
+    :param workers: Processes that answer.
+    :param with_worker: Whether it also reads conversations and does what else is queued; else
+        memchat worker does.
     """
     if util.find_spec("fastapi") is None:
         raise ConfigError('this needs an extra of the package: pip install "memchat[serve]"')
-    from memchat import AsyncMemChat
     from memchat.http import gate, server
 
     if host not in gate.OWN_HOSTS and not behind_proxy:
@@ -61,16 +64,12 @@ def serve(
     if not tokens.all():
         made = tokens.add(Token(FIRST, call.user))
         output.notice(f"the token of the {FIRST}, shown this once: {made}")
-    options = gate.Options(host, port, public_url, user_header, rate)
-    mc = AsyncMemChat(settings=settings())
+    options = gate.Options(host, port, public_url, user_header, rate, with_worker)
+    said = f"http://{host}:{port}/v1; Ctrl-C ends it"
     try:
-        server.serve(
-            mc, options, tokens, lambda: output.notice(f"http://{host}:{port}/v1; Ctrl-C ends it")
-        )
+        server.serve(settings(), options, workers, lambda: output.notice(said))
     except OSError as error:
         raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
-    finally:
-        asyncio.run(mc.close())
 
 
 tokens = group("Who is let in over HTTP: a token for each program.")

@@ -11,10 +11,12 @@ with another last message, that stands in the place of the older one, as another
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import time
 import uuid
+from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +29,7 @@ from memchat import AsyncMemChat, ChatMessage, InputError, MemChatError, NotFoun
 from memchat.config.providers import KEYS, openai_url, provider_of
 from memchat.http.gate import Caller
 from memchat.providers import factory
+from memchat.tokens import estimate_tokens
 
 log = logging.getLogger(__name__)
 OWN_NAME = "memchat"
@@ -59,6 +62,8 @@ class Exchange:
     """The person's last message; empty where nothing of it is kept."""
     known: PromptContext | None = None
     """What goes before the messages."""
+    questions: Sequence[int] = ()
+    """The ids of what is asked in the inbox, where the person asked to forget something."""
     anew: bool = False
     """Whether it stands in the place of the one before it."""
     said: list[str] = field(default_factory=list)
@@ -105,7 +110,35 @@ class Completions:
             reply = await self._forwarded(exchange, f"{url}/chat/completions", model, body)
         if exchange.session:
             reply.headers["x-memchat-session"] = exchange.session
+        if exchange.questions:
+            reply.headers["x-memchat-inbox"] = ",".join(map(str, exchange.questions))
         return reply
+
+    async def embeddings(self, body: Any) -> Response:
+        """The vectors of texts, by the service of this store, or as another model's provider gives
+        them. Raises InputError for a body that cannot be, NotFound as ``answer`` does."""
+        given = body.get("input") if isinstance(body, dict) else None
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+            raise InputError("the body has no input: a text, or a list of texts")
+        named, own = body.get("model"), self._settings.embed_model
+        if named not in (None, "", OWN_NAME, own):
+            model = self._model(named)
+            url = openai_url(self._settings.addresses, provider_of(model))
+            if url is None:
+                raise NotFound(f"the provider of {named!r} does not speak OpenAI's format")
+            asked = Exchange(None, None, "", "")
+            return await self._forwarded(asked, f"{url}/embeddings", model, body)
+        rows = await self._mc.services.embed(texts)
+        packed = body.get("encoding_format") == "base64"
+        data = [
+            {"object": "embedding", "index": n, "embedding": _packed(row) if packed else row}
+            for n, row in enumerate(rows)
+        ]
+        usage = {"prompt_tokens": sum(map(estimate_tokens, texts))}
+        usage["total_tokens"] = usage["prompt_tokens"]
+        told = {"object": "list", "model": own, "data": data, "usage": usage}
+        return JSONResponse(told)
 
     def _model(self, named: object) -> str:
         chat = self._settings.chat_model
@@ -136,6 +169,7 @@ class Completions:
             ]
             found = await person.client(*caller.access).conversation(turns)
             exchange.session, exchange.anew = found.session, found.anew
+            exchange.questions = await person.client(*caller.access).forget_named(asked)
         return exchange
 
     async def _forwarded(self, exchange: Exchange, url: str, model: str, body: Body) -> Response:
@@ -250,6 +284,11 @@ def _with_memory(messages: Sequence[Body], known: str) -> list[Body]:
         more = [*content, text] if isinstance(content, list) else f"{content or ''}\n\n{known}"
         return [{**first, "content": more}, *messages[1:]]
     return [{"role": "system", "content": known}, *messages]
+
+
+def _packed(row: Sequence[float]) -> str:
+    """A vector as OpenAI's clients ask for it: float32 in base64."""
+    return base64.b64encode(array("f", row).tobytes()).decode()
 
 
 def _text_of(content: bytes) -> str:

@@ -53,6 +53,8 @@ class Options:
     """A front end's own header for the person who signed in, beside ``X-Memchat-User``."""
     per_minute: int = 6_000
     """Requests of one token."""
+    worker: bool = True
+    """Whether it also does what is queued, for everybody."""
 
 
 @dataclass(frozen=True, slots=True)

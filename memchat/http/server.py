@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
+from importlib import util
 from importlib.metadata import version
 from typing import Any
 
@@ -17,9 +20,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
+from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.supervisors import Multiprocess
 
 from memchat import AsyncMemChat, MemChatError
+from memchat.config import Settings
 from memchat.config.tokens import Tokens
 from memchat.errors import InputError, NotFound, ProviderError, ScopeError, misfits
 from memchat.http.completions import Completions
@@ -28,90 +35,172 @@ from memchat.http.rest import router_of
 
 log = logging.getLogger(__name__)
 SUMMARY = "A memory for any program. Every call needs a token of `memchat tokens add`."
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-def app_of(mc: AsyncMemChat, options: Options, tokens: Tokens) -> Watch:
+class Server:
     """The application over a store."""
-    completions, gate = Completions(mc), Gate(options, tokens)
 
-    class Checked(APIRoute):
-        """A route that looks at the token before anything of the body is read."""
+    def __init__(
+        self, mc: AsyncMemChat, options: Options, tokens: Tokens, *, close: bool = False
+    ) -> None:
+        """``close``: the store ends with the application."""
+        self._mc, self._options, self._close = mc, options, close
+        self._gate = Gate(options, tokens)
+        self._completions = Completions(mc)
+        self._mcp = McpApps(mc, self._gate, tokens)
+        made = FastAPIOffline(
+            redoc_url=None,
+            title="memchat",
+            version=version("memchat"),
+            description=SUMMARY,
+            lifespan=self._opened,
+            favicon_url="data:,",
+        )
+        self.watch = Watch(made)
+        bearer = [Depends(HTTPBearer(auto_error=False))]
+        checked: Any = {"route_class": self._checked(), "dependencies": bearer}
+        router = APIRouter(**checked)
+        for method, path, endpoint, tag in (
+            ("GET", "/v1/models", self.models, "chat"),
+            ("POST", "/v1/chat/completions", self.complete, "chat"),
+            ("POST", "/v1/embeddings", self.embed, "chat"),
+            ("GET", "/metrics", self.metrics, "operation"),
+        ):
+            router.add_api_route(path, endpoint, methods=[method], tags=[tag])
+        for path, answer in (("/healthz", self.alive), ("/readyz", self.ready)):
+            made.add_api_route(path, answer, tags=["operation"])
+        made.include_router(router)
+        made.include_router(router_of(mc, **checked))
+        made.router.add_route("/mcp", self._mcp, include_in_schema=False)  # type: ignore[arg-type]
+        rest = APIRouter(route_class=checked["route_class"])
+        every: Any = {"methods": [*METHODS], "include_in_schema": False}
+        rest.add_api_route("/{path:path}", self.unknown, **every)
+        made.include_router(rest)
+        _answer_errors(made)
 
-        def get_route_handler(self) -> Callable[[Request], Any]:
-            answer = super().get_route_handler()
+    def _checked(self) -> type[APIRoute]:
+        gate = self._gate
 
-            async def checked(request: Request) -> Response:
-                request.state.caller = gate.enter(request, right_of(self.endpoint))
-                return await answer(request)
+        class Checked(APIRoute):
+            """A route that looks at the token before anything of the body is read."""
 
-            return checked
+            def get_route_handler(self) -> Callable[[Request], Any]:
+                answer = super().get_route_handler()
+
+                async def checked(request: Request) -> Response:
+                    request.state.caller = gate.enter(request, right_of(self.endpoint))
+                    return await answer(request)
+
+                return checked
+
+        return Checked
 
     @asynccontextmanager
-    async def opened(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        await completions.close()
+    async def _opened(self, _: FastAPI) -> AsyncIterator[None]:
+        work = asyncio.ensure_future(self._mc.jobs.work()) if self._options.worker else None
+        try:
+            yield
+        finally:
+            await self._mcp.close()
+            await self._completions.close()
+            if work is not None:
+                await self._mc.jobs.stop()
+                await work
+            if self._close:
+                await self._mc.close()
 
-    server = FastAPI(
-        title="memchat", version=version("memchat"), description=SUMMARY, lifespan=opened,
-        docs_url=None, redoc_url=None,
-    )  # fmt: skip
-    watch = Watch(server)
-    bearer = [Depends(HTTPBearer(auto_error=False))]
-    wire = APIRouter(route_class=Checked, dependencies=bearer, tags=["chat"])
-
-    @wire.get("/v1/models")
     @needs("chat")
-    def models() -> dict[str, Any]:
+    async def models(self) -> dict[str, Any]:
         """What a client may name as the model."""
         listed = [
-            {"id": name, "object": "model", "owned_by": "memchat"} for name in completions.names
+            {"id": name, "object": "model", "owned_by": "memchat"}
+            for name in self._completions.names
         ]
         return {"object": "list", "data": listed}
 
-    @wire.post("/v1/chat/completions")
     @needs("chat")
-    async def complete(request: Request) -> Response:
-        """A reply, with what is known of the person before it, and kept after it."""
+    async def complete(self, request: Request) -> Response:
+        """A reply in OpenAI's format, with what is known of the person before the messages, and
+        kept after it."""
         caller: Caller = request.state.caller
-        return await completions.answer(caller, await _json(request), request.headers)
+        return await self._completions.answer(caller, await _json(request), request.headers)
 
-    @wire.get("/metrics")
+    @needs("chat")
+    async def embed(self, request: Request) -> Response:
+        """Vectors in OpenAI's format: those of this store, or another model's."""
+        return await self._completions.embeddings(await _json(request))
+
     @needs("admin")
-    async def metrics() -> PlainTextResponse:
+    async def metrics(self) -> PlainTextResponse:
         """Counts and times of this process, and the queue, as Prometheus reads them."""
         waiting = [
             f'memchat_jobs{{status="{status}"}} {count}'
-            for status, count in sorted((await mc.jobs.count()).items())
+            for status, count in sorted((await self._mc.jobs.count()).items())
         ]
-        lines = [*watch.lines(), "# TYPE memchat_jobs gauge", *waiting]
+        lines = [*self.watch.lines(), "# TYPE memchat_jobs gauge", *waiting]
         return PlainTextResponse("\n".join(lines) + "\n")
 
-    @server.get("/healthz", tags=["operation"])
-    def alive() -> dict[str, str]:
+    async def alive(self) -> dict[str, str]:
         """Whether the server answers at all; without a token."""
         return {"status": "ok"}
 
-    @server.get("/readyz", tags=["operation"])
-    async def ready() -> dict[str, str]:
+    async def ready(self) -> dict[str, str]:
         """Whether the store can be read; without a token."""
-        await mc.jobs.count()
+        await self._mc.jobs.count()
         return {"status": "ok"}
 
-    server.include_router(wire)
-    server.include_router(router_of(mc, route_class=Checked, dependencies=bearer))
-    rest = APIRouter(route_class=Checked)
-
-    @rest.api_route("/{path:path}", methods=[*METHODS], include_in_schema=False)
     @needs("read")
-    def unknown() -> None:
+    async def unknown(self) -> None:
+        """Whatever is not there."""
         raise NotFound("nothing is here; see /docs for what there is")
 
-    server.include_router(rest)
-    _answer_errors(server)
-    return watch
 
+class McpApps:
+    """MCP beside the rest, for the same tokens: a server for each person and app that calls."""
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+    def __init__(self, mc: AsyncMemChat, gate: Gate, tokens: Tokens) -> None:
+        self._mc, self._gate, self._tokens = mc, gate, tokens
+        self._apps: dict[tuple[str, str], ASGIApp] = {}
+        self._running: list[asyncio.Future[None]] = []
+        self._stop = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As an ASGI application."""
+        caller = self._gate.enter(Request(scope), "read")
+        whose = caller.user, caller.app
+        if whose not in self._apps:
+            self._apps[whose] = await self._begin(*whose)
+        await self._apps[whose](scope, receive, send)
+
+    async def close(self) -> None:
+        """End the sessions."""
+        self._stop.set()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    async def _begin(self, user: str, app: str) -> ASGIApp:
+        if util.find_spec("mcp") is None:
+            raise NotFound("MCP needs an extra of the package on the server: memchat[mcp]")
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        from memchat.mcp import server
+
+        store, begun = self._mc.blocking, asyncio.Event()
+        person = store.user(user, app)
+        made = server.Server(store, person, server.access_by_token(person, self._tokens.of))
+        # The gate has looked at Host and Origin.
+        unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        streamed = made.streamable_http_app(transport_security=unchecked)
+
+        async def run() -> None:
+            async with streamed.router.lifespan_context(streamed):
+                begun.set()
+                await self._stop.wait()
+
+        self._running.append(asyncio.ensure_future(run()))
+        await begun.wait()
+        return server.require_token(streamed, person.scope, self._tokens.of)
 
 
 def _answer_errors(server: FastAPI) -> None:
@@ -155,12 +244,16 @@ async def _json(request: Request) -> Any:
         raise Refused(400, "the body is no JSON") from None
 
 
-def serve(mc: AsyncMemChat, options: Options, tokens: Tokens, ready: Callable[[], None]) -> None:
+def serve(settings: Settings, options: Options, workers: int, ready: Callable[[], None]) -> None:
     """Answer requests until Ctrl-C; ``ready`` is called once it can be reached. Raises OSError
     where the port cannot be had."""
-    listener = listening(options)
+    listener = socket.create_server((options.host, options.port), backlog=512)
+    # asyncio sets this only where a socket names its protocol; without it an answer waits 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
-        app_of(mc, options, tokens),
+        partial(_made, settings, options),
+        factory=True,
+        workers=workers,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -168,12 +261,14 @@ def serve(mc: AsyncMemChat, options: Options, tokens: Tokens, ready: Callable[[]
         timeout_graceful_shutdown=30,
     )
     ready()
-    uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    if workers == 1:
+        server.run(sockets=[listener])
+    else:
+        Multiprocess(config, sockets=[listener]).run()
 
 
-def listening(options: Options) -> socket.socket:
-    """The socket that takes the requests. Raises OSError where the port cannot be had."""
-    listener = socket.create_server((options.host, options.port), backlog=512)
-    # asyncio sets this only where a socket names its protocol; without it an answer waits 40 ms.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
+def _made(settings: Settings, options: Options) -> Watch:
+    """The application of one process, with a store of its own."""
+    mc = AsyncMemChat(settings=settings)
+    return Server(mc, options, Tokens(settings.home), close=True).watch

@@ -313,3 +313,36 @@ def test_a_body_without_end_is_refused_at_the_limit(served: Served) -> None:
         except httpx.WriteError:
             pass  # the connection was closed first
     assert served.provider.requests == []
+
+
+def test_what_a_message_asks_to_forget_is_out_of_use_and_asked_about(served: Served) -> None:
+    city = served.ana.memories.add("profile", "city", "Porto")
+    tea = served.ana.memories.add("preference", "drinks", "green tea")
+    raw = served.client().chat.completions.with_raw_response.create(
+        model="memchat", messages=[{"role": "user", "content": "Forget my city."}]
+    )
+    (item,) = served.ana.inbox.list()
+    assert raw.headers["x-memchat-inbox"] == str(item.id) and item.memory_id == city.id
+    assert [one.id for one in served.ana.memories.list()] == [tea.id]
+    served.ask({"role": "user", "content": "Do not forget that I like rain."})
+    assert len(served.ana.inbox.list()) == 1
+
+
+def test_what_asks_to_be_remembered_is_read_at_once(served: Served) -> None:
+    served.ask({"role": "user", "content": "Remember that I live in Porto."})
+    served.extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))
+    served.mc.jobs.run()
+    assert [one.value for one in served.ana.memories.list()] == ["Porto"]
+
+
+def test_vectors_are_those_of_the_store_or_another_model_s(served: Served) -> None:
+    with served.client() as client:
+        made = client.embeddings.create(model="memchat", input=["a cat", "a boat"])
+        plain = client.embeddings.create(model="", input="a cat", encoding_format="float")
+        assert [len(one.embedding) for one in made.data] == [len(plain.data[0].embedding)] * 2
+        assert made.data[0].embedding == pytest.approx(plain.data[0].embedding, abs=1e-6)
+        other = client.embeddings.create(model="text-embedding-3-small", input=["a cat"])
+        assert other.data and served.provider.requests[-1].body["input"] == ["a cat"]
+        for wrong in ([], [1, 2], ""):
+            with pytest.raises((openai.BadRequestError, openai.UnprocessableEntityError)):
+                client.embeddings.create(model="memchat", input=wrong or [])

@@ -49,6 +49,8 @@ def filled(served: Served) -> None:
     ana.client("page", "ask").remember("fact", "pet", "a cat")
 
 
+PROXY = Options(public_url="https://memory.example", worker=False)
+FRONT = Options(user_header="x-openwebui-user-email", worker=False)
 SAME = (
     ("search", ("green",), {}),
     ("search", ("Faro",), {"tags": ["home"], "metadata": {"topic": "move"}}),
@@ -308,7 +310,7 @@ def test_a_token_that_is_over_or_removed_is_as_good_as_none(served: Served) -> N
 
 
 def test_too_many_requests_of_a_token_are_told_to_wait(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", Options(per_minute=3)) as served:
+    with serving(tmp_path / "store", Options(per_minute=3, worker=False)) as served:
         seen = [asked(served, "GET", "/api/memories") for _ in range(4)]
         assert [one.status_code for one in seen] == [200, 200, 200, 429]
         assert int(seen[-1].headers["retry-after"]) > 0
@@ -317,7 +319,7 @@ def test_too_many_requests_of_a_token_are_told_to_wait(tmp_path: Path) -> None:
 
 def test_behind_a_proxy_its_name_and_its_pages_are_let_in(tmp_path: Path) -> None:
     public = {"host": "memory.example", "origin": "https://memory.example"}
-    with serving(tmp_path / "store", Options(public_url="https://memory.example")) as served:
+    with serving(tmp_path / "store", PROXY) as served:
         assert asked(served, "GET", "/api/memories", headers=public).status_code == 200
         for name, value in (("host", "evil.example"), ("origin", "http://memory.example")):
             said = asked(served, "GET", "/api/memories", headers=public | {name: value})
@@ -325,7 +327,7 @@ def test_behind_a_proxy_its_name_and_its_pages_are_let_in(tmp_path: Path) -> Non
 
 
 def test_a_front_end_s_own_header_names_the_person(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", Options(user_header="x-openwebui-user-email")) as served:
+    with serving(tmp_path / "store", FRONT) as served:
         served.add(Token("team", for_users="*@example.org", may="admin"))
         who = {"x-openwebui-user-email": "ben@example.org"}
         made = asked(served, "POST", "/api/memories", "team", headers=who,
@@ -364,3 +366,8 @@ def test_the_client_is_refused_in_words_where_the_server_is_not_memchat(served: 
     with Client(served.provider.base, "x") as over, pytest.raises(StoreError, match="answered"):
         over.memories.list()
     served.provider.refusals.clear()
+
+
+def test_the_description_is_shown_without_anything_from_elsewhere(served: Served) -> None:
+    page = httpx.get(f"{served.url}/docs").text
+    assert "swagger" in page and "http" not in page.replace(served.url, "").replace("https://", "")

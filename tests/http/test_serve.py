@@ -13,21 +13,28 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.config.tokens import Token, Tokens
+from tests.support.served import until
+from tests.support.store import WAIT
 from tests.support.wire.openai import OpenAIServer
 from tests.support.wire.server import Endless
 
 
 @contextmanager
-def serving(home: Path, **more: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def serving(
+    home: Path, *options: str, **more: str
+) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """The process, its address, and what it printed when it could be reached."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = os.environ | {"MEMCHAT_HOME": str(home), "MEMCHAT_EMBED_MODEL": "none"} | more
     command = [sys.executable, "-m", "memchat", "serve", "--user", "ana", "--port", str(port)]
+    command += options
     process = subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, text=True, cwd=home.parent
     )
@@ -88,3 +95,45 @@ def test_the_message_is_kept_where_the_process_is_killed_in_the_middle_of_a_repl
                 process.wait()
         assert provider.refusals == []
     assert kept(home) == ["user"]
+
+
+@pytest.mark.slow
+def test_several_processes_answer_over_one_store_and_what_rests_is_read(tmp_path: Path) -> None:
+    home = tmp_path / "store"
+    with serving(home, "--workers", "2") as (process, url, told):
+        token = re.findall(r"shown this once: (\S+)", told)[0]
+        given = {"authorization": f"Bearer {token}"}
+        tokens = Tokens(home)
+        admin = {"authorization": f"Bearer {tokens.add(Token('admin', 'ana', may='admin'))}"}
+        ids = set()
+        history: list[dict[str, str]] = []
+        api = url.removesuffix("/v1") + "/api"
+        with httpx.Client(timeout=WAIT) as web:
+            until(lambda: reached(web, f"{url}/models", given))
+            for words in ("Remember that I live in Porto.", "Remember that I like tea.", "Bye."):
+                history.append({"role": "user", "content": words})
+                # A new connection each time, which either process may take.
+                said = httpx.post(
+                    f"{url}/chat/completions", json={"messages": history}, headers=given,
+                    timeout=WAIT,
+                )  # fmt: skip
+                history.append(said.json()["choices"][0]["message"])
+                ids.add(said.headers["x-memchat-session"])
+            assert len(ids) == 1
+            until(lambda: len(web.get(f"{api}/inbox", headers=admin).json()) >= 2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT) in (0, 130)
+    assert kept(home) == ["user", "assistant"] * 3
+
+
+def reached(web: httpx.Client, url: str, headers: dict[str, str]) -> bool:
+    try:
+        return web.get(url, headers=headers).is_success
+    except httpx.TransportError:
+        return False
+
+
+def test_beyond_this_machine_it_listens_only_behind_a_proxy(run) -> None:
+    done = run("serve", "--host", "0.0.0.0")
+    assert done.code == 1 and "--behind-proxy" in done.err
+    assert run("serve", "--public-url", "http://memory.example").code == 1

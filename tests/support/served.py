@@ -19,7 +19,7 @@ from memchat.config import Settings
 from memchat.config.keys import Keys
 from memchat.config.tokens import Token, Tokens
 from memchat.http.gate import Options
-from memchat.http.server import app_of
+from memchat.http.server import Server
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import ScriptedModel
 from memchat.types import CLIENT_MODES
@@ -105,7 +105,7 @@ def serving(home: Path, options: Options | None = None, **changes: Any) -> Itera
         )
         listener = socket.create_server(("127.0.0.1", 0))
         tokens = Tokens(home)
-        app = app_of(awaited, options or Options(), tokens)
+        app = Server(awaited, options or Options(worker=False), tokens, close=True).watch
         config = uvicorn.Config(app, log_level="warning", proxy_headers=False)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -113,7 +113,7 @@ def serving(home: Path, options: Options | None = None, **changes: Any) -> Itera
         until(lambda: server.started)
         try:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            served = Served(url, awaited._face, provider, model, tokens, {})
+            served = Served(url, awaited.blocking, provider, model, tokens, {})
             for mode in CLIENT_MODES:
                 served.add(Token(mode, "ana", mode=mode))
             served.add(Token("admin", "ana", may="admin", mode="trust"))
@@ -122,7 +122,6 @@ def serving(home: Path, options: Options | None = None, **changes: Any) -> Itera
         finally:
             server.should_exit = True
             thread.join()
-            awaited._face.close()
 
 
 def until(holds: Callable[[], object]) -> None:
