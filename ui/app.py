@@ -9,24 +9,50 @@ from uuid import uuid4
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
-from memchat.errors import MemChatError
+from memchat.errors import MemChatError, ScopeError
 from ui import components as ui
-from ui import elsewhere, hold, live, old_backups, sidebar
+from ui import elsewhere, hold, launch, live, old_backups, people, sidebar
 from ui.desk import Desk
 from ui.notes import place
 
 log = logging.getLogger(__name__)
 
 
-@st.cache_resource(scope="session", on_release=lambda tab: _gone(tab))
-def _tab() -> str:
-    """This browser tab; let go of when it closes, reloads or loses its line."""
-    return uuid4().hex
+@st.cache_resource(scope="session", on_release=lambda found: _gone(*found))
+def _tab() -> tuple[str, Desk]:
+    """This browser tab, at its person's desk; let go of when it closes, reloads or loses its
+    line."""
+    return uuid4().hex, ui.desk()
 
 
-def _gone(tab: str) -> None:
+def _gone(tab: str, desk: Desk) -> None:
     live.leave(tab)
-    ui.desk().gone(tab)
+    desk.gone(tab)
+
+
+def _admit() -> None:
+    """Show whoever is not let in how to sign in, or why they are not, and nothing else."""
+    if not launch.auth():
+        return
+    if not st.user.get("is_logged_in"):
+        with st.container(key="sign-in"):
+            st.title("memchat", anchor=False)
+            st.write("Sign in to go on.")
+            for name in people.providers(launch.auth()):
+                label = f"Sign in with {ui.literal(name.capitalize())}" if name else "Sign in"
+                st.button(label, on_click=st.login, args=(name or None,), type="primary")
+        st.stop()
+    try:
+        ui.who()
+    except ScopeError as error:
+        with st.container(key="not-let-in"):
+            st.title("Not let in", anchor=False)
+            st.write(ui.sentence(str(error)))
+            st.caption("Your provider knows you as")
+            names = st.user.get("email"), f"{st.user.get('iss')} {st.user.get('sub')}"
+            st.code("\n".join(str(one) for one in names if one), language=None, wrap_lines=True)
+            st.button("Sign out", key="sign-out", on_click=ui.sign_out)
+        st.stop()
 
 
 def _draw(desk: Desk) -> None:
@@ -58,11 +84,12 @@ def _draw(desk: Desk) -> None:
         state.update({"page path": page.url_path, "rows of": None, "opened": None})
     if page is not chat:
         ui.tab_title(page.title)
-    state["tab"] = _tab()
+    state["tab"], _ = _tab()
     sidebar.show(pages, page)
     desk.seen(state["tab"], sidebar.here())
     elsewhere.bar()
-    old_backups.bar()
+    if ui.who().is_admin:  # a backup holds what is kept of everybody
+        old_backups.bar()
     page.run()
 
 
@@ -70,6 +97,7 @@ def main() -> None:
     """One run."""
     st.set_page_config(page_title="memchat", layout="centered", initial_sidebar_state="auto")
     try:
+        _admit()
         desk = ui.desk()
     except MemChatError as error:
         st.error(f"memchat could not open its store. {ui.sentence(str(error))}")

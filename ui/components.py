@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from html import escape
@@ -13,11 +14,12 @@ from typing import Any
 import streamlit as st
 
 from memchat.api import MemChat, User
-from memchat.errors import MemChatError, SecretError
+from memchat.errors import MemChatError, ScopeError, SecretError
 from memchat.types import CreatedBy, Memory
-from ui import launch
+from ui import launch, people
 from ui.desk import Desk
 from ui.launch import USER
+from ui.people import Person
 
 CREATED: dict[CreatedBy, str] = {
     "manual": "entered by you",
@@ -36,14 +38,51 @@ _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
 # The desk and the person
 
 
+def who() -> Person:
+    """The person of this tab, as long as they are let in. Raises ScopeError for anybody else."""
+    if not launch.auth():
+        user = os.environ.get(USER) or getpass.getuser()
+        return Person(user, user)
+    found = people.person_of(st.user.to_dict(), launch.home())
+    # What this tab holds is that person's, and what it shows is what they could do then.
+    if st.session_state.setdefault("signed in", found) != found:
+        raise ScopeError("what you may do here has changed; reload the page")
+    return found
+
+
+def sign_out() -> None:
+    """Sign the person of this tab out, in every tab of this browser."""
+    people.ended.add(str(st.user.get("nonce")))
+    st.logout()
+
+
 def desk() -> Desk:
-    """The person's desk: one for the whole server."""
-    return _desk()
+    """The person's desk: one in the whole server, whatever tab they are in."""
+    return _desk(who().name)
 
 
-@st.cache_resource(show_spinner="Opening your memory …", on_release=lambda found: found.close())
-def _desk() -> Desk:
-    return Desk(MemChat(settings=launch.settings()), os.environ.get(USER) or getpass.getuser())
+_desks: list[Desk] = []
+"""Those of everybody who came, at one store: its models are in memory once."""
+_lock = threading.Lock()
+"""Held while a desk gets its store, or all get another."""
+
+
+@st.cache_resource(show_spinner="Opening your memory …", on_release=lambda found: _leave(found))
+def _desk(user: str) -> Desk:
+    with _lock:
+        mc = _desks[0].mc if _desks else MemChat(settings=launch.settings())
+        _desks.append(Desk(mc, user, _close))
+        return _desks[-1]
+
+
+def _leave(desk: Desk) -> None:
+    _desks.remove(desk)
+    desk.close()
+
+
+def _close(mc: MemChat) -> None:
+    if not any(desk.holds(mc) for desk in _desks):
+        mc.close()
 
 
 def app_name() -> str:
@@ -56,14 +95,17 @@ def person() -> User:
     return desk().mc.user(desk().user, app=app_name())
 
 
-def reopen(desk: Desk) -> None:
-    """Have the desk work with the settings as they are now, in every tab.
+def reopen() -> None:
+    """Have everybody's desk work with the settings as they are now, in every tab.
 
     Raises ConfigError where they cannot be used; all stays as it was then.
     """
-    desk.change(MemChat(settings=launch.settings()))
-    for found in ("check", "model list"):
-        desk.tasks.pop(found, None)  # it is no longer so
+    with _lock:
+        mc = MemChat(settings=launch.settings())
+        for desk in _desks:
+            desk.change(mc)
+            for found in ("check", "model list"):
+                desk.tasks.pop(found, None)  # it is no longer so
 
 
 # Text

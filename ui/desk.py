@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import methodcaller
 from typing import Any
 
 from memchat.api import MemChat
@@ -28,6 +29,8 @@ TICK_SECONDS = 1.0
 """How often the worker looks whether there is something to do."""
 REST_SECONDS = 15.0
 """How long it leaves work alone that could not be done just now."""
+CLOSE: Callable[[MemChat], object] = methodcaller("close")
+"""What becomes of a store when its one desk works with it no longer."""
 
 
 class Turn:
@@ -152,10 +155,12 @@ class Talk:
 
 
 class Desk:
-    """One person's app over one store; every tab of theirs shares it."""
+    """One person's app over one store, which others may share; every tab of theirs shares it."""
 
-    def __init__(self, mc: MemChat, user: str) -> None:
+    def __init__(self, mc: MemChat, user: str, close: Callable[[MemChat], object] = CLOSE) -> None:
+        """``close`` lets go of a store that this desk works with no longer."""
         self.mc = mc
+        self._let_go = close
         self.user = user
         self.tasks: dict[str, Task] = {}
         """What was begun on the settings page, by what it is; the last of each."""
@@ -174,7 +179,11 @@ class Desk:
         self._wake.set()
         self._worker.join(timeout=30)
         for mc in (*(before for before, _ in self._replaced), self.mc):
-            mc.close()
+            self._let_go(mc)
+
+    def holds(self, mc: MemChat) -> bool:
+        """Whether it works with this store, or may still do so."""
+        return any(mc is one for one in (self.mc, *(before for before, _ in self._replaced)))
 
     def change(self, mc: MemChat) -> None:
         """Work with other models from now on.
@@ -336,7 +345,7 @@ class Desk:
             ]
             self._replaced = [each for each in self._replaced if each not in idle]
         for mc, _ in idle:
-            mc.close()
+            self._let_go(mc)
 
     def _left(self) -> list[Talk]:
         now = self.mc.now

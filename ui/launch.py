@@ -19,8 +19,8 @@ from typing import Any
 from memchat.config import Settings, load
 from memchat.config.providers import KEY_NAMES, without_secrets
 from memchat.config.settings import HOME, VARIABLES, EnvFile
-from memchat.errors import StoreError
-from ui import theme
+from memchat.errors import ConfigError, StoreError
+from ui import people, theme
 
 SCRIPT = Path(__file__).with_name("app.py")
 USER = "MEMCHAT_USER"
@@ -37,6 +37,8 @@ class _Sources:
     """With the keys, which ``os.environ`` holds no longer, and with whole paths: the server works
     in another folder than it was started in."""
     env_file: EnvFile | None
+    auth: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The providers that people sign in with, and the secret of their cookies."""
 
     def read(self) -> Settings:
         """The settings, with the data folder's files as they are now."""
@@ -47,23 +49,34 @@ _sources: _Sources | None = None
 
 
 def launch(
-    user: str, port: int, tell: Callable[[str], object], *, env_file: EnvFile | None = None
+    user: str,
+    port: int,
+    tell: Callable[[str], object],
+    *,
+    env_file: EnvFile | None = None,
+    public_url: str | None = None,
 ) -> None:
     """Serve the app until it is stopped; ``tell`` is told where. Raises StoreError for a port that
-    is taken."""
+    is taken, InputError for an address that cannot be."""
     global _sources
     _check_free(port)
-    os.environ[USER] = user
-    _sources = _of_this_process_alone(env_file)
+    public = people.public_origin(public_url) if public_url is not None else None
+    url = public or f"http://127.0.0.1:{port}"
+    sources = _of_this_process_alone(env_file, url)
+    if public is not None and not sources.auth:
+        raise ConfigError(
+            "--public-url is for people who sign in, and no provider is named: whoever came would "
+            "be you; docs/people.md says how to name one"
+        )
+    os.environ[USER], _sources = user, sources
     _leave_the_working_folder()
     from ui import server
 
     keep_words_out_of_logs()
-    url = f"http://127.0.0.1:{port}"
     tell(f"memchat is at {url}; Ctrl-C ends it")
     if _has_screen():
         threading.Thread(target=_open_browser, args=(url, port), daemon=True).start()
-    server.app(SCRIPT).run(config=theme.options(port))
+    server.app(SCRIPT, sources.auth, public).run(config=theme.options(port, public))
 
 
 def settings() -> Settings:
@@ -72,16 +85,29 @@ def settings() -> Settings:
     return _sources.read() if _sources is not None else load()
 
 
-def _of_this_process_alone(env_file: EnvFile | None) -> _Sources:
+def auth() -> Mapping[str, Any]:
+    """How people sign in; empty where nobody does. As it was at the start: an app that people can
+    reach must not become one person's when a file goes away."""
+    return _sources.auth if _sources is not None else {}
+
+
+def home() -> Path:
+    """The data folder of a server that people sign in to."""
+    assert _sources is not None
+    return Path(_sources.environment[HOME])
+
+
+def _of_this_process_alone(env_file: EnvFile | None, url: str) -> _Sources:
     """The sources of the settings, with the environment's keys, which are taken out of the
     environment: what Streamlit starts (git, for one) inherits it."""
     found = load(env_file=env_file)
+    auth = people.read_auth(found.home, url)
     environment = dict(os.environ) | {HOME: str(found.home.absolute())}
     if found.models is not None:
         environment[VARIABLES["models"]] = str(found.models.absolute())
     for name in KEY_NAMES:
         os.environ.pop(name, None)
-    return _Sources(environment, env_file)
+    return _Sources(environment, env_file, auth)
 
 
 def _leave_the_working_folder() -> None:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import streamlit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import FileResponse, HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from streamlit.web.server.server_util import AUTH_COOKIE_NAME
 from streamlit.web.server.starlette import App
 
-from ui import attached, live
+from memchat.errors import MemChatError
+from ui import attached, launch, live, people
 from ui.theme import DARK, HOSTS, LIGHT
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -30,6 +33,8 @@ STYLE = Path(__file__).with_name("style.css")
 STREAMLIT = Path(streamlit.__file__).parent / "static" / "index.html"
 PAGES = ("", "memories", "notes", "inbox", "insights", "settings")
 """Where the page is served; within it the browser goes on without loading it again."""
+PERSONAL = ("/media/", "/_stcore/upload_file/", "/_stcore/metrics", f"{live.PATH}/")
+"""What only people who are let in ask for."""
 HEAD = f"""<title>memchat</title>
     <link rel="manifest" href="/memchat/manifest.json" />
     <link rel="apple-touch-icon" href="/memchat/icon.png" />
@@ -95,11 +100,15 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class OwnPagesOnly:
-    """Puts the headers on each answer, and refuses what a page of another origin asks for, or what
-    is asked of another host."""
+    """Puts the headers on each answer, and refuses what a page of another origin asks for, what
+    is asked of another host, and what is people's where one who is not let in asks."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(
+        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], public: str | None = None
+    ) -> None:
+        """``public`` is the origin of the app, where it has another than this machine's."""
         self._app = app
+        self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request or socket."""
@@ -107,9 +116,11 @@ class OwnPagesOnly:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
+                if (self._public or "").startswith("https:"):
+                    message["headers"] = [_secure(*header) for header in message["headers"]]
             await send(message)
 
-        if scope["type"] not in ("http", "websocket") or _own(Headers(scope=scope)):
+        if scope["type"] not in ("http", "websocket") or self._may(HTTPConnection(scope)):
             await self._app(scope, receive, with_headers)
         elif scope["type"] == "websocket":
             await receive()
@@ -118,20 +129,47 @@ class OwnPagesOnly:
             await with_headers({"type": "http.response.start", "status": 403, "headers": []})
             await send({"type": "http.response.body", "body": b"Only memchat's own page may ask."})
 
+    def _may(self, asks: HTTPConnection) -> bool:
+        own = _own(asks.headers, self._public)
+        return own and (not asks["path"].startswith(PERSONAL) or _let_in(asks.cookies))
 
-def _own(headers: Headers) -> bool:
+
+def _let_in(cookies: dict[str, str]) -> bool:
+    """Whether a request comes from a browser of one of the people, where people sign in."""
+    if not launch.auth():
+        return True
+    # Streamlit looks at its cookie for the socket alone.
+    from streamlit.web.server.starlette import starlette_websocket as streamlits
+
+    claims = streamlits._get_signed_cookie_with_chunks(cookies, AUTH_COOKIE_NAME)
+    try:
+        people.person_of(json.loads(claims or "{}"), launch.home())
+    except MemChatError:
+        return False
+    return True
+
+
+def _secure(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A header under which a cookie is sent over TLS alone; Streamlit leaves that open."""
+    return name, value + b"; Secure" * (name.lower() == b"set-cookie")
+
+
+def _own(headers: Headers, public: str | None) -> bool:
     """Whether a request comes from the app's own page, or from no page at all, and names this
-    machine: a page of another name may lead its name here.
+    machine, or the app's public address alone: a page of another name may lead its name here.
 
     Streamlit compares names of hosts alone, which every port of this machine shares, and looks at
     them for the socket alone.
     """
     host, origin = headers.get("host", ""), headers.get("origin")
+    if public is not None:
+        return host.lower() == public.partition("//")[2] and origin in (None, public)
     return host.partition(":")[0].lower() in HOSTS and origin in (None, f"http://{host}")
 
 
-def app(script: Path) -> App:
-    """The server's application, which runs this script for each visitor."""
+def app(script: Path, auth: Mapping[str, Any], public: str | None) -> App:
+    """The server's application, which runs this script for each visitor, who signs in by ``auth``
+    if it holds something, at the origin ``public`` if there is one."""
     page = _page()
 
     async def answer(_: Request) -> HTMLResponse:
@@ -145,5 +183,6 @@ def app(script: Path) -> App:
     return App(
         script,
         routes=[*live.ROUTES, *attached.ROUTES, *own, own_files],
-        middleware=[Middleware(OwnPagesOnly)],
+        middleware=[Middleware(OwnPagesOnly, public=public)],
+        secrets={"auth": dict(auth)} if auth else None,
     )

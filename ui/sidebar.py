@@ -192,6 +192,10 @@ def show(pages: Sequence[Page], page: Page) -> None:
             st.rerun()
         _talks()
         keyboard.button()
+        if (person := ui.who()).signed_in:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.text(person.shown, width="stretch")
+                st.button("Sign out", key="sign-out", on_click=ui.sign_out)
     if st.session_state.get("leaving"):
         _ask_to_leave(st.session_state["leaving"])
 

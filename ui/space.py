@@ -45,7 +45,7 @@ def why_off() -> str:
     """Why nothing is remembered here, or an empty text."""
     person = ui.person()
     if not person.memory_switch(all_apps=True).on:
-        return f"memory is off for {ui.desk().user}"
+        return f"memory is off for {ui.who().shown}"
     return "" if person.memory_switch().on else f"memory is off in the space “{ui.app_name()}”"
 
 

@@ -67,6 +67,7 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool, incognito:
         below += _trouble(talk, turns, asked)
     said = sidebar.here()
     model = talk.chat.model if talk else desk.mc.settings.chat_model
+    app += ui.who().mark
     chat = "incognito" if incognito else f"{app}/{(said.session_id if said else number) or 'new'}"
     parts.show(
         {

@@ -175,13 +175,18 @@ def _printable(value: object) -> object:
 
 
 @command(without="app as_json")
-def ui(call: Call, port: int = Option(8501, min=1, max=65535)) -> None:
+def ui(
+    call: Call,
+    port: int = Option(8501, min=1, max=65535),
+    public_url: str | None = Option(None, metavar="URL"),
+) -> None:
     """Open the app in the browser.
 
-    Chat, memories, inbox, insights and settings. It is for one person, and listens on this
-    machine alone (127.0.0.1). Ctrl-C ends it.
+    Chat, memories, inbox, insights and settings. It is for one person, or for those who sign in
+    and are named in settings.toml, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
 
     :param port: Where it listens.
+    :param public_url: The address, https://…, that others reach it by, if they sign in.
     """
     if util.find_spec("streamlit") is None:
         raise ConfigError(
@@ -194,7 +199,8 @@ def ui(call: Call, port: int = Option(8501, min=1, max=65535)) -> None:
     sys.path.insert(0, str(packaged("ui_data", "")))
     launch = import_module("ui.launch").launch
     output.start_log(set_to)
-    launch(clean_name(call.user, "user"), port, output.notice, env_file=ENV_FILE.get())
+    user, env_file = clean_name(call.user, "user"), ENV_FILE.get()
+    launch(user, port, output.notice, env_file=env_file, public_url=public_url)
 
 
 KIND = one_of("kind", get_args(FindingKind))

@@ -238,6 +238,8 @@ MCP_SERVERS = "mcp_servers"
 """The table of ``settings.toml`` that names other servers."""
 TYPES = "types"
 """The table that declares types of memories."""
+PEOPLE = "people"
+"""The table that lets people into the app; the app reads it."""
 SETTING_NAMES = (frozenset(VARIABLES.values()) | providers.ADDRESS_NAMES | {USER}) - {HOME}
 """What ``settings.toml`` may hold."""
 KNOWN_NAMES = SETTING_NAMES | providers.KEY_NAMES | {HOME}
@@ -293,9 +295,8 @@ def read_settings(home: Path) -> dict[str, str]:
     """
     path = home / FILE
     found = disk.read(path).items()
-    return {
-        name: _text(path, name, value) for name, value in found if name not in (MCP_SERVERS, TYPES)
-    }
+    tables = (MCP_SERVERS, TYPES, PEOPLE)
+    return {name: _text(path, name, value) for name, value in found if name not in tables}
 
 
 def read_types(home: Path) -> OwnTypes:

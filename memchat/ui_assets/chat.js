@@ -20,7 +20,7 @@ const keep = (chat, draft) => {
   }
 };
 document.addEventListener("click", event => {
-  if (event.target.closest?.(".st-key-wipe-yes")) drafts.clear(); // note_drafts.js: the stored ones
+  if (event.target.closest?.(".st-key-wipe-yes, .st-key-sign-out")) drafts.clear(); // note_drafts.js: the stored ones
 }, true);
 const draftOf = chat => drafts.get(chat) ?? { words: "", queue: [], files: [] };
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -371,3 +372,10 @@ def test_the_client_is_refused_in_words_where_the_server_is_not_memchat(served: 
 def test_the_description_is_shown_without_anything_from_elsewhere(served: Served) -> None:
     page = httpx.get(f"{served.url}/docs").text
     assert "swagger" in page and "http" not in page.replace(served.url, "").replace("https://", "")
+
+
+def test_the_page_on_http_lists_every_call() -> None:
+    page = Path("docs/http.md").read_text()
+    told = re.findall(r"^\| `([A-Z]+) (/api\S*)` \| `([\w.]*)`.* \| (\w+) \|$", page, re.M)
+    assert [(r.method, r.path, r.verb, r.right) for r in ROUTES] == told[: len(ROUTES)]
+    assert len(told) == len(ROUTES) + 3

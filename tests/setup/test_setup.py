@@ -64,7 +64,7 @@ def test_every_locked_package_carries_a_hash(name):
 def test_every_declared_dependency_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
-    for extra in ("ui", "files", "mcp", "serve"):
+    for extra in ("ui", "files", "mcp", "serve", "people"):
         declared += project["project"]["optional-dependencies"][extra]
     names = {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entry in declared}
     locked = {name for name, _ in PIN.findall((ROOT / "requirements.lock").read_text("utf-8"))}
@@ -165,6 +165,7 @@ def test_the_wheel_needs_streamlit_fastembed_and_readers_only_as_extras(wheel):
         "fastembed",
         "mcp",
         "serve",
+        "people",
         "all",
     }
     needed = metadata.get_all("Requires-Dist")

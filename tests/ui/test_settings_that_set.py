@@ -129,13 +129,13 @@ def test_any_server_is_given_its_address_and_its_models_can_be_chosen(
 def test_a_new_address_asks_for_a_key_of_its_own(server: OpenAIServer, desk: Desk) -> None:
     home = desk.mc.settings.home
     desk.mc.connect("openai", KEY, f"{server.url}/v1")
-    components.reopen(desk)
+    components.reopen()
     assert desk.mc.settings.keys.value("OPENAI_API_KEY") == KEY
     keys.set_key(home, "openai", "mk-of-the-gateway", "http://127.0.0.1:9/v1")
-    components.reopen(desk)
+    components.reopen()
     assert desk.mc.settings.keys.value("OPENAI_API_KEY") == KEY
     keys.remove_key(home, "openai", f"{server.url}/v1")
-    components.reopen(desk)
+    components.reopen()
     assert desk.mc.settings.keys.value("OPENAI_API_KEY") is None
 
 
@@ -155,7 +155,7 @@ def test_chosen_models_are_kept_beside_what_the_person_wrote_and_used_at_once(de
 def test_a_model_without_a_provider_is_refused_and_nothing_changes(desk: Desk) -> None:
     file = desk.mc.settings.home / "settings.toml"
     file.write_text('MEMCHAT_CHAT_MODEL = "gpt5"\n')
-    components.reopen(desk)
+    components.reopen()
     at = app("settings")
     before = kept(desk.mc)
     press(at, "use-models")
@@ -178,7 +178,7 @@ def test_what_the_environment_sets_is_not_offered_for_change(
 def test_the_connection_is_tested_and_the_remedy_told(server: OpenAIServer, desk: Desk) -> None:
     at = app("settings", part="advanced")
     desk.mc.connect("openai", KEY, f"{server.url}/v1")
-    components.reopen(desk)
+    components.reopen()
     at.run()
     server.script(Say("Hello"), Fail(401, "no such key"))
     press(at, "probe")
@@ -195,7 +195,7 @@ def test_the_embedding_service_is_changed_with_progress_and_stays_so(
     desk.mc.user("ana").memories.add("profile", "city", "Lisbon")
     at = app("settings", part="advanced")
     desk.mc.connect("openai", KEY, f"{server.url}/v1")
-    components.reopen(desk)
+    components.reopen()
     at.run()
     assert "by their words only" in text(at)
     at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
@@ -215,7 +215,7 @@ def test_texts_without_a_vector_are_given_theirs(server: OpenAIServer, desk: Des
     desk.mc.user("ana").memories.add("profile", "city", "Lisbon")
     at = app("settings", part="advanced")
     desk.mc.connect("openai", KEY, f"{server.url}/v1")
-    components.reopen(desk)
+    components.reopen()
     at.run()
     at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
     press(at, "change-embedding")

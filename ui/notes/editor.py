@@ -82,6 +82,7 @@ def edit_form(note: Note) -> None:
 
 def _fields(number: str, title: str, text: str) -> tuple[str, str]:
     """The two boxes; ``scripts/note_drafts.js`` keeps what is written in them."""
+    number += "" if number.isdecimal() else ui.who().mark
     written = st.text_input(
         "Title (may be empty)", value=title, key=f"draft-title-{number}", max_chars=TITLE_LIMIT
     )

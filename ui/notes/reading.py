@@ -66,8 +66,9 @@ def show(note: Note) -> None:
 
 def _download(note: Note) -> None:
     """A way to get the file that a note was read from, where it is still there: of one that was
-    uploaded the text alone is kept, as forgotten words could not be blanked in its bytes."""
-    if note.type != "file":
+    uploaded the text alone is kept, as forgotten words could not be blanked in its bytes. An import
+    may name any file of this machine, so it is for admins."""
+    if note.type != "file" or not ui.who().is_admin:
         return
     file = Path(str(note.external_id))
     if file.is_file():

@@ -67,7 +67,7 @@
     else if (event.target.closest?.(".st-key-delete-note")) {
       const note = new URLSearchParams(location.search).get("note");
       forget(["title", "text"].map(box => `draft-${box}-${note} ${space()}`));
-    } else if (event.target.closest?.(".st-key-wipe-yes")) {
+    } else if (event.target.closest?.(".st-key-wipe-yes, .st-key-sign-out")) {
       forget([...drafts.keys()]);
       sessionStorage.removeItem("memchat drafts"); // those of the chats
     }

@@ -24,7 +24,7 @@ def write(desk: Desk, changes: Mapping[str, str | None]) -> None:
     Raises ConfigError where that cannot be done.
     """
     set_settings(desk.mc.settings.home, changes)
-    ui.reopen(desk)
+    ui.reopen()
 
 
 def fixed_by(settings: Settings, setting: str) -> str | None:

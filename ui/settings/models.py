@@ -202,7 +202,7 @@ def _keep(provider: str) -> None:
     before = desk.mc.settings
     try:
         found = desk.mc.connect(provider, value, state.get(f"address-{provider}") or "")
-        ui.reopen(desk)
+        ui.reopen()
     except MemChatError as error:
         state["keys problem"] = str(error)
         return
@@ -219,7 +219,7 @@ def _remove(name: str, address: str) -> None:
     state, desk = st.session_state, ui.desk()
     try:
         keys.remove_key(desk.mc.settings.home, name, address)
-        ui.reopen(desk)
+        ui.reopen()
     except MemChatError as error:
         state["keys problem"] = str(error)
     else:

@@ -24,7 +24,7 @@ def _ask(wiping: bool = False) -> None:
 
 @st.dialog("Wipe everything?", on_dismiss=_ask)
 def _confirm() -> None:
-    user = ui.desk().user
+    user = ui.who().shown
     agree = f"Type your name, {ui.literal(user)}, to agree"
     # Live: the button can be pressed, and reached with Tab, once the name is there.
     typed = st.text_input(agree, key="wipe-name", live=True)

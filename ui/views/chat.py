@@ -159,7 +159,7 @@ def _notices() -> None:
     if mc.settings.chat_model.startswith("offline/"):
         with st.container(key="stand-in", horizontal=True, vertical_alignment="center"):
             st.caption(STAND_IN, width="content")
-            if st.button("Choose a model", key="to-settings"):
+            if ui.who().is_admin and st.button("Choose a model", key="to-settings"):
                 sidebar.lead_to("views/settings.py")
 
 

@@ -23,8 +23,10 @@ def page() -> None:
         "programs": clients.show,
         "advanced": _advanced,
     }
-    part = st.query_params.get("part", "models")
-    part = part if part in parts else "models"
+    if not ui.who().is_admin:
+        parts = {"memory": _own_memory, "data": transfer.show}
+    part = st.query_params.get("part", "")
+    part = part if part in parts else next(iter(parts))
     sidebar.address(more={"part": part})
     ui.heading("Settings")
     links = (
@@ -39,7 +41,8 @@ def page() -> None:
 # Memory
 
 
-def _memory() -> None:
+def _own_memory() -> None:
+    """What one person chooses; the rest is chosen for everybody."""
     person, state = ui.person(), st.session_state
     state["memory of user"] = person.memory_switch(all_apps=True).on
     st.toggle("Remember things about me", key="memory of user", on_change=_user_switch)
@@ -50,6 +53,10 @@ def _memory() -> None:
         "Off for these spaces", names, key="memory off", on_change=_spaces, args=(names,)
     )
     space.instructions("Instructions for every chat", "instructions", all_apps=True)
+
+
+def _memory() -> None:
+    _own_memory()
     choices.field("recall_notes", st.toggle, "Use my notes in chats")
     choices.field(
         "extraction",

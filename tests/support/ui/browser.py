@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -70,12 +71,15 @@ class Server:
         user: str = "ana",
         grace: float = 120.0,
         command: list[str] | None = None,
+        public_url: str | None = None,
         **env: str,
     ) -> None:
         self.home = home
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self._args = [str(grace), "ui", "--user", user, "--port", str(self.port)]
+        self._args += ["--public-url", public_url] if public_url else []
+        self._host = urlsplit(public_url or self.url).netloc
         self._command = [*command, str(self.port)] if command else None
         named = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
         self._env = named | {
@@ -106,8 +110,9 @@ class Server:
         empty_store.place(self.home / self._env["MEMCHAT_HOME"])
         self._process = process = self._begin()
         end = time.monotonic() + 60
+        health = urllib.request.Request(self.url + "_stcore/health", headers={"host": self._host})
         while time.monotonic() < end:
-            with contextlib.suppress(OSError), urllib.request.urlopen(self.url + "_stcore/health"):
+            with contextlib.suppress(OSError), urllib.request.urlopen(health):
                 return
             assert process.poll() is None, "the server ended"
             time.sleep(0.05)
@@ -130,7 +135,7 @@ class Server:
             self._process = None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

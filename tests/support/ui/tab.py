@@ -19,9 +19,11 @@ from ui.desk import Desk
 ANA = {"user": "ana", "app": "default"}
 
 
-def app(page: str | None = None, **address: str) -> AppTest:
-    """A new tab, on the chat page or another, once it is drawn."""
+def app(page: str | None = None, user: dict[str, Any] | None = None, **address: str) -> AppTest:
+    """A new tab, on the chat page or another, once it is drawn; ``user``: what the provider says
+    of the person who signed in."""
     at = AppTest.from_file(str(launch.SCRIPT), default_timeout=60)
+    at.user = at.user if user is None else user
     for name, value in address.items():
         at.query_params[name] = value
     at.run()

@@ -17,6 +17,13 @@ from tests.support.wire.server import WireServer
 
 def serve_tls(server: WireServer, folder: Path) -> Path:
     """Have a server that is not started yet speak TLS; the file of its certificate."""
+    context, public = made_context(folder)
+    server._http.socket = context.wrap_socket(server._http.socket, server_side=True)
+    return public
+
+
+def made_context(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """What a server speaks TLS with, and the file of its certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "memchat's tests")])
     now, here = datetime.now(UTC), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
@@ -35,5 +42,4 @@ def serve_tls(server: WireServer, folder: Path) -> Path:
     private.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, plain))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(public, private)
-    server._http.socket = context.wrap_socket(server._http.socket, server_side=True)
-    return public
+    return context, public
