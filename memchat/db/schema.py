@@ -217,6 +217,8 @@ muted = Table(
 """Memories that a person marked as not relevant for the rest of a conversation."""
 
 
+CHOSEN = "(pinned = 1 OR memory_type IN ('profile', 'preference'))"
+"""Which memories stand in a prompt whatever was asked, as an index has it."""
 memories = Table(
     "memories",
     metadata,
@@ -250,6 +252,11 @@ memories = Table(
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
     CheckConstraint("(active = 1) = (inactive_reason IS NULL)", name="inactive_reason"),
     Index("ix_memories_app_id_active_key", "app_id", "active", "key"),
+    # For what each prompt asks of a store with many facts: how many, the private, the newest, those
+    # that are chosen whatever was asked.
+    Index("ix_memories_shown", "app_id", "sensitive", "active", "expires_at"),
+    Index("ix_memories_newest", "app_id", "active", "said_at", "id"),
+    Index("ix_memories_chosen", "app_id", "active", "pinned", sqlite_where=text(CHOSEN)),
     Index("ix_memories_replaced_by", "replaced_by", sqlite_where=text("replaced_by IS NOT NULL")),
     Index("ix_memories_superseded", "id", sqlite_where=text("inactive_reason = 'superseded'")),
     Index(

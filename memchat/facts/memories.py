@@ -435,7 +435,7 @@ def pinned_first(tx: Tx, app_ids: Sequence[int], now: ValuesInForce, limit: int)
     """Pinned memories, then profile facts, then preferences. Within each, those confirmed most
     often and latest come first."""
     query = _filtered(sa.select(_m.id), app_ids, Wanted(), now)
-    query = query.where(sa.or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
+    query = query.where(sa.text(t.CHOSEN))
     order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
     return of_ids(tx, tx.execute(query.order_by(*order, _m.id).limit(limit)).scalars().all(), now)
 

@@ -7,7 +7,7 @@ pinned, a cheap model may choose those that fit a message; this is off by defaul
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain
@@ -96,9 +96,12 @@ class FactSearch:
             search = replace(search, only=self._leading(self.fitting))
         found = search.found("fact", max(CANDIDATES, limit), self.standing.over)
         sure = {i: parts for i, parts in found.items() if parts.confident}
-        facts = self._ranked(sure)
+        wanted = found if len(sure) < least else sure
+        now = self._present(sorted(wanted))
+        facts = self._ranked(sure, now)
         if len(facts) < least:
-            facts = self._ranked(found)
+            now = now if wanted is found else self._present(sorted(found))
+            facts = self._ranked(found, now)
         if len(facts) < least:
             facts += self._newest(facts, least - len(facts))
         return facts[:limit]
@@ -113,12 +116,13 @@ class FactSearch:
         """Whether it may be found."""
         return self.fitting is None or memory.id in self.fitting
 
-    def _ranked(self, found: dict[int, ScoreParts]) -> list[FoundFact]:
-        """What was found as facts in use, best first, confident ones before the others."""
+    def _ranked(self, found: dict[int, ScoreParts], now: Mapping[int, Memory]) -> list[FoundFact]:
+        """What was found as facts in use, best first, confident ones before the others; ``now`` has
+        for each the memory that stands for it today."""
         matched = frozenset(i for i, parts in found.items() if parts.confident)
         facts = [
             FoundFact(memory, found[memory.id], found[memory.id].channel, matched)
-            for memory in self.unshadowed(self._credited(found))
+            for memory in self.unshadowed(self._credited(found, now))
         ]
         facts.sort(key=lambda fact: fact.memory.id)
         facts.sort(key=lambda fact: (fact.confident, fact.score, fact.memory.said_at), reverse=True)
@@ -128,8 +132,14 @@ class FactSearch:
         """The newest facts in use but for those that were found."""
         known = {fact.memory.id for fact in besides}
         most, wanted = count + len(known), self.only or Wanted()
-        rows = memories.listed(self.tx, self.tx.ids, wanted, self.standing, limit=most)
-        others = [m for m in self.unshadowed(rows) if m.id not in known]
+        # Of each row of the scope by itself: an index has those in their order.
+        rows = [
+            memory
+            for app_id in self.tx.ids
+            for memory in memories.listed(self.tx, [app_id], wanted, self.standing, limit=most)
+        ]
+        rows.sort(key=lambda memory: (memory.said_at, memory.id), reverse=True)
+        others = [m for m in self.unshadowed(rows[:most]) if m.id not in known]
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
     def pinned(self) -> list[FoundFact]:
@@ -196,10 +206,10 @@ class FactSearch:
                 found[winner.id] = chain + found.get(winner.id, [])
         return found
 
-    def _credited(self, found: dict[int, ScoreParts]) -> list[Memory]:
+    def _credited(self, found: dict[int, ScoreParts], now: Mapping[int, Memory]) -> list[Memory]:
         """The memories in use that were found, or that replaced a value that was: its scores are
         theirs where they are higher."""
-        now = self._present(sorted(found))
+        now = {found_id: memory for found_id, memory in now.items() if found_id in found}
         for found_id, memory in now.items():
             parts = found[found_id]
             if memory.id not in found or parts.order > found[memory.id].order:

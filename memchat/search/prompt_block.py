@@ -34,6 +34,8 @@ _FOUND_MOST = 10
 """Facts of the list that are named as found for the message."""
 _LEAST_LINE = 4
 """Tokens of the shortest line of a fact."""
+_USUAL_LINE = 10
+"""Tokens of which most lines have more."""
 _WEAK = 0.5
 """Past turns that were read are left out below this share of the best one's score."""
 KeyValue = tuple[str, str]
@@ -102,10 +104,10 @@ class PromptBlock:
             private = facts.sensitive_words()
             listed = self._every(facts, private)
             limit = max(CANDIDATES, self.settings.top_k) + len(mute)
-            # Where not all fit, facts that are not confident fill the room, the best first.
-            least = 0 if listed is not None else self._most + len(mute)
-            ranked = distinct(_unmuted(facts.find(search, max(limit, least), least), mute))
-            found = [fact for fact in ranked if fact.confident]
+
+            def ranked(least: int) -> list[FoundFact]:
+                some = facts.find(search, max(limit, least), least)
+                return distinct(_unmuted(some, mute))
 
             def turns(shown_facts: Sequence[Hit]) -> list[Hit]:
                 known = {hit.id: hit.memory for hit in shown_facts if hit.memory is not None}
@@ -113,11 +115,18 @@ class PromptBlock:
                 return returning + self._past_turns(search, session_id, mute, known, only)
 
             if listed is not None:
+                found = [fact for fact in ranked(0) if fact.confident]
                 shown = self._trimmed(self._with_list(listed, facts.for_model(found), turns))
             else:
                 pinned = self._pinned_first(facts, private, first)
-                others = _without_sensitive([f for f in ranked if not f.confident], private)
-                shown = self._trimmed(self._chosen(facts, pinned, found, others, turns))
+                # Where not all fit, facts that are not confident fill the room, the best first.
+                for least in (self._room // _USUAL_LINE, self._most):
+                    every = ranked(least + len(mute))
+                    found = [fact for fact in every if fact.confident]
+                    others = _without_sensitive([f for f in every if not f.confident], private)
+                    shown = self._trimmed(self._chosen(facts, pinned, found, others, turns))
+                    if not {f.memory.id for f in others} <= {hit.id for hit in shown.hits}:
+                        break  # one of them did not fit: there is no room for more
                 shown = replace(shown, degraded=degraded_reason(search, turns=True))
         given = {hit.id for hit in (*shown.hits, *shown.listed) if hit.kind == "memory"}
         matched = tuple(fact.memory.id for fact in found if fact.memory.id in given)
