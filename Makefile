@@ -11,6 +11,7 @@
 # make bench-notes  how fast many memos are indexed, and what a kill -9 costs (ARGS="--memos 2000")
 # make bench-mcp  what the MCP server costs: start, search, memory, many clients (ARGS="--seconds 10")
 # make bench-await  how long a search takes beside fifty calls that wait for a model, and a thousand cancelled ones
+# make bench-http  what memchat serve adds to a request, beside litellm's proxy, and searches a second
 # make bench-backend  a turn of the FastAPI example: 200 people, 20 at a time, beside threads
 # make bench-queue  jobs under kill -9, pace of a backfill
 # make bench-ui  how quick each action of the app is in a real browser
@@ -18,7 +19,7 @@
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-mcp bench-await bench-backend bench-queue bench-ui lint lock clean
+.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-mcp bench-await bench-backend bench-http bench-queue bench-ui lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -92,6 +93,9 @@ bench-mcp: $(READY)
 
 bench-await: $(READY)
 	@$(BIN)/python -m benchmarks.awaiting $(ARGS)
+
+bench-http: $(READY)
+	$(BIN)/python -m benchmarks.over_http $(ARGS)
 
 bench-backend: $(READY)
 	@$(BIN)/python -m benchmarks.backend $(ARGS)

@@ -1,95 +1,192 @@
-"""What ``memchat serve`` adds to a request whose recall is among 10,000 facts.
+"""What ``memchat serve`` costs with 10,000 facts: `make bench-http`.
 
-    python -m benchmarks.over_http [--requests 300]
+    python -m benchmarks.over_http [--requests 300] [--embed hash] [--litellm PATH]
 
-The same requests go to the provider itself and by way of the server, in turns; then the time from
-the start of the process to its first answer, and what it holds at rest. Search is by words and the
-hash embedder, whose vectors cost next to nothing, as cached ones do.
+The same requests go to the provider itself, by way of the server, and by way of litellm's own proxy
+where its command is there (``pip install "litellm[proxy]"``), in turns. Then searches, of questions
+that were asked before, by four clients at once; how long the start takes; and what the process
+holds at rest. The texts and questions are those of ``benchmarks.speed``: no question has words of
+more than a few facts. The hash embedder costs next to nothing, as cached vectors do.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 
-from benchmarks import filters, slow_model
+from benchmarks import slow_model
+from benchmarks.speed import data
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.config.tokens import Token, Tokens
-from memchat.providers.embedders import HashEmbedder
+from memchat.db import apps
+from memchat.facts import changes
+from memchat.facts.changes import Cause
+from memchat.facts.memories import NewMemory, search_text
+from memchat.types import Scope
 
 GOALS = {"p50": 10.0, "p99": 40.0}
-PORT = 18_390
+FACTS, SEARCHES, SECONDS, KEYS = 10_000, 50, 5.0, 500
+SEARCH_GOAL = 200
+PORT, PROXY_PORT = 18_390, 18_391
+PROXY = """
+model_list:
+  - model_name: slow
+    litellm_params: {{model: openai/slow, api_base: "{address}", api_key: "{key}"}}
+"""
 
 
-def question(n: int) -> str:
-    """Of every boat another one."""
-    return f"which {filters.COLOURS[n % 7]} boat of the harbour {n % 311}?"
+def fill(home: Path, folder: Path) -> list[str]:
+    """Put the facts into a store; the questions."""
+    place = data.make(folder, data.Size(FACTS, 1), 1)
+    texts = (place / "texts.txt").read_text().splitlines()
+    with MemChat(settings=Settings(home=home, embed_model="hash")) as mc:
+        with mc._assembly.database.write() as tx:
+            own, cause = apps.ensure(tx, Scope("ana")).own, Cause("user", "added by hand")
+            for n, value in enumerate(texts):
+                key = f"key_{n % KEYS}"
+                words = search_text(key, value, tx.now, tx.zone)
+                new = NewMemory("fact", key, value, True, words, tx.now, "manual")
+                changes.add(tx, own, new, cause)
+        mc.jobs.run()
+    questions: list[str] = json.loads((place / "questions.json").read_text())
+    return questions
 
 
-def asked(client: httpx.Client, n: int) -> float:
+def asked(client: httpx.Client, question: str) -> float:
     """The milliseconds of one request."""
-    messages = [("system", "Be brief."), ("user", question(n))]
-    told = [{"role": role, "content": words} for role, words in messages]
-    body = {"model": "slow", "messages": told}
+    told = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
     began = time.perf_counter()
-    client.post("/chat/completions", json=body).raise_for_status()
+    client.post("/chat/completions", json={"model": "slow", "messages": told}).raise_for_status()
     return (time.perf_counter() - began) * 1000
 
 
-def started(environment: dict[str, str]) -> tuple[subprocess.Popen[bytes], float]:
-    """The server, and after how many seconds it answered."""
-    command = [sys.executable, "-m", "memchat", "serve", "--user", "ana", "--port", str(PORT)]
+@contextmanager
+def started(
+    command: list[str], environment: dict[str, str], ready: str
+) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
+    """A server, and after how many seconds it answered."""
     began = time.perf_counter()
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    while True:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=environment, **quiet) as process:  # type: ignore[call-overload]
         try:
-            httpx.get(f"http://127.0.0.1:{PORT}/v1/models")
-            return process, time.perf_counter() - began
-        except httpx.ConnectError:
-            time.sleep(0.01)
+            while True:
+                try:
+                    httpx.get(ready)
+                    break
+                except httpx.TransportError:
+                    assert process.poll() is None, f"{command[0]} ended"
+                    time.sleep(0.01)
+            yield process, time.perf_counter() - began
+        finally:
+            process.terminate()
+
+
+def searched(base: str, token: str, questions: list[str]) -> tuple[float, int]:
+    """Searches a second of four clients at once, and how many failed."""
+    end = time.perf_counter() + SECONDS
+
+    def client(first: int) -> tuple[int, int]:
+        done = failed = 0
+        with httpx.Client(base_url=base, headers=bearer(token), timeout=60) as web:
+            while time.perf_counter() < end:
+                query = questions[(first + done) % SEARCHES]
+                failed += not web.get("/api/search", params={"query": query}).is_success
+                done += 1
+        return done, failed
+
+    with ThreadPoolExecutor(4) as pool:
+        counts = [*pool.map(client, range(0, SEARCHES, SEARCHES // 4))][:4]
+    return sum(done for done, _ in counts) / SECONDS, sum(failed for _, failed in counts)
+
+
+def told(name: str, values: list[float]) -> dict[str, float]:
+    """Print what a way adds to each request; its p50 and p99."""
+    added = sorted(values)
+    found = {"p50": added[len(added) // 2], "p99": added[int(0.99 * (len(added) - 1))]}
+    print(f"{name} adds: p50 {found['p50']:.1f} ms, p99 {found['p99']:.1f} ms")
+    return found
 
 
 def main() -> int:
-    """Measure, and print the two side by side."""
-    options = argparse.ArgumentParser(description=__doc__)
+    """Measure, and print the ways side by side."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--requests", type=int, default=300)
-    count = options.parse_args().requests
-    with tempfile.TemporaryDirectory() as folder, slow_model.served(0) as provider:
-        home = Path(folder)
-        with MemChat(settings=Settings(home=home), embedder=HashEmbedder()) as mc:
-            filters.fill(mc)
+    options.add_argument("--embed", default="hash")
+    options.add_argument("--litellm", default=shutil.which("litellm"))
+    given = options.parse_args()
+    with ExitStack() as on:
+        folder = on.enter_context(tempfile.TemporaryDirectory())
+        provider = on.enter_context(slow_model.served(0))
+        home = Path(folder, "store")
+        questions = fill(home, Path(folder))
         token = Tokens(home).add(Token("bench", "ana", mode="trust"))
-        models = slow_model.settings(provider) | {"MEMCHAT_EMBED_MODEL": "hash"}
-        process, seconds = started(os.environ | models | {"MEMCHAT_HOME": folder})
-        try:
-            with (
-                httpx.Client(base_url=provider, headers=bearer(slow_model.KEY)) as direct,
-                httpx.Client(
-                    base_url=f"http://127.0.0.1:{PORT}/v1", headers=bearer(token), timeout=60
-                ) as through,
-            ):
-                for n in range(5):
-                    asked(through, n)
-                pairs = [(asked(direct, n), asked(through, n)) for n in range(count)]
-            rss = re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())[0]
-        finally:
-            process.terminate()
-            process.wait()
-    added = sorted(behind - before for before, behind in pairs)
-    measured = {"p50": added[count // 2], "p99": added[int(0.99 * (count - 1))]}
-    for name, goal in GOALS.items():
-        told = "met" if measured[name] <= goal else "missed"
-        print(f"{name} of what it adds: {measured[name]:.1f} ms; goal {goal:g}: {told}")
-    print(f"start to first answer {seconds:.2f} s; RSS {int(rss) // 1024} MB")
+        models = slow_model.settings(provider) | {"MEMCHAT_EMBED_MODEL": given.embed}
+        command = [
+            sys.executable,
+            "-m",
+            "memchat",
+            "serve",
+            "--port",
+            str(PORT),
+            "--rate",
+            "9999999",
+        ]
+        base = f"http://127.0.0.1:{PORT}"
+        environment = os.environ | models | {"MEMCHAT_HOME": str(home)}
+        process, seconds = on.enter_context(started(command, environment, f"{base}/healthz"))
+        status = Path(f"/proc/{process.pid}/status")
+        ways = {"direct": (provider, slow_model.KEY), "memchat serve": (f"{base}/v1", token)}
+        if given.litellm is not None:
+            config = Path(folder, "proxy.yaml")
+            config.write_text(PROXY.format(address=provider, key=slow_model.KEY))
+            address = f"http://127.0.0.1:{PROXY_PORT}"
+            proxy = [given.litellm, "--config", str(config), "--port", str(PROXY_PORT)]
+            ready = f"{address}/health/liveliness"
+            unset = "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"
+            on.enter_context(started(proxy, os.environ | {unset: "true"}, ready))
+            ways["litellm's proxy"] = (address, "no-secret")
+        clients = [
+            on.enter_context(httpx.Client(base_url=url, headers=bearer(key), timeout=60))
+            for url, key in ways.values()
+        ]
+        for n in range(5):
+            [asked(client, questions[-n]) for client in clients]
+        rows = [
+            [asked(client, questions[n % len(questions)]) for client in clients]
+            for n in range(given.requests)
+        ]
+        seen = {
+            name: told(name, [row[place] - row[0] for row in rows])
+            for place, name in enumerate(ways)
+            if place
+        }
+        for name, goal in GOALS.items():
+            met = "met" if seen["memchat serve"][name] <= goal else "missed"
+            print(f"  {name}: goal {goal:g} ms: {met}")
+        if "litellm's proxy" not in ways:
+            print("litellm's proxy is not there: its command is not on the path")
+        searched(base, token, questions)  # each question once before
+        rate, failed = searched(base, token, questions)
+        met = "met" if rate >= SEARCH_GOAL and not failed else "missed"
+        print(f"searches a second: {rate:.0f}, {failed} failed; goal {SEARCH_GOAL}: {met}")
+        rss = int(re.findall(r"VmRSS:\s+(\d+)", status.read_text())[0]) // 1024
+        print(
+            f"start to first answer {seconds:.2f} s (goal 2); RSS after it {rss} MB (goal 200 idle)"
+        )
     return 0
 
 
