@@ -381,7 +381,7 @@ class Jobs:
     ) -> Sequence[types.Job]:
         """The jobs, the latest first. ``status`` is pending, running, completed or failed;
         ``note_ids`` limits them to those of these notes."""
-        check_choice(status or jobs.STATUSES[0], jobs.STATUSES, "status")
+        check_choice(jobs.STATUSES[0] if status is None else status, jobs.STATUSES, "status")
         check_count(limit)
         with self._database.read() as tx:
             now = tx.now

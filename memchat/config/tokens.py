@@ -61,9 +61,9 @@ class Token:
         """The person and the app that a request is for, which may name them; ``otherwise`` is the
         app where neither it nor the token does. Raises ScopeError where the token is not for them,
         InputError where a person must be named."""
-        wanted = user or self.user
-        if not wanted:
+        if not (user or self.user):
             raise InputError("this token is for several people; name the one in X-Memchat-User")
+        wanted = clean_name(user or self.user, "user")
         if not (fnmatchcase(wanted, self.for_users) if self.for_users else wanted == self.user):
             raise ScopeError("this token is not for that person")
         if self.app and app not in (None, self.app):

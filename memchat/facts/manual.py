@@ -222,7 +222,7 @@ def checked_fact(
     that is neither usual nor one of ``own``, a value that does not fit it. The type and the value
     that are ``held`` already may stay."""
     kind = memory_type.strip().casefold()
-    if kind != held[0]:
+    if not kind or kind != held[0]:
         types.check_type(kind, own)
     name = keys.canonical(keys.normalise_key(types.one_line(key, "key", 200)))
     words = types.one_line(value, "value", VALUE_LIMIT, "; a longer text can be a note")

@@ -167,9 +167,9 @@ class _Room:
 def _settings(
     url: str, token: str, user: str | None, app: str | None, timeout: float
 ) -> dict[str, Any]:
-    headers = {"authorization": f"Bearer {token}"}
-    headers |= {"x-memchat-user": user} if user else {}
-    headers |= {"x-memchat-app": app} if app else {}
+    headers: dict[str, str | bytes] = {"authorization": f"Bearer {token}"}
+    headers |= {"x-memchat-user": user.encode()} if user else {}
+    headers |= {"x-memchat-app": app.encode()} if app else {}
     return {"base_url": url, "headers": headers, "timeout": timeout}
 
 

@@ -14,6 +14,7 @@ import asyncio
 import base64
 import json
 import logging
+import re
 import time
 import uuid
 from array import array
@@ -39,6 +40,8 @@ TASK = "### Task:"
 _UNDERSTOOD = ("model", "messages", "stream", "stream_options")
 """What a provider without this format is asked; the rest of a request is dropped and named."""
 _PASSED = ("content-type", "x-request-id", "retry-after", "openai-processing-ms")
+_MODEL = re.compile(r"(?!.*(?:\.\.|//|/$))[\w.:@+/-]{1,300}")
+"""What may be asked for as a model: a name, and no way to another place."""
 Body = dict[str, Any]
 
 
@@ -146,9 +149,10 @@ class Completions:
             return chat
         provider = provider_of(named) if isinstance(named, str) else ""
         has_key = self._settings.keys.first(KEYS.get(provider, ())) is not None
-        if isinstance(named, str) and provider and (has_key or provider == provider_of(chat)):
+        usable = provider and (has_key or provider == provider_of(chat))
+        if isinstance(named, str) and usable and _MODEL.fullmatch(named):
             return named if "/" in named else f"{provider}/{named}"
-        raise NotFound(f"there is no model {named!r} here; GET /v1/models lists those there are")
+        raise NotFound("there is no such model here; GET /v1/models lists those there are")
 
     async def _exchange(
         self, caller: Caller, messages: Sequence[Body], headers: Mapping[str, str]

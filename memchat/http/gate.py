@@ -28,8 +28,9 @@ OWN_HOSTS = ("127.0.0.1", "localhost")
 MOST_BYTES = 32 * 1024 * 1024
 UNBOUNDED = ("/api/import",)
 """Paths whose bodies are read in parts, to a file."""
-ONCE = ("host", "authorization", "x-memchat-user", "x-memchat-app", "x-memchat-session")
+ONCE = ("host", "origin", "authorization", "x-memchat-user", "x-memchat-app", "x-memchat-session")
 """Headers that a request may have once: of two, another reader may believe the other one."""
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds up to which answers are counted."""
 
@@ -75,6 +76,11 @@ class Caller:
         """The program's name and mode."""
         return self.token.name, self.token.mode
 
+    def check_width(self, all_apps: object) -> None:
+        """Raise Refused for what is of all apps, where the token is for one."""
+        if all_apps and self.token.app:
+            raise Refused(403, "this token is for one app, and that is of all")
+
 
 def needs(right: Right) -> Callable[[Endpoint], Endpoint]:
     """Marks an endpoint with what a token must allow for it."""
@@ -114,20 +120,23 @@ class Gate:
         self._count(token.name)
         if not token.allows(right):
             raise Refused(403, f"this needs a token that may {right}; this one may {token.may}")
-        named = request.headers.get("x-memchat-user")
+        named = _words(request, "x-memchat-user")
         if named is None and self._options.user_header:
-            named = request.headers.get(self._options.user_header)
+            named = _words(request, self._options.user_header)
         try:
-            user, app = token.scope(named, request.headers.get("x-memchat-app"), self._app)
+            user, app = token.scope(named, _words(request, "x-memchat-app"), self._app)
         except ScopeError as error:
             raise Refused(403, str(error)) from None
         return Caller(token, user, app)
 
     def check_place(self, request: Request) -> None:
         """Raise Refused for a request to another host, or of another site's page."""
-        twice = [name for name in ONCE if len(request.headers.getlist(name)) > 1]
+        once = (*ONCE, self._options.user_header)
+        twice = [name for name in once if len(request.headers.getlist(name)) > 1]
         if twice:
             raise Refused(400, f"the header {twice[0]} came twice")
+        if {"content-length", "transfer-encoding"} <= {*request.headers}:
+            raise Refused(400, "its body has two lengths", {"connection": "close"})
         host = request.headers.get("host", "")
         name = host.rpartition(":")[0] or host
         if name not in OWN_HOSTS and host not in self._hosts:
@@ -145,6 +154,14 @@ class Gate:
             wait = f"{int((1 - left) * 60 / most) + 1}"
             raise Refused(429, f"at most {most} requests a minute", {"retry-after": wait})
         self._room[name] = left - 1, now
+
+
+def _words(request: Request, name: str) -> str | None:
+    value = request.headers.get(name)
+    try:
+        return value and value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise Refused(400, f"the header {name} is not in UTF-8") from None
 
 
 @dataclass(slots=True)
@@ -174,7 +191,8 @@ class Watch:
                 message = {**message, "headers": headers}
             await send(message)
 
-        left = MOST_BYTES
+        told_bytes = sum(int(v) for name, v in scope["headers"] if name == b"content-length")
+        left = MOST_BYTES if told_bytes <= MOST_BYTES else -1  # nothing is read in vain
 
         async def bounded() -> Message:
             nonlocal left
@@ -190,10 +208,11 @@ class Watch:
         finally:
             self.running -= 1
             took, place = time.perf_counter() - began, getattr(scope.get("route"), "path", "")
-            self.answered[scope["method"], place, status] += 1
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self.answered[method, place, status] += 1
             self.total += took
             self.buckets.update(bound for bound in BUCKETS if took <= bound)
-            told = (number, scope["method"], place, status, took * 1000)
+            told = (number, method, place, status, took * 1000)
             log.info("request=%s method=%s route=%s status=%d ms=%.1f", *told)
 
     def lines(self) -> Iterator[str]:

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from memchat import AsyncMemChat, InputError, Page
 from memchat.http.gate import Caller, Refused, needs
-from memchat.http.routes import EXAMPLES, ROUTES, Route
+from memchat.http.routes import EXAMPLES, ROUTES, WIDER, Route, holds
 from memchat.types import to_json
 
 PROBLEM = {
@@ -62,16 +62,21 @@ def router_of(mc: AsyncMemChat, **checked: Any) -> APIRouter:
             status_code=201 if route.row else 200,
             response_model=route.result,
             operation_id=route.verb,
+            responses={204: {}} if holds(route.result, type(None)) else None,
             summary=(endpoint.__doc__ or "").partition("\n")[0],
             tags=[route.path.split("/")[2]],
             description=inspect.cleandoc(endpoint.__doc__ or ""),
         )
-    for method, path, special in (
-        ("POST", "/api/notes/ask", rest.ask),
-        ("GET", "/api/export", rest.export),
-        ("POST", "/api/import", rest.import_),
+    for method, path, special, kind in (
+        ("POST", "/api/notes/ask", rest.ask, "text/event-stream"),
+        ("GET", "/api/export", rest.export, "application/jsonl"),
+        ("POST", "/api/import", rest.import_, "application/json"),
     ):
-        router.add_api_route(path, special, methods=[method], tags=[path.split("/")[2]])
+        answer: Any = {200: {"content": {kind: {}}}}
+        router.add_api_route(
+            path, special, methods=[method], tags=[path.split("/")[2]], responses=answer,
+            response_class=JSONResponse if kind.endswith("json") else Response,
+        )  # fmt: skip
     return router
 
 
@@ -124,9 +129,10 @@ class Rest:
             return await self._once(route, request, arguments)
         # One at a time, so that nothing of this process comes between the look and the change.
         async with self._writing.setdefault(caller.user, asyncio.Lock()):
-            there = next(
-                one for one in ROUTES if (one.method, one.path) == ("GET", _row_path(route.path))
-            )
+            place = "GET", _row_path(route.path)
+            there = next((one for one in ROUTES if (one.method, one.path) == place), None)
+            if there is None:
+                raise Refused(412, "what is here has no tag; leave out If-Match")
             row = await self._done(there, caller, {k: arguments[k] for k in there.in_path})
             if wanted not in (_etag(there.adapter.dump_json(row)), "*"):
                 raise Refused(412, "it was changed since; read it again")
@@ -173,6 +179,7 @@ class Rest:
     async def _done(self, route: Route, caller: Caller, arguments: dict[str, Any]) -> Any:
         room, _, name = route.verb.rpartition(".")
         person = self._mc.user(caller.user, caller.app)
+        caller.check_width(route.verb in WIDER or arguments.get("all_apps"))
         given = inspect.signature(route.function).parameters
         if "through" in given:
             arguments = {**arguments, "through": caller.through}
@@ -217,8 +224,9 @@ class Rest:
     @needs("admin")
     async def export(self, request: Request, all_apps: bool = True) -> Response:
         """All that is kept of the person, a JSON record on each line, as `memchat export` writes
-        it."""
+        it; with a token of one app, what that has alone."""
         caller: Caller = request.state.caller
+        all_apps = all_apps and not caller.token.app
         with ExitStack() as opened:
             # It has no name, so that nothing of it is left where the process dies.
             home = self._mc.settings.home
@@ -237,7 +245,8 @@ class Rest:
     async def import_(self, request: Request, dry_run: bool = False) -> Response:
         """Read an export, which is the body, as the person's own."""
         caller: Caller = request.state.caller
-        with tempfile.NamedTemporaryFile(dir=self._mc.settings.home, suffix=".jsonl") as file:
+        caller.check_width(True)
+        with tempfile.NamedTemporaryFile(dir=self._mc.settings.home) as file:
             async for part in request.stream():
                 file.write(part)
             file.flush()

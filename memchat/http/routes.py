@@ -42,6 +42,8 @@ ROOMS: dict[str, type] = {
 """Whose verbs they are, by the first part of a verb's name."""
 FILLED = frozenset({"through", "user", "given", "blank"})
 """Parameters that the token decides, or that take what another verb gave in this process."""
+WIDER = frozenset({"apps.list", "jobs.list", "store.doctor"})
+"""Verbs that tell of every app, and are for no token of one."""
 EXAMPLES: dict[str, Any] = {
     "query": "coffee",
     "prompt": "Where do I live?",
@@ -121,12 +123,12 @@ class Route:
         for name, (hint, default) in self.parameters.items():
             if name in self.in_path:
                 continue
-            if reads and _holds(hint, dict):
+            if reads and holds(hint, dict):
                 hint = str | None
             examples = [EXAMPLES[name]] if name in EXAMPLES else None
             fields[name] = (hint, Field(default, examples=examples))
         name = "".join(part.title() for part in self.verb.replace("_", ".").split("."))
-        config = ConfigDict(extra="forbid")
+        config = ConfigDict(extra="forbid", allow_inf_nan=False)
         return create_model(f"{name}Request", __config__=config, **fields) if fields else None
 
     @cached_property
@@ -169,12 +171,13 @@ def _plain(hint: Any) -> Any:
     return hint
 
 
-def _holds(hint: Any, kind: type) -> bool:
-    return get_origin(hint) is kind or any(_holds(part, kind) for part in get_args(hint))
+def holds(hint: Any, kind: type) -> bool:
+    """Whether a type is of this kind, or has a part that is."""
+    return kind in (hint, get_origin(hint)) or any(holds(part, kind) for part in get_args(hint))
 
 
 def _is_callable(hint: Any) -> bool:
-    return _holds(hint, Callable)  # type: ignore[arg-type]
+    return holds(hint, Callable)  # type: ignore[arg-type]
 
 
 ROUTES = (

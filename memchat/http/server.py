@@ -30,12 +30,16 @@ from memchat.config import Settings
 from memchat.config.tokens import Tokens
 from memchat.errors import InputError, NotFound, ProviderError, ScopeError, misfits
 from memchat.http.completions import Completions
-from memchat.http.gate import Caller, Gate, Options, Refused, Watch, needs, right_of
-from memchat.http.rest import router_of
+from memchat.http.gate import METHODS, Caller, Gate, Options, Refused, Watch, needs, right_of
+from memchat.http.rest import PROBLEM, router_of
+from memchat.http.routes import EXAMPLES
 
 log = logging.getLogger(__name__)
+REFUSED = {
+    "description": "As OpenAI's interface has it, or as a provider told it.",
+    "content": {"application/json": {"schema": {"type": "object", "required": ["error"]}}},
+}
 SUMMARY = "A memory for any program. Every call needs a token of `memchat tokens add`."
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Server:
@@ -60,14 +64,16 @@ class Server:
         self.watch = Watch(made)
         bearer = [Depends(HTTPBearer(auto_error=False))]
         checked: Any = {"route_class": self._checked(), "dependencies": bearer}
-        router = APIRouter(**checked)
-        for method, path, endpoint, tag in (
-            ("GET", "/v1/models", self.models, "chat"),
-            ("POST", "/v1/chat/completions", self.complete, "chat"),
-            ("POST", "/v1/embeddings", self.embed, "chat"),
-            ("GET", "/metrics", self.metrics, "operation"),
+        router = APIRouter(**checked, responses={"4XX": REFUSED, "5XX": REFUSED})
+        messages, text = _asks("messages", EXAMPLES["messages"]), _asks("input", EXAMPLES["text"])
+        plain: Any = {"response_class": PlainTextResponse, "responses": {"4XX": PROBLEM}}
+        for method, path, endpoint, tag, more in (
+            ("GET", "/v1/models", self.models, "chat", {}),
+            ("POST", "/v1/chat/completions", self.complete, "chat", messages),
+            ("POST", "/v1/embeddings", self.embed, "chat", text),
+            ("GET", "/metrics", self.metrics, "operation", plain),
         ):
-            router.add_api_route(path, endpoint, methods=[method], tags=[tag])
+            router.add_api_route(path, endpoint, methods=[method], tags=[tag], **more)
         for path, answer in (("/healthz", self.alive), ("/readyz", self.ready)):
             made.add_api_route(path, answer, tags=["operation"])
         made.include_router(router)
@@ -77,7 +83,7 @@ class Server:
         every: Any = {"methods": [*METHODS], "include_in_schema": False}
         rest.add_api_route("/{path:path}", self.unknown, **every)
         made.include_router(rest)
-        _answer_errors(made)
+        _answer_errors(made, str(mc.settings.home))
 
     def _checked(self) -> type[APIRoute]:
         gate = self._gate
@@ -156,6 +162,13 @@ class Server:
         raise NotFound("nothing is here; see /docs for what there is")
 
 
+def _asks(name: str, example: Any) -> dict[str, Any]:
+    """What FastAPI is told of a body that goes to a provider as it is."""
+    schema = {"type": "object", "required": [name]}
+    content = {"application/json": {"schema": schema, "example": {name: example}}}
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
+
+
 class McpApps:
     """MCP beside the rest, for the same tokens: a server for each person and app that calls."""
 
@@ -203,16 +216,20 @@ class McpApps:
         return server.require_token(streamed, person.scope, self._tokens.of)
 
 
-def _answer_errors(server: FastAPI) -> None:
+def _answer_errors(server: FastAPI, home: str) -> None:
     @server.exception_handler(HTTPException)
     @server.exception_handler(MemChatError)
     @server.exception_handler(RequestValidationError)
+    @server.exception_handler(RecursionError)
     def refused(request: Request, error: Exception) -> JSONResponse:
-        status, message, headers = _status(error), str(error), None
+        status, headers = _status(error), None
+        message = str(error).replace(home, "the data folder")
         if isinstance(error, HTTPException):
             message, headers = error.detail, error.headers
         if isinstance(error, RequestValidationError):
             message = "; ".join(misfits(error.errors()[:5]))
+        if isinstance(error, RecursionError):
+            message = "the lists or objects in it lie too deep in each other"
         if request.url.path.startswith("/v1/"):
             kind = "invalid_request_error" if status < 500 else "server_error"
             told = {"message": message, "type": kind, "param": None, "code": None}
@@ -228,7 +245,7 @@ def _status(error: Exception) -> int:
         return error.status_code
     if isinstance(error, NotFound):
         return 404
-    if isinstance(error, InputError | ScopeError | RequestValidationError):
+    if isinstance(error, InputError | ScopeError | RequestValidationError | RecursionError):
         return 422
     return 502 if isinstance(error, ProviderError) else 503
 
@@ -239,7 +256,9 @@ def _code(error: Exception) -> str:
 
 async def _json(request: Request) -> Any:
     try:
-        return json.loads(await request.body())
+        found = json.loads(await request.body())
+        json.dumps(found, allow_nan=False, ensure_ascii=False).encode()  # half characters, NaN
+        return found
     except ValueError:
         raise Refused(400, "the body is no JSON") from None
 

@@ -227,7 +227,7 @@ def test_models_are_listed_and_an_unknown_one_is_refused_without_a_request(serve
     with served.client() as client:
         assert [m.id for m in client.models.list()] == ["memchat", "openai/gpt-4.1-mini"]
         for name in ("nowhere/x", "http://127.0.0.1:1/x", "gemini/x"):
-            with pytest.raises(openai.NotFoundError, match="there is no model"):
+            with pytest.raises(openai.NotFoundError, match="there is no such model"):
                 client.chat.completions.create(model=name, messages=[WHERE])  # type: ignore[list-item]
         client.chat.completions.create(model="gpt-4o", messages=[WHERE])  # type: ignore[list-item]
     assert [r.body["model"] for r in served.provider.requests] == ["gpt-4o"]
