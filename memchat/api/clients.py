@@ -22,7 +22,7 @@ from memchat.api.note_files import NoteWriting
 from memchat.api.sessions import Incoming, Messages
 from memchat.assembly import Assembly
 from memchat.config.settings import HOME
-from memchat.db import Tx, apps, messages, sessions
+from memchat.db import Tx, apps, messages, records, sessions
 from memchat.disk import default_home
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.facts import memories, programs, proposals
@@ -157,7 +157,9 @@ class ClientAccess(Resource):
         that ends with the last two of them, or that ended so before its last exchange and is the
         same before that; in doubt a new one."""
         turns = Incoming.of(before).turns if before else ()
-        with self._database.read(self._scope) as tx:
+        with self._database.read() as tx:
+            begin = self._database.read if records.has_hash_key(tx) else self._database.write
+        with begin(self._scope) as tx:
             sent = sessions.turn_hashes(tx, turns)
             if sent and tx.own:
                 there = sessions.of_program(tx, tx.own, self.name, sent)

@@ -348,6 +348,11 @@ def hash_key(tx: Tx) -> bytes:
     return bytes.fromhex(_drawn_once(tx, "hash_key", 32))
 
 
+def has_hash_key(tx: Tx) -> bool:
+    """Whether that key is there already, so that who only reads can use it."""
+    return get(tx, "hash_key") is not None
+
+
 def store_id(tx: Tx) -> str:
     """A random id of this store. It is made when first needed."""
     return _drawn_once(tx, "store_id", 16)
