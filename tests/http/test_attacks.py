@@ -422,11 +422,13 @@ DEEP = {
 
 
 @pytest.mark.parametrize("path", [
-    "/v1/chat/completions", "/api/messages", "/api/memories", "/api/import", "/api/notes/ask",
+    "/v1/chat/completions", "/v1/embeddings", "/api/messages", "/api/memories", "/api/import",
+    "/api/notes/ask", "/mcp",
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", DEEP)
 def test_json_that_nobody_can_read_is_refused(served: Served, kind: str, path: str) -> None:
-    kinds = {"headers": {"content-type": "application/json"}, "content": DEEP[kind]}
+    told = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    kinds = {"headers": told, "content": DEEP[kind]}
     before = len(served.provider.requests)
     assert asked(served, "POST", path, **kinds).status_code in (400, 422)
     assert len(served.provider.requests) == before
@@ -435,6 +437,12 @@ def test_json_that_nobody_can_read_is_refused(served: Served, kind: str, path: s
 @pytest.mark.parametrize("value", ["[" * 10_000, '{"a":' * 3_000, '{"a":1e999}'])
 def test_metadata_in_an_address_that_nobody_can_read_is_refused(served: Served, value: str) -> None:
     said = asked(served, "GET", "/api/search", params={"query": "x", "metadata": value})
+    assert said.status_code == 422
+
+
+@pytest.mark.parametrize("kind", ["", " ", "nothing"])
+def test_a_fact_of_no_type_is_refused(served: Served, kind: str) -> None:
+    said = asked(served, "POST", "/api/memories", json={"type": kind, "key": "x", "value": "y"})
     assert said.status_code == 422
 
 

@@ -123,6 +123,12 @@ def _friendly(messages: list[dict[str, Any]]) -> str:
     return "Hello there, friend."
 
 
+class Listening(ThreadingHTTPServer):
+    """Takes as many requests at a time as a real provider."""
+
+    request_queue_size = 512
+
+
 @dataclass
 class WireServer:
     """A fake endpoint on 127.0.0.1; ``refusals`` lists why requests were turned away."""
@@ -143,7 +149,7 @@ class WireServer:
         class Bound(self.handler):  # type: ignore[name-defined,misc]
             server_side = wire
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Bound)
+        self._http = Listening(("127.0.0.1", 0), Bound)
         self._http.daemon_threads = True
         self._http.block_on_close = False
         self._thread = threading.Thread(
