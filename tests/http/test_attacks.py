@@ -380,11 +380,13 @@ def test_programs_that_never_finish_their_requests_do_not_keep_others_waiting(
     assert asked(served, "GET", "/api/memories").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/messages", "/mcp"])
 @pytest.mark.parametrize("token, code", [("ben", 413), ("", 401)])
 def test_a_body_that_says_it_is_huge_is_refused_before_it_comes(
-    served: Served, token: str, code: int
+    served: Served, path: str, token: str, code: int
 ) -> None:
-    head = "POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 10000000000"
+    head = f"POST {path} HTTP/1.1\r\nContent-Length: 10000000000\r\n"
+    head += "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
     assert status(raw(served, head, b"{", token)) == code
 
 
