@@ -36,6 +36,8 @@ OWN_NAME = "memchat"
 """The name by which a client asks for whatever model the settings name."""
 TASK = "### Task:"
 """How a front end's own requests begin, for titles, tags and further questions."""
+CONTEXT_END = "\n</context>\n"
+"""What follows it in a message that begins so is the person's: documents stand before it."""
 _UNDERSTOOD = ("model", "messages", "stream", "stream_options")
 """What a provider without this format is asked; the rest of a request is dropped and named."""
 _PASSED = ("content-type", "x-request-id", "retry-after", "openai-processing-ms")
@@ -49,6 +51,15 @@ def words_of(content: Any) -> str:
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def said_in(message: Body) -> str:
+    """The words of the person or the assistant in a message; empty in a front end's own request."""
+    words = words_of(message.get("content"))
+    if message["role"] != "user" or not words.lstrip().startswith(TASK):
+        return words
+    _, end, own = words.rpartition(CONTEXT_END)
+    return own.strip() if end else ""
 
 
 @dataclass(slots=True)
@@ -73,8 +84,8 @@ class Exchange:
 class Completions:
     """The endpoint."""
 
-    def __init__(self, mc: AsyncMemChat) -> None:
-        self._mc = mc
+    def __init__(self, mc: AsyncMemChat, session_header: str = "") -> None:
+        self._mc, self._session_header = mc, session_header
         self._settings = mc.settings
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(self._settings.timeout, read=600.0))
         self._keeping: set[asyncio.Future[None]] = set()
@@ -154,22 +165,27 @@ class Completions:
         self, caller: Caller, messages: Sequence[Body], headers: Mapping[str, str]
     ) -> Exchange:
         last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=None)
-        asked = "" if last is None else words_of(messages[last].get("content"))
-        off = headers.get("x-memchat-memory") == "off" or asked.lstrip().startswith(TASK)
+        asked = "" if last is None else said_in(messages[last])
+        off = headers.get("x-memchat-memory") == "off"
         person = self._mc.user(caller.user, caller.app)
         exchange = Exchange(person, caller.through, "", "" if off else asked)
-        exchange.session = headers.get("x-memchat-session", "")
-        if exchange.asked and last is not None and not exchange.session:
+        exchange.session = named = headers.get("x-memchat-session", "")
+        if not named and self._session_header:
+            exchange.session = headers.get(self._session_header, "")
+        if exchange.asked and last is not None:
             # Behind a tool's answer that message is known already.
             known = messages[: last + (last < len(messages) - 1)]
             turns = [
-                {"role": one["role"], "content": words_of(one.get("content"))}
+                {"role": one["role"], "content": said_in(one)}
                 for one in known
-                if one["role"] in ("user", "assistant") and words_of(one.get("content")).strip()
+                if one["role"] in ("user", "assistant") and said_in(one).strip()
             ]
-            found = await person.client(*caller.access).conversation(turns)
-            exchange.session, exchange.anew = found.session, found.anew
-            exchange.questions = await person.client(*caller.access).forget_named(asked)
+            program = person.client(*caller.access)
+            # Who names a conversation may send what is new alone.
+            if turns or not named:
+                found = await program.conversation(turns, exchange.session or None)
+                exchange.session, exchange.anew = found.session, found.anew
+            exchange.questions = await program.forget_named(asked)
         return exchange
 
     async def _forwarded(self, exchange: Exchange, url: str, model: str, body: Body) -> Response:

@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from memchat.config import tokens
+from memchat.http.gate import Options
 from tests.support.answers import answer, fact
 from tests.support.served import Served, serving, until
 from tests.support.store import WAIT
@@ -192,6 +193,61 @@ def test_a_front_end_s_own_requests_are_answered_and_not_kept(served: Served) ->
     task = {"role": "user", "content": "### Task:\nGenerate a title for the chat."}
     served.ask(task)
     assert served.sent() == [task] and served.conversations() == []
+
+
+def test_of_a_message_with_documents_before_it_the_person_s_own_words_are_kept(
+    served: Served,
+) -> None:
+    said = "### Task:\nRespond using the context.\n\n<context>\n<source>tea</source>\n</context>\n"
+    history = talked(served, "Hello.")
+    served.provider.script(Say("About tea."), Say("In Porto."))
+    served.ask(*history, {"role": "user", "content": f"{said}\nWhat is this about?"})
+    history += [
+        {"role": "user", "content": "What is this about?"},
+        {"role": "assistant", "content": "About tea."},
+    ]
+    served.ask(*history, WHERE)
+    (kept,) = served.conversations()
+    assert [words for _, words in kept[2:]] == [
+        "What is this about?", "About tea.", "Where do I live?", "In Porto.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["X-Memchat-Session", "X-Chat-Id"])
+def test_in_a_conversation_with_a_name_another_last_message_stands_in_the_place_of_the_older_one(
+    tmp_path: Path, name: str
+) -> None:
+    with serving(tmp_path / "store", Options(session_header="x-chat-id")) as served:
+        head = {name: "one"}
+        first = served.ask(CITY, extra_headers=head).choices[0].message.content
+        history = [CITY, {"role": "assistant", "content": first}]
+        served.provider.script(Say("In Porto."), Say("In Porto, I think."), Say("Both."))
+        for words in ("Where do I live?", "Where do I live now?"):
+            served.ask(*history, {"role": "user", "content": words}, extra_headers=head)
+        served.ask(WHERE, extra_headers={name: "two"})
+        shown, other = served.conversations()
+        assert [words for _, words in shown[2:]] == ["Where do I live now?", "In Porto, I think."]
+        assert other == [("user", "Where do I live?"), ("assistant", "Both.")]
+
+
+def test_the_first_message_said_anew_is_a_version_where_the_front_end_names_the_conversation(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "store", Options(session_header="x-chat-id")) as served:
+        for words in ("I live in Porto.", "I live in Faro.", "I live in Faro."):
+            served.ask({"role": "user", "content": words}, extra_headers={"X-Chat-Id": "one"})
+        (kept,) = served.conversations()
+        assert [words for role, words in kept if role == "user"] == ["I live in Faro."]
+        (session,) = served.ana.sessions.list()
+        assert [len(ids) for ids in served.ana.sessions.versions(session.id).values()] == [3]
+
+
+def test_a_client_that_names_its_conversation_may_send_what_is_new_alone(served: Served) -> None:
+    for words in ("I live in Porto.", "I like tea."):
+        one = {"role": "user", "content": words}
+        served.ask(one, extra_headers={"X-Memchat-Session": "s"})
+    (kept,) = served.conversations()
+    assert [words for role, words in kept if role == "user"] == ["I live in Porto.", "I like tea."]
 
 
 def test_what_a_program_sent_is_learned_as_its_mode_allows(served: Served) -> None:
