@@ -35,9 +35,10 @@ log = logging.getLogger(__name__)
 OWN_NAME = "memchat"
 """The name by which a client asks for whatever model the settings name."""
 TASK = "### Task:"
-"""How a front end's own requests begin, for titles, tags and further questions."""
-CONTEXT_END = "\n</context>\n"
-"""What follows it in a message that begins so is the person's: documents stand before it."""
+"""How a front end's own requests begin, for titles, tags and further questions, and what it puts
+before a person's words where there are documents."""
+BEFORE = ((TASK, "\n</context>\n"), ("<attached_files>", "</attached_files>"))
+"""What a front end puts before the words of the person, by its beginning and its end."""
 _UNDERSTOOD = ("model", "messages", "stream", "stream_options")
 """What a provider without this format is asked; the rest of a request is dropped and named."""
 _PASSED = ("content-type", "x-request-id", "retry-after", "openai-processing-ms")
@@ -56,10 +57,10 @@ def words_of(content: Any) -> str:
 def said_in(message: Body) -> str:
     """The words of the person or the assistant in a message; empty in a front end's own request."""
     words = words_of(message.get("content"))
-    if message["role"] != "user" or not words.lstrip().startswith(TASK):
-        return words
-    _, end, own = words.rpartition(CONTEXT_END)
-    return own.strip() if end else ""
+    for begin, end in BEFORE if message["role"] == "user" else ():
+        if words.lstrip().startswith(begin):
+            words = words.rpartition(end)[2].strip() if end in words else ""
+    return words
 
 
 @dataclass(slots=True)

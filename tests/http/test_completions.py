@@ -198,15 +198,13 @@ def test_a_front_end_s_own_requests_are_answered_and_not_kept(served: Served) ->
 def test_of_a_message_with_documents_before_it_the_person_s_own_words_are_kept(
     served: Served,
 ) -> None:
-    said = "### Task:\nRespond using the context.\n\n<context>\n<source>tea</source>\n</context>\n"
+    task = "### Task:\nUse the context.\n\n<context>\n<source>tea</source>\n</context>\n"
+    said = '<attached_files>\n<file name="tea.txt"/>\n</attached_files>\n\nWhat is this about?'
     history = talked(served, "Hello.")
     served.provider.script(Say("About tea."), Say("In Porto."))
-    served.ask(*history, {"role": "user", "content": f"{said}\nWhat is this about?"})
-    history += [
-        {"role": "user", "content": "What is this about?"},
-        {"role": "assistant", "content": "About tea."},
-    ]
-    served.ask(*history, WHERE)
+    served.ask(*history, {"role": "user", "content": f"{task}\n{said}"})
+    history += [{"role": "user", "content": said}, {"role": "assistant", "content": "About tea."}]
+    served.ask(*history, {"role": "user", "content": f"{task}\nWhere do I live?"})
     (kept,) = served.conversations()
     assert [words for _, words in kept[2:]] == [
         "What is this about?", "About tea.", "Where do I live?", "In Porto.",
