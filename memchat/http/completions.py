@@ -19,7 +19,7 @@ import uuid
 from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from fastapi import Response
@@ -41,6 +41,10 @@ BEFORE = ((TASK, "\n</context>\n"), ("<attached_files>", "</attached_files>"))
 """What a front end puts before the words of the person, by its beginning and its end."""
 _UNDERSTOOD = ("model", "messages", "stream", "stream_options")
 """What a provider without this format is asked; the rest of a request is dropped and named."""
+_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
+}  # fmt: skip
+"""The messages that it is given, and as whose."""
 _PASSED = ("content-type", "x-request-id", "retry-after", "openai-processing-ms")
 Body = dict[str, Any]
 
@@ -240,32 +244,36 @@ class Completions:
     async def _by_text(self, exchange: Exchange, name: str, body: Body) -> Response:
         """The text of a model that does not speak the format, in its form."""
         chat = [
-            ChatMessage(one["role"], words_of(one.get("content")))
+            ChatMessage(_ROLES[one["role"]], words_of(one.get("content")))
             for one in body["messages"]
-            if one["role"] in ("system", "user", "assistant")
+            if one["role"] in _ROLES
         ]
-        exchange.said.append(await asyncio.to_thread(self._text, name, chat))
+        text, usage = await asyncio.to_thread(self._text, name, chat)
+        exchange.said.append(text)
         await self._keep(exchange)
-        text, dropped = "".join(exchange.said), sorted(body.keys() - {*_UNDERSTOOD})
+        dropped = sorted(body.keys() - {*_UNDERSTOOD})
         headers = {"x-memchat-dropped": ",".join(dropped)} if dropped else {}
         about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": name}
         message = {"role": "assistant", "content": text}
         if not body.get("stream"):
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             whole = {**about, "object": "chat.completion", "choices": [choice]}
-            return JSONResponse(whole, headers=headers)
+            return JSONResponse({**whole, "usage": usage}, headers=headers)
         begun = {"index": 0, "delta": message, "finish_reason": None}
         ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
-        chunks = [
-            {**about, "object": "chat.completion.chunk", "choices": [choice]}
-            for choice in (begun, ended)
-        ]
+        about["object"] = "chat.completion.chunk"
+        chunks = [{**about, "choices": [choice]} for choice in (begun, ended)]
+        if (body.get("stream_options") or {}).get("include_usage"):
+            chunks.append({**about, "choices": [], "usage": usage})
         lines = [*map(json.dumps, chunks), "[DONE]"]
         events = "".join(f"data: {line}\n\n" for line in lines)
         return Response(events, media_type="text/event-stream", headers=headers)
 
-    def _text(self, name: str, chat: Sequence[ChatMessage]) -> str:
-        return "".join(factory.chat_model(self._settings.with_(chat_model=name)).stream(chat))
+    def _text(self, name: str, chat: Sequence[ChatMessage]) -> tuple[str, dict[str, int]]:
+        stream = factory.chat_model(self._settings.with_(chat_model=name)).stream(chat)
+        text, took = "".join(stream), stream.usage
+        usage = {name: getattr(took, name) for name in ("prompt_tokens", "completion_tokens")}
+        return text, {**usage, "total_tokens": took.prompt_tokens + took.completion_tokens}
 
     async def _keep(self, exchange: Exchange) -> None:
         """Store what was said, to be read once the conversation rests."""

@@ -293,16 +293,22 @@ def test_a_model_without_the_format_gives_its_text_and_what_is_dropped_is_named(
 ) -> None:
     with serving(tmp_path / "store", chat_model="offline/chat") as served:
         served.ana.memories.add("preference", "tea", "green tea")
+        # What is known stands in the developer's message, as it is the first.
+        said = [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": "Which tea do I like?"},
+        ]
+        more: Any = {"stream_options": {"include_usage": True}} if stream else {}
         with served.client() as client:
             raw = client.chat.completions.with_raw_response.create(
-                model="memchat",
-                messages=[{"role": "user", "content": "Which tea do I like?"}],
-                temperature=0.1,
-                stream=stream,
+                model="memchat", messages=said, temperature=0.1, stream=stream, **more
             )
-            reply = raw.parse()
-            parts = [p.choices[0].delta.content or "" for p in reply] if stream else []  # type: ignore
-            text = "".join(parts) if stream else reply.choices[0].message.content  # type: ignore
+            reply: Any = raw.parse()
+            pieces = [*reply] if stream else []
+            parts = [choice.delta.content or "" for piece in pieces for choice in piece.choices]
+            text = "".join(parts) if stream else reply.choices[0].message.content
+            usage = pieces[-1].usage if stream else reply.usage
+        assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 0
         assert "green tea" in text
         assert raw.headers["x-memchat-dropped"] == "temperature"
         assert served.conversations()[0][1] == ("assistant", text)
