@@ -82,6 +82,8 @@ class Exchange:
     """The ids of what is asked in the inbox, where the person asked to forget something."""
     anew: bool = False
     """Whether it stands in the place of the one before it."""
+    since: list[Body] = field(default_factory=list)
+    """What the assistant said after it before it asked for a tool."""
     said: list[str] = field(default_factory=list)
     """The pieces of the reply."""
 
@@ -178,13 +180,9 @@ class Completions:
         if not named and self._session_header:
             exchange.session = headers.get(self._session_header, "")
         if exchange.asked and last is not None:
+            exchange.since = _turns(messages[last + 1 :])
             # Behind a tool's answer that message is known already.
-            known = messages[: last + (last < len(messages) - 1)]
-            turns = [
-                {"role": one["role"], "content": said_in(one)}
-                for one in known
-                if one["role"] in ("user", "assistant") and said_in(one).strip()
-            ]
+            turns = _turns(messages if last < len(messages) - 1 else messages[:last])
             program = person.client(*caller.access)
             # Who names a conversation may send what is new alone.
             if turns or not named:
@@ -280,7 +278,7 @@ class Completions:
         said = "".join(exchange.said)
         if not exchange.asked:
             return
-        turns = [{"role": "user", "content": exchange.asked}]
+        turns = [{"role": "user", "content": exchange.asked}, *exchange.since]
         if said:
             turns.append({"role": "assistant", "content": said})
         try:
@@ -295,6 +293,12 @@ class Completions:
         except MemChatError as error:
             log.warning("what was said is not kept: %s", error)
         exchange.anew = False
+
+
+def _turns(messages: Sequence[Body]) -> list[Body]:
+    """What the person and the assistant said."""
+    said = [(one["role"], said_in(one)) for one in messages if one["role"] in ("user", "assistant")]
+    return [{"role": role, "content": words} for role, words in said if words.strip()]
 
 
 def _with_memory(messages: Sequence[Body], known: str) -> list[Body]:

@@ -65,6 +65,26 @@ def test_the_rounds_of_a_tool_are_one_turn_of_one_conversation(served: Served) -
     ]
 
 
+def test_words_before_a_tool_is_asked_for_stand_between_the_message_and_the_reply(
+    served: Served,
+) -> None:
+    history = [*talked(served, "Hello."), WHERE]
+    tool = {"name": "weather", "parameters": {"type": "object", "properties": {}}}
+    tools: Any = [{"type": "function", "function": tool}]
+    served.provider.script(Call((("weather", "{}"),), text="Let me look."), Say("It rains."))
+    list(served.ask(*history, tools=tools, stream=True))
+    until(lambda: served.conversations()[0][-1][1] == "Let me look.")
+    call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": "Let me look.", "tool_calls": [call]}
+    history += [asked, {"role": "tool", "tool_call_id": "c", "content": "rain"}]
+    served.ask(*history)
+    served.ask(*history, {"role": "assistant", "content": "It rains."}, CITY)
+    (kept,) = served.conversations()
+    assert [words for _, words in kept[2:6]] == [
+        WHERE["content"], "Let me look.", "It rains.", CITY["content"],
+    ]  # fmt: skip
+
+
 def test_a_conversation_is_known_again_by_its_turns_and_only_what_is_new_is_added(
     served: Served,
 ) -> None:
