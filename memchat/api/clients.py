@@ -152,15 +152,22 @@ class ClientAccess(Resource):
         with self._database.write(self._scope, ensure=True) as tx:
             return self._facts(tx).promote(self._memory(tx, memory_id))
 
-    def conversation(self, before: Messages) -> types.ProgramConversation:
+    def conversation(
+        self, before: Messages, session: str | None = None
+    ) -> types.ProgramConversation:
         """Which conversation goes on after these messages, in the form that ``add`` takes: the one
         that ends with the last two of them, or that ended so before its last exchange and is the
-        same before that; in doubt a new one."""
+        same before that; in doubt a new one. ``session`` is the program's own name of it, where it
+        has one: then all that can be told is whether it ended so before its last exchange."""
         turns = Incoming.of(before).turns if before else ()
         with self._database.read() as tx:
             begin = self._database.read if records.has_hash_key(tx) else self._database.write
         with begin(self._scope) as tx:
             sent = sessions.turn_hashes(tx, turns)
+            if session is not None:
+                known = sessions.external(tx, tx.own, session)[1] if tx.own else []
+                goes_on = len(known) < 2 or known[-len(sent) :] == sent or known[:-2] != sent
+                return types.ProgramConversation(session, anew=not goes_on)
             if sent and tx.own:
                 there = sessions.of_program(tx, tx.own, self.name, sent)
                 if len(there) > 1:

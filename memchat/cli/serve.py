@@ -29,6 +29,7 @@ def serve(
     behind_proxy: bool = False,
     public_url: str = "",
     user_header: str = "",
+    session_header: str = "",
     rate: int = Option(6_000, min=1),
     workers: int = Option(1, min=1, max=64),
     with_worker: bool = Option(True, "--with-worker/--without-worker"),
@@ -44,6 +45,8 @@ def serve(
     :param behind_proxy: A proxy in front of it takes care of HTTPS.
     :param public_url: The https:// address of the proxy, by which programs call.
     :param user_header: A front end's own header for the person who signed in.
+    :param session_header: A front end's own header for the conversation, of which it sends
+        everything each time.
     :param rate: Requests a minute for each token.
     :param workers: Processes that answer.
     :param with_worker: Whether it also reads conversations and does what else is queued; else
@@ -64,7 +67,8 @@ def serve(
     if not tokens.all():
         made = tokens.add(Token(FIRST, call.user))
         output.notice(f"the token of the {FIRST}, shown this once: {made}")
-    options = gate.Options(host, port, public_url, user_header, rate, with_worker)
+    names = user_header, session_header
+    options = gate.Options(host, port, public_url, *names, rate, with_worker)
     said = f"http://{host}:{port}/v1; Ctrl-C ends it"
     try:
         server.serve(settings(), options, workers, lambda: output.notice(said))

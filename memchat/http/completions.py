@@ -20,7 +20,7 @@ import uuid
 from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from fastapi import Response
@@ -36,9 +36,16 @@ log = logging.getLogger(__name__)
 OWN_NAME = "memchat"
 """The name by which a client asks for whatever model the settings name."""
 TASK = "### Task:"
-"""How a front end's own requests begin, for titles, tags and further questions."""
+"""How a front end's own requests begin, for titles, tags and further questions, and what it puts
+before a person's words where there are documents."""
+BEFORE = ((TASK, "\n</context>\n"), ("<attached_files>", "</attached_files>"))
+"""What a front end puts before the words of the person, by its beginning and its end."""
 _UNDERSTOOD = ("model", "messages", "stream", "stream_options")
 """What a provider without this format is asked; the rest of a request is dropped and named."""
+_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
+}  # fmt: skip
+"""The messages that it is given, and as whose."""
 _PASSED = ("content-type", "x-request-id", "retry-after", "openai-processing-ms")
 _MODEL = re.compile(r"(?!.*(?:\.\.|//|/$))[\w.:@+/-]{1,300}")
 """What may be asked for as a model: a name, and no way to another place."""
@@ -52,6 +59,15 @@ def words_of(content: Any) -> str:
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def said_in(message: Body) -> str:
+    """The words of the person or the assistant in a message; empty in a front end's own request."""
+    words = words_of(message.get("content"))
+    for begin, end in BEFORE if message["role"] == "user" else ():
+        if words.lstrip().startswith(begin):
+            words = words.rpartition(end)[2].strip() if end in words else ""
+    return words
 
 
 @dataclass(slots=True)
@@ -69,6 +85,8 @@ class Exchange:
     """The ids of what is asked in the inbox, where the person asked to forget something."""
     anew: bool = False
     """Whether it stands in the place of the one before it."""
+    since: list[Body] = field(default_factory=list)
+    """What the assistant said after it before it asked for a tool."""
     said: list[str] = field(default_factory=list)
     """The pieces of the reply."""
 
@@ -76,8 +94,8 @@ class Exchange:
 class Completions:
     """The endpoint."""
 
-    def __init__(self, mc: AsyncMemChat) -> None:
-        self._mc = mc
+    def __init__(self, mc: AsyncMemChat, session_header: str = "") -> None:
+        self._mc, self._session_header = mc, session_header
         self._settings = mc.settings
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(self._settings.timeout, read=600.0))
         self._keeping: set[asyncio.Future[None]] = set()
@@ -158,22 +176,23 @@ class Completions:
         self, caller: Caller, messages: Sequence[Body], headers: Mapping[str, str]
     ) -> Exchange:
         last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=None)
-        asked = "" if last is None else words_of(messages[last].get("content"))
-        off = headers.get("x-memchat-memory") == "off" or asked.lstrip().startswith(TASK)
+        asked = "" if last is None else said_in(messages[last])
+        off = headers.get("x-memchat-memory") == "off"
         person = self._mc.user(caller.user, caller.app)
         exchange = Exchange(person, caller.through, "", "" if off else asked)
-        exchange.session = headers.get("x-memchat-session", "")
-        if exchange.asked and last is not None and not exchange.session:
+        exchange.session = named = headers.get("x-memchat-session", "")
+        if not named and self._session_header:
+            exchange.session = headers.get(self._session_header, "")
+        if exchange.asked and last is not None:
+            exchange.since = _turns(messages[last + 1 :])
             # Behind a tool's answer that message is known already.
-            known = messages[: last + (last < len(messages) - 1)]
-            turns = [
-                {"role": one["role"], "content": words_of(one.get("content"))}
-                for one in known
-                if one["role"] in ("user", "assistant") and words_of(one.get("content")).strip()
-            ]
-            found = await person.client(*caller.access).conversation(turns)
-            exchange.session, exchange.anew = found.session, found.anew
-            exchange.questions = await person.client(*caller.access).forget_named(asked)
+            turns = _turns(messages if last < len(messages) - 1 else messages[:last])
+            program = person.client(*caller.access)
+            # Who names a conversation may send what is new alone.
+            if turns or not named:
+                found = await program.conversation(turns, exchange.session or None)
+                exchange.session, exchange.anew = found.session, found.anew
+            exchange.questions = await program.forget_named(asked)
         return exchange
 
     async def _forwarded(self, exchange: Exchange, url: str, model: str, body: Body) -> Response:
@@ -227,39 +246,43 @@ class Completions:
     async def _by_text(self, exchange: Exchange, name: str, body: Body) -> Response:
         """The text of a model that does not speak the format, in its form."""
         chat = [
-            ChatMessage(one["role"], words_of(one.get("content")))
+            ChatMessage(_ROLES[one["role"]], words_of(one.get("content")))
             for one in body["messages"]
-            if one["role"] in ("system", "user", "assistant")
+            if one["role"] in _ROLES
         ]
-        exchange.said.append(await asyncio.to_thread(self._text, name, chat))
+        text, usage = await asyncio.to_thread(self._text, name, chat)
+        exchange.said.append(text)
         await self._keep(exchange)
-        text, dropped = "".join(exchange.said), sorted(body.keys() - {*_UNDERSTOOD})
+        dropped = sorted(body.keys() - {*_UNDERSTOOD})
         headers = {"x-memchat-dropped": ",".join(dropped)} if dropped else {}
         about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": name}
         message = {"role": "assistant", "content": text}
         if not body.get("stream"):
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             whole = {**about, "object": "chat.completion", "choices": [choice]}
-            return JSONResponse(whole, headers=headers)
+            return JSONResponse({**whole, "usage": usage}, headers=headers)
         begun = {"index": 0, "delta": message, "finish_reason": None}
         ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
-        chunks = [
-            {**about, "object": "chat.completion.chunk", "choices": [choice]}
-            for choice in (begun, ended)
-        ]
+        about["object"] = "chat.completion.chunk"
+        chunks = [{**about, "choices": [choice]} for choice in (begun, ended)]
+        if (body.get("stream_options") or {}).get("include_usage"):
+            chunks.append({**about, "choices": [], "usage": usage})
         lines = [*map(json.dumps, chunks), "[DONE]"]
         events = "".join(f"data: {line}\n\n" for line in lines)
         return Response(events, media_type="text/event-stream", headers=headers)
 
-    def _text(self, name: str, chat: Sequence[ChatMessage]) -> str:
-        return "".join(factory.chat_model(self._settings.with_(chat_model=name)).stream(chat))
+    def _text(self, name: str, chat: Sequence[ChatMessage]) -> tuple[str, dict[str, int]]:
+        stream = factory.chat_model(self._settings.with_(chat_model=name)).stream(chat)
+        text, took = "".join(stream), stream.usage
+        usage = {name: getattr(took, name) for name in ("prompt_tokens", "completion_tokens")}
+        return text, {**usage, "total_tokens": took.prompt_tokens + took.completion_tokens}
 
     async def _keep(self, exchange: Exchange) -> None:
         """Store what was said, to be read once the conversation rests."""
         said = "".join(exchange.said)
         if not exchange.asked:
             return
-        turns = [{"role": "user", "content": exchange.asked}]
+        turns = [{"role": "user", "content": exchange.asked}, *exchange.since]
         if said:
             turns.append({"role": "assistant", "content": said})
         try:
@@ -274,6 +297,12 @@ class Completions:
         except MemChatError as error:
             log.warning("what was said is not kept: %s", error)
         exchange.anew = False
+
+
+def _turns(messages: Sequence[Body]) -> list[Body]:
+    """What the person and the assistant said."""
+    said = [(one["role"], said_in(one)) for one in messages if one["role"] in ("user", "assistant")]
+    return [{"role": role, "content": words} for role, words in said if words.strip()]
 
 
 def _with_memory(messages: Sequence[Body], known: str) -> list[Body]:

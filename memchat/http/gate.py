@@ -52,6 +52,8 @@ class Options:
     """The address before a proxy, as ``https://memory.example``; its Host and Origin are let in."""
     user_header: str = ""
     """A front end's own header for the person who signed in, beside ``X-Memchat-User``."""
+    session_header: str = ""
+    """A front end's own header for the conversation, of which it sends everything each time."""
     per_minute: int = 6_000
     """Requests of one token."""
     worker: bool = True

@@ -51,7 +51,7 @@ class Server:
         """``close``: the store ends with the application."""
         self._mc, self._options, self._close = mc, options, close
         self._gate = Gate(options, tokens)
-        self._completions = Completions(mc)
+        self._completions = Completions(mc, options.session_header)
         self._mcp = McpApps(mc, self._gate, tokens)
         made = FastAPIOffline(
             redoc_url=None,

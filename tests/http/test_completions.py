@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from memchat.config import tokens
+from memchat.http.gate import Options
 from tests.support.answers import answer, fact
 from tests.support.served import Served, serving, until
 from tests.support.store import WAIT
@@ -62,6 +63,26 @@ def test_the_rounds_of_a_tool_are_one_turn_of_one_conversation(served: Served) -
     assert served.conversations() == [
         [("user", "Where do I live?"), ("assistant", "It rains in Porto.")]
     ]
+
+
+def test_words_before_a_tool_is_asked_for_stand_between_the_message_and_the_reply(
+    served: Served,
+) -> None:
+    history = [*talked(served, "Hello."), WHERE]
+    tool = {"name": "weather", "parameters": {"type": "object", "properties": {}}}
+    tools: Any = [{"type": "function", "function": tool}]
+    served.provider.script(Call((("weather", "{}"),), text="Let me look."), Say("It rains."))
+    list(served.ask(*history, tools=tools, stream=True))
+    until(lambda: served.conversations()[0][-1][1] == "Let me look.")
+    call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": "Let me look.", "tool_calls": [call]}
+    history += [asked, {"role": "tool", "tool_call_id": "c", "content": "rain"}]
+    served.ask(*history)
+    served.ask(*history, {"role": "assistant", "content": "It rains."}, CITY)
+    (kept,) = served.conversations()
+    assert [words for _, words in kept[2:6]] == [
+        WHERE["content"], "Let me look.", "It rains.", CITY["content"],
+    ]  # fmt: skip
 
 
 def test_a_conversation_is_known_again_by_its_turns_and_only_what_is_new_is_added(
@@ -194,6 +215,59 @@ def test_a_front_end_s_own_requests_are_answered_and_not_kept(served: Served) ->
     assert served.sent() == [task] and served.conversations() == []
 
 
+def test_of_a_message_with_documents_before_it_the_person_s_own_words_are_kept(
+    served: Served,
+) -> None:
+    task = "### Task:\nUse the context.\n\n<context>\n<source>tea</source>\n</context>\n"
+    said = '<attached_files>\n<file name="tea.txt"/>\n</attached_files>\n\nWhat is this about?'
+    history = talked(served, "Hello.")
+    served.provider.script(Say("About tea."), Say("In Porto."))
+    served.ask(*history, {"role": "user", "content": f"{task}\n{said}"})
+    history += [{"role": "user", "content": said}, {"role": "assistant", "content": "About tea."}]
+    served.ask(*history, {"role": "user", "content": f"{task}\nWhere do I live?"})
+    (kept,) = served.conversations()
+    assert [words for _, words in kept[2:]] == [
+        "What is this about?", "About tea.", "Where do I live?", "In Porto.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["X-Memchat-Session", "X-Chat-Id"])
+def test_in_a_conversation_with_a_name_another_last_message_stands_in_the_place_of_the_older_one(
+    tmp_path: Path, name: str
+) -> None:
+    with serving(tmp_path / "store", Options(session_header="x-chat-id")) as served:
+        head = {name: "one"}
+        first = served.ask(CITY, extra_headers=head).choices[0].message.content
+        history = [CITY, {"role": "assistant", "content": first}]
+        served.provider.script(Say("In Porto."), Say("In Porto, I think."), Say("Both."))
+        for words in ("Where do I live?", "Where do I live now?"):
+            served.ask(*history, {"role": "user", "content": words}, extra_headers=head)
+        served.ask(WHERE, extra_headers={name: "two"})
+        shown, other = served.conversations()
+        assert [words for _, words in shown[2:]] == ["Where do I live now?", "In Porto, I think."]
+        assert other == [("user", "Where do I live?"), ("assistant", "Both.")]
+
+
+def test_the_first_message_said_anew_is_a_version_where_the_front_end_names_the_conversation(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "store", Options(session_header="x-chat-id")) as served:
+        for words in ("I live in Porto.", "I live in Faro.", "I live in Faro."):
+            served.ask({"role": "user", "content": words}, extra_headers={"X-Chat-Id": "one"})
+        (kept,) = served.conversations()
+        assert [words for role, words in kept if role == "user"] == ["I live in Faro."]
+        (session,) = served.ana.sessions.list()
+        assert [len(ids) for ids in served.ana.sessions.versions(session.id).values()] == [3]
+
+
+def test_a_client_that_names_its_conversation_may_send_what_is_new_alone(served: Served) -> None:
+    for words in ("I live in Porto.", "I like tea."):
+        one = {"role": "user", "content": words}
+        served.ask(one, extra_headers={"X-Memchat-Session": "s"})
+    (kept,) = served.conversations()
+    assert [words for role, words in kept if role == "user"] == ["I live in Porto.", "I like tea."]
+
+
 def test_what_a_program_sent_is_learned_as_its_mode_allows(served: Served) -> None:
     for token in ("ask", "trust"):
         said = fact("I live in Porto", "city" if token == "ask" else "hobby", "Porto")
@@ -239,16 +313,22 @@ def test_a_model_without_the_format_gives_its_text_and_what_is_dropped_is_named(
 ) -> None:
     with serving(tmp_path / "store", chat_model="offline/chat") as served:
         served.ana.memories.add("preference", "tea", "green tea")
+        # What is known stands in the developer's message, as it is the first.
+        said = [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": "Which tea do I like?"},
+        ]
+        more: Any = {"stream_options": {"include_usage": True}} if stream else {}
         with served.client() as client:
             raw = client.chat.completions.with_raw_response.create(
-                model="memchat",
-                messages=[{"role": "user", "content": "Which tea do I like?"}],
-                temperature=0.1,
-                stream=stream,
+                model="memchat", messages=said, temperature=0.1, stream=stream, **more
             )
-            reply = raw.parse()
-            parts = [p.choices[0].delta.content or "" for p in reply] if stream else []  # type: ignore
-            text = "".join(parts) if stream else reply.choices[0].message.content  # type: ignore
+            reply: Any = raw.parse()
+            pieces = [*reply] if stream else []
+            parts = [choice.delta.content or "" for piece in pieces for choice in piece.choices]
+            text = "".join(parts) if stream else reply.choices[0].message.content
+            usage = pieces[-1].usage if stream else reply.usage
+        assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 0
         assert "green tea" in text
         assert raw.headers["x-memchat-dropped"] == "temperature"
         assert served.conversations()[0][1] == ("assistant", text)
