@@ -23,10 +23,9 @@ HANDLES = ("user", "client")
 """Verbs that only name something, and are not awaited."""
 IN_A_THREAD = (
     *("add_files", "add_upload", "watch", "export", "export_file", "import_file"),
-    *("fetch", "doctor", "repair", "connect", "models", "warm", "work"),
+    *("fetch", "doctor", "repair", "connect", "models", "warm"),
 )
-"""Verbs that read and write files at length, load and try models, or go on until they are
-stopped. Each has a thread for itself,
+"""Verbs that read and write files at length, or load and try models. Each has a thread for itself,
 as have those of ``backups``, and goes on there when whoever waits for it is cancelled."""
 
 

@@ -586,6 +586,7 @@ class User(Resource):
             queued=None if waits is None else LATER[when] if later else WAITS,
             skipped=None if waits is not None else "nothing was said by the user",
             stored=len(turns.new),
+            message_ids=tuple(added),
             known=every - len(turns.new),
             ignored=ignored,
         )

@@ -81,6 +81,8 @@ class Exchange:
     """The person's last message; empty where nothing of it is kept."""
     known: PromptContext | None = None
     """What goes before the messages."""
+    message: int | None = None
+    """The id of the person's message, by which ``sessions.why`` explains the reply."""
     questions: Sequence[int] = ()
     """The ids of what is asked in the inbox, where the person asked to forget something."""
     anew: bool = False
@@ -131,6 +133,8 @@ class Completions:
             reply = await self._forwarded(exchange, f"{url}/chat/completions", model, body)
         if exchange.session:
             reply.headers["x-memchat-session"] = exchange.session
+        if exchange.message:
+            reply.headers["x-memchat-message"] = str(exchange.message)
         if exchange.questions:
             reply.headers["x-memchat-inbox"] = ",".join(map(str, exchange.questions))
         return reply
@@ -214,6 +218,11 @@ class Completions:
         passed = {name: answer.headers[name] for name in _PASSED if name in answer.headers}
         streamed = "text/event-stream" in answer.headers.get("content-type", "")
         if streamed and answer.is_success:
+            try:
+                await self._keep(exchange)  # the person's message is on disk before the first piece
+            except BaseException:
+                await asyncio.shield(answer.aclose())
+                raise
             pieces = self._streamed(exchange, answer)
             return StreamingResponse(pieces, answer.status_code, passed)
         try:
@@ -226,10 +235,8 @@ class Completions:
         return Response(content, answer.status_code, passed)
 
     async def _streamed(self, exchange: Exchange, answer: httpx.Response) -> AsyncIterator[bytes]:
-        """The bytes as they come; what came is kept, also of a client that goes away. The person's
-        message is on disk before the first of them."""
+        """The bytes as they come; what came is kept, also of a client that goes away."""
         line = b""
-        await self._keep(exchange)
         try:
             async for part in answer.aiter_bytes():
                 *whole, line = (line + part).split(b"\n")
@@ -286,7 +293,7 @@ class Completions:
         if said:
             turns.append({"role": "assistant", "content": said})
         try:
-            await exchange.person.add(
+            kept = await exchange.person.add(
                 turns,
                 session=exchange.session,
                 wait=False,
@@ -296,6 +303,8 @@ class Completions:
             )
         except MemChatError as error:
             log.warning("what was said is not kept: %s", error)
+        else:
+            exchange.message = exchange.message or next(iter(kept.message_ids), None)
         exchange.anew = False
 
 

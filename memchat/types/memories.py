@@ -570,6 +570,8 @@ class Learned:
     shortened: int = 0
     """How many very long messages were read only at their beginning and end; ``read_all`` has all
     of one read."""
+    message_ids: tuple[int, ...] = ()
+    """The ids of the turns that ``User.add`` stored."""
 
     def count(self, *kinds: str) -> int:
         """How many changes are of one of these kinds."""

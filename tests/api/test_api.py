@@ -92,10 +92,11 @@ ClientAccess
     begin(key: str, request: str) -> RequestDone | None
     called() -> None
     chunk_ids(hits: Iterable[NoteHit]) -> Mapping[int, str]
-    conversation(before: Messages) -> ProgramConversation
+    conversation(before: Messages, session: str | None = None) -> ProgramConversation
     count_recall(found: Recalled) -> None
     finish(key: str, status: int | None, row_id: int | None) -> None
     forget(memory_id: int) -> Written
+    forget_named(message: str) -> Sequence[int]
     index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None, *,
         on_progress: Callable[[Progress], None] | None = None) -> Note | None
     memo_id(external_id: object) -> str
@@ -277,6 +278,7 @@ Jobs
     stop() -> None
     work(*, look: float | None = None, parallel: int = 1) -> None
 Services
+    embed(texts: Sequence[str]) -> Sequence[Sequence[float]]
     fetch(name: str, *, progress: Callable[[Progress], None] | None = None) -> FetchedModel
     list() -> Sequence[ServiceInfo]
     migrate(name: str | None = None, *, dimensions: int | None = None, max_tokens: int | None =

@@ -185,13 +185,19 @@ def test_another_program_goes_on_in_a_conversation_of_its_own(served: Served) ->
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_why_tells_what_a_reply_was_given(served: Served, stream: bool) -> None:
+def test_why_tells_what_a_reply_was_given_by_the_id_in_its_header(
+    served: Served, stream: bool
+) -> None:
     city = served.ana.memories.add("profile", "city", "Porto")
     served.provider.script(Say("You live in Porto."))
-    reply = served.ask(WHERE, stream=stream)
-    list(reply)
+    raw = served.client().chat.completions.with_raw_response.create(
+        model="memchat",
+        messages=[WHERE],
+        stream=stream,  # type: ignore[list-item]
+    )
+    list(raw.parse())
     until(lambda: [len(one) for one in served.conversations()] == [2])
-    why = served.ana.sessions.why()
+    why = served.ana.sessions.why(int(raw.headers["x-memchat-message"]))
     assert why.question == WHERE["content"] and why.prompt is not None
     assert city.id in {line.hit.id for line in (*why.lines, *why.also)}
     assert "Porto" in why.prompt[0].content
