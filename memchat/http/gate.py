@@ -133,7 +133,7 @@ class Gate:
 
     def check_place(self, request: Request) -> None:
         """Raise Refused for a request to another host, or of another site's page."""
-        once = (*ONCE, self._options.user_header)
+        once = (*ONCE, self._options.user_header, self._options.session_header)
         twice = [name for name in once if len(request.headers.getlist(name)) > 1]
         if twice:
             raise Refused(400, f"the header {twice[0]} came twice")

@@ -264,6 +264,9 @@ def test_the_first_message_said_anew_is_a_version_where_the_front_end_names_the_
         assert [words for role, words in kept if role == "user"] == ["I live in Faro."]
         (session,) = served.ana.sessions.list()
         assert [len(ids) for ids in served.ana.sessions.versions(session.id).values()] == [3]
+        twice = [*served.headers().items(), ("X-Chat-Id", "one"), ("X-Chat-Id", "two")]
+        url = f"{served.url}/v1/chat/completions"
+        assert httpx.post(url, headers=twice, json={"messages": [CITY]}).status_code == 400
 
 
 def test_a_client_that_names_its_conversation_may_send_what_is_new_alone(served: Served) -> None:
