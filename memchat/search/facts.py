@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from itertools import chain
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -58,7 +59,7 @@ class FoundFact:
         return self.parts.confident
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FactSearch:
     """The facts of a scope as they stand today."""
 
@@ -77,6 +78,11 @@ class FactSearch:
         object.__setattr__(self, "standing", as_of(self.tx, self.tx.ids))
         ids = self.only and frozenset(memories.ids_that_fit(self.tx, self.tx.ids, self.only))
         object.__setattr__(self, "fitting", ids)
+
+    @cached_property
+    def count(self) -> int:
+        """How many facts a prompt could contain, whatever is asked."""
+        return memories.count_for_prompts(self.tx, self.tx.ids, self.today, self.mute)
 
     def sensitive_words(self) -> set[tuple[str, str]]:
         """Key and plain value of each sensitive fact in use: another row may have the same."""

@@ -162,6 +162,8 @@ class PromptBlock:
 
         None of it depends on the message, so the prompts of a conversation begin alike.
         """
+        if facts.only is None and facts.count > self._most:
+            return None
         left = max(self._share, 0)
         seen = {*private}
         lines = []
@@ -246,8 +248,7 @@ class PromptBlock:
         shown.take(always, self.settings.pinned_tokens if not among.taken else 0)
         shown.take(rest)
         facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
-        there = memories.count_for_prompts(facts.tx, facts.tx.ids, facts.today, facts.mute)
-        there = there if facts.only is None else sum(1 for _ in facts.in_force())
+        there = facts.count if facts.only is None else sum(1 for _ in facts.in_force())
         turns_in = shown.of(past_turns)
         dropped = max(there - len(facts_in), 0) + len(past_turns) - len(turns_in)
         hits = (*facts_in, *turns_in)
