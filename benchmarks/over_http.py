@@ -1,6 +1,6 @@
 """What ``memchat serve`` costs with 10,000 facts: `make bench-http`.
 
-    python -m benchmarks.over_http [--requests 300] [--embed hash] [--litellm PATH]
+    python -m benchmarks.over_http [--requests 300] [--embed hash] [--workers 1] [--litellm PATH]
 
 The same requests go to the provider itself, by way of the server, and by way of litellm's own proxy
 where its command is there (``pip install "litellm[proxy]"``), in turns. Then searches, of questions
@@ -126,6 +126,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--requests", type=int, default=300)
     options.add_argument("--embed", default="hash")
+    options.add_argument("--workers", type=int, default=1)
     options.add_argument("--litellm", default=shutil.which("litellm"))
     given = options.parse_args()
     with ExitStack() as on:
