@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from importlib import util
 from typing import Annotated, cast
 from urllib.parse import urlsplit
@@ -70,8 +71,9 @@ def serve(
     names = user_header, session_header
     options = gate.Options(host, port, public_url, *names, rate, with_worker)
     said = f"http://{host}:{port}/v1; Ctrl-C ends it"
+    log = partial(output.start_log, settings(), verbose=output.VERBOSE.get())
     try:
-        server.serve(settings(), options, workers, lambda: output.notice(said))
+        server.serve(settings(), options, workers, begin=log, ready=lambda: output.notice(said))
     except OSError as error:
         raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
 

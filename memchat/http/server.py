@@ -174,7 +174,7 @@ class McpApps:
 
     def __init__(self, mc: AsyncMemChat, gate: Gate, tokens: Tokens) -> None:
         self._mc, self._gate, self._tokens = mc, gate, tokens
-        self._apps: dict[tuple[str, str], ASGIApp] = {}
+        self._apps: dict[tuple[str, str], asyncio.Future[ASGIApp]] = {}
         self._running: list[asyncio.Future[None]] = []
         self._stop = asyncio.Event()
 
@@ -183,8 +183,9 @@ class McpApps:
         caller = self._gate.enter(Request(scope), "read")
         whose = caller.user, caller.app
         if whose not in self._apps:
-            self._apps[whose] = await self._begin(*whose)
-        await self._apps[whose](scope, receive, send)
+            self._apps[whose] = asyncio.ensure_future(self._begin(*whose))
+        app = await asyncio.shield(self._apps[whose])
+        await app(scope, receive, send)
 
     async def close(self) -> None:
         """End the sessions."""
@@ -263,14 +264,21 @@ async def _json(request: Request) -> Any:
         raise Refused(400, "the body is no JSON") from None
 
 
-def serve(settings: Settings, options: Options, workers: int, ready: Callable[[], None]) -> None:
-    """Answer requests until Ctrl-C; ``ready`` is called once it can be reached. Raises OSError
-    where the port cannot be had."""
+def serve(
+    settings: Settings,
+    options: Options,
+    workers: int,
+    *,
+    begin: Callable[[], None],
+    ready: Callable[[], None],
+) -> None:
+    """Answer requests until Ctrl-C. ``begin`` is called in each process, and ``ready`` once the
+    server can be reached. Raises OSError where the port cannot be had."""
     listener = socket.create_server((options.host, options.port), backlog=512)
     # asyncio sets this only where a socket names its protocol; without it an answer waits 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
-        partial(_made, settings, options),
+        partial(_made, settings, options, begin),
         factory=True,
         workers=workers,
         log_level="warning",
@@ -287,7 +295,8 @@ def serve(settings: Settings, options: Options, workers: int, ready: Callable[[]
         Multiprocess(config, sockets=[listener]).run()
 
 
-def _made(settings: Settings, options: Options) -> Watch:
+def _made(settings: Settings, options: Options, begin: Callable[[], None]) -> Watch:
     """The application of one process, with a store of its own."""
+    begin()
     mc = AsyncMemChat(settings=settings)
     return Server(mc, options, Tokens(settings.home), close=True).watch

@@ -55,7 +55,7 @@ def test_the_first_start_makes_a_token_and_ctrl_c_ends_it_with_what_was_said_kep
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "store"
-    with serving(home) as (process, url, told):
+    with serving(home, MEMCHAT_LOG="info") as (process, url, told):
         token = re.findall(r"shown this once: (\S+)", told)[0]
         body = {"messages": [{"role": "user", "content": "I live in Porto."}]}
         given = {"authorization": f"Bearer {token}"}
@@ -67,6 +67,10 @@ def test_the_first_start_makes_a_token_and_ctrl_c_ends_it_with_what_was_said_kep
         assert "shown this once" not in told
         assert httpx.get(f"{url}/models", headers=given).status_code == 200
     assert kept(home) == ["user", "assistant"]
+    lines = (home / "memchat.log").read_text().splitlines()
+    (asked,) = [line for line in lines if "route=/v1/chat/completions" in line]
+    assert re.search(r"request=[0-9a-f]{16} method=POST .* status=200 ms=", asked)
+    assert not [line for line in lines if "Porto" in line or "ana" in line or token in line]
 
 
 def kept(home: Path) -> list[str]:
