@@ -163,10 +163,13 @@ class Chat:
         it is stopped, and ``Reply.cut`` says so. Of a very long text only the beginning and the end
         are read for memories, with ``read_all`` all of it. ``attachments`` are what
         ``attachment`` gives: the model is sent them with the message, and nothing is learned from
-        them. Raises InputError for a blank text, a bad ``timeout`` or too many attachments,
+        them; without a text of yours the message is their names. Raises InputError for a blank
+        text, a bad ``timeout`` or too many attachments,
         StoreError when it cannot be written. What a provider does wrong is raised
         from the reply; the message is stored all the same.
         """
+        if not text.strip():
+            text = ", ".join(one.name for one in attachments)
         content, timeout = message_text(text), checked_timeout(timeout)
         if len(attachments) > MOST_ATTACHMENTS:
             most = f"a message has at most {MOST_ATTACHMENTS} attachments"

@@ -437,15 +437,19 @@ class Room {
 
   // --- writing
 
+  get empty() {
+    return !this.box.value.trim() && !draftOf(this.data.chat).files.length;
+  }
+
   get stops() {
     const comes = this.data?.answering && this.halted !== this.data.version;
-    return Boolean(comes) && !this.box.value.trim();
+    return Boolean(comes) && this.empty;
   }
 
   submit() {
     const words = this.box.value;
     const draft = draftOf(this.data.chat);
-    if (!words.trim() || draft.files.some(file => !file.key)) return;
+    if (this.empty || draft.files.some(file => !file.key)) return;
     this.box.value = "";
     this.grow();
     const said = { words, files: draft.files };
@@ -579,7 +583,7 @@ class Room {
   sign() {
     this.button.textContent = this.stops ? "Stop" : "Send";
     const unread = draftOf(this.data.chat).files.some(file => !file.key);
-    this.button.disabled = !this.stops && (!this.box.value.trim() || unread);
+    this.button.disabled = !this.stops && (this.empty || unread);
   }
 
   stop() {

@@ -55,6 +55,14 @@ def test_a_document_goes_to_the_model_with_its_message_and_with_later_ones(
     assert why.prompt is not None and REPORT.text in why.prompt[-1].content
 
 
+def test_what_is_attached_needs_no_words_beside_it(mc: MemChat, chat_model: ScriptedModel) -> None:
+    with mc.user("ana").chat() as chat:
+        chat.send(" ", attachments=[REPORT, REPORT]).read()
+        assert sent(chat_model).startswith("report.txt, report.txt\n\n[Attached: report.txt]")
+        with pytest.raises(InputError, match="empty"):
+            chat.send(" ")
+
+
 def test_nothing_is_learned_from_what_is_attached_and_no_search_finds_it(
     mc: MemChat, extract_model: ScriptedModel
 ) -> None:

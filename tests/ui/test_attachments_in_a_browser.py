@@ -69,7 +69,7 @@ def test_a_file_is_attached_by_keyboard_sent_shown_and_kept_as_a_note(
 def test_files_are_dropped_and_pasted_and_one_that_cannot_be_read_says_why(
     browser: Any, tmp_path: Path
 ) -> None:
-    with answering(tmp_path, Say("A heron.")) as (server, model):
+    with answering(tmp_path, Say("A heron."), Say("Two.")) as (server, model):
         page = opened(browser.new_page(), server.url)
         assert not page.evaluate(GIVE, [".memchat-box", "drop", "a.txt", "One heron."])
         page.get_by_text("a.txt: 10 characters").wait_for()
@@ -84,6 +84,12 @@ def test_files_are_dropped_and_pasted_and_one_that_cannot_be_read_says_why(
         page.get_by_text("A heron.").wait_for()
         content = model.requests[-1].body["messages"][-1]["content"]
         assert re.search("One heron", content) and "b.png" not in content
+        page.evaluate(GIVE, [".memchat-box", "drop", "c.txt", "Two herons."])
+        page.get_by_text("c.txt: 11 characters").wait_for()
+        page.locator(BOX).press("Enter")  # without a word beside it
+        page.get_by_text("Two.").wait_for()
+        content = model.requests[-1].body["messages"][-1]["content"]
+        assert content.startswith("c.txt") and "Two herons" in content
 
 
 def test_a_picture_waits_with_its_message_and_comes_back_with_it_when_the_reply_before_it_fails(
