@@ -558,7 +558,8 @@ class User(Resource):
             moments = sorted(times[place] for place in turns.new)
             if session_id is None:
                 session_id = sessions.start(tx, own, "", tx.now, moments[0])
-            sessions.change(tx, session_id, through=through)
+            if there is not None or through is not None:
+                sessions.change(tx, session_id, through=through)
             details.put(tx, schema.sessions, session_id, noted, add=True)
             for at in sorted({moments[0], moments[-1]}):
                 sessions.reopen(tx, session_id, "", tx.now, at)

@@ -581,6 +581,8 @@ def drop_forgotten(
     ``read`` are the facts that the model read besides those lines. A deletion that is not purged
     yet changes nothing here: its purge will find the stored reply.
     """
+    if not hits and not read:
+        return [], reply
     facts = [_facts_in(hit) for hit in hits]
     gone = _forgotten(tx, {*read}.union(*facts))
     words = searched_wordings({(key, value) for _, key, value in gone})
