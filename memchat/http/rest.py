@@ -251,7 +251,10 @@ class Rest:
                 file.write(part)
             file.flush()
             person = self._mc.user(caller.user, caller.app)
-            done = await person.import_file(file.name, dry_run=dry_run)
+            try:
+                done = await person.import_file(file.name, dry_run=dry_run)
+            except InputError as error:
+                raise InputError(str(error).replace(file.name, "the body")) from None
         return Response(json.dumps(to_json(done)), media_type="application/json")
 
 

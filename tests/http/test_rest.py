@@ -269,8 +269,16 @@ def test_what_is_exported_over_http_is_imported_over_http_by_another_person(serv
         assert not over.memories.list()
         over.import_file(file)
         assert {one.value for one in over.memories.list()} == {"Faro", "green tea"}
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=r"^the body is no export"):
             over.import_file(__file__)
+
+
+def test_an_export_of_what_was_said_over_http_is_known_where_it_came_from(served: Served) -> None:
+    served.ask({"role": "user", "content": "I moved to Porto."})
+    file = served.mc.settings.home / "again.jsonl"
+    with client(served) as over:
+        file.write_bytes(asked(served, "GET", "/api/export").content)
+        assert not over.import_file(file).added.get("message")
 
 
 def test_a_token_for_several_people_needs_one_named_and_reaches_nobody_else(served: Served) -> None:
