@@ -404,6 +404,13 @@ def test_a_body_without_end_is_refused_at_the_limit(served: Served) -> None:
     assert served.provider.requests == []
 
 
+def test_where_memory_is_off_a_message_that_asks_to_forget_is_answered(served: Served) -> None:
+    city = served.ana.memories.add("profile", "city", "Porto")
+    served.ana.set_memory(False)
+    served.ask({"role": "user", "content": "Forget my city."})
+    assert served.ana.memories.get(city.id).active and not served.ana.inbox.list()
+
+
 def test_what_a_message_asks_to_forget_is_out_of_use_and_asked_about(served: Served) -> None:
     city = served.ana.memories.add("profile", "city", "Porto")
     tea = served.ana.memories.add("preference", "drinks", "green tea")
