@@ -181,7 +181,10 @@ class Completions:
     ) -> Exchange:
         last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=None)
         asked = "" if last is None else said_in(messages[last])
-        off = headers.get("x-memchat-memory") == "off"
+        memory = headers.get("x-memchat-memory", "on").strip().lower()
+        if memory not in ("on", "off"):
+            raise InputError("the header X-Memchat-Memory is on or off")
+        off = memory == "off"
         person = self._mc.user(caller.user, caller.app)
         exchange = Exchange(person, caller.through, "", "" if off else asked)
         exchange.session = named = headers.get("x-memchat-session", "")

@@ -208,8 +208,10 @@ def test_the_headers_name_a_conversation_an_app_and_leave_memory_out(served: Ser
     for header in ({"X-Memchat-Session": "s"}, {"X-Memchat-Session": "s"}):
         served.ask(CITY, extra_headers=header)
     served.ask(CITY, extra_headers={"X-Memchat-App": "work"})
-    served.ask(WHERE, extra_headers={"X-Memchat-Memory": "off"})
+    served.ask(WHERE, extra_headers={"X-Memchat-Memory": "Off"})
     assert served.sent() == [WHERE]
+    with pytest.raises(openai.BadRequestError, match="on or off"):
+        served.ask(WHERE, extra_headers={"X-Memchat-Memory": "no"})
     assert len(served.conversations()) == 1
     assert len(served.mc.user("ana", "work").sessions.list()) == 1
 

@@ -327,7 +327,7 @@ def test_too_many_requests_of_a_token_are_told_to_wait(tmp_path: Path) -> None:
 
 
 def test_behind_a_proxy_its_name_and_its_pages_are_let_in(tmp_path: Path) -> None:
-    public = {"host": "memory.example", "origin": "https://memory.example"}
+    public = {"host": "Memory.example", "origin": "https://memory.example"}
     with serving(tmp_path / "store", PROXY) as served:
         assert asked(served, "GET", "/api/memories", headers=public).status_code == 200
         for name, value in (("host", "evil.example"), ("origin", "http://memory.example")):
