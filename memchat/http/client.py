@@ -170,7 +170,9 @@ def _settings(
     headers: dict[str, str | bytes] = {"authorization": f"Bearer {token}"}
     headers |= {"x-memchat-user": user.encode()} if user else {}
     headers |= {"x-memchat-app": app.encode()} if app else {}
-    return {"base_url": url, "headers": headers, "timeout": timeout}
+    # The address that chat clients use, which memchat serve prints, will do as well.
+    base = url.rstrip("/").removesuffix("/v1")
+    return {"base_url": base, "headers": headers, "timeout": timeout}
 
 
 class Client(User):

@@ -195,6 +195,8 @@ def test_a_problem_says_what_is_wrong_as_the_standard_has_it(served: Served) -> 
         assert said.headers["content-type"] == "application/problem+json"
         told = said.json()
         assert told["status"] == status and told["title"] and told["detail"] and told["code"]
+    said = asked(served, "POST", "/api/memories", content=b"{}")
+    assert said.status_code == 422 and "Content-Type: application/json" in said.json()["detail"]
 
 
 @pytest.mark.parametrize("may", RIGHTS)
@@ -369,6 +371,11 @@ def test_the_description_has_every_verb_with_its_help_and_an_example(served: Ser
         one = told["paths"][route.path][route.method.lower()]
         assert one["operationId"] == route.verb and one["description"], route
         assert one["security"] and "4XX" in one["responses"]
+
+
+def test_the_client_takes_the_address_that_chat_clients_use(served: Served) -> None:
+    with Client(f"{served.url}/v1/", served.secrets["trust"]) as over:
+        assert not over.memories.list()
 
 
 def test_the_client_is_refused_in_words_where_the_server_is_not_memchat(served: Served) -> None:
