@@ -371,6 +371,8 @@ def test_the_description_has_every_verb_with_its_help_and_an_example(served: Ser
         one = told["paths"][route.path][route.method.lower()]
         assert one["operationId"] == route.verb and one["description"], route
         assert one["security"] and "4XX" in one["responses"]
+        assert one["summary"] and "``" not in one["summary"]
+    assert told["paths"]["/api/context"]["get"]["summary"].endswith("leave")
 
 
 def test_the_client_takes_the_address_that_chat_clients_use(served: Served) -> None:
