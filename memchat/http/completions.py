@@ -275,7 +275,8 @@ class Completions:
         ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
         about["object"] = "chat.completion.chunk"
         chunks = [{**about, "choices": [choice]} for choice in (begun, ended)]
-        if (body.get("stream_options") or {}).get("include_usage"):
+        options = body.get("stream_options")
+        if isinstance(options, dict) and options.get("include_usage"):
             chunks.append({**about, "choices": [], "usage": usage})
         lines = [*map(json.dumps, chunks), "[DONE]"]
         events = "".join(f"data: {line}\n\n" for line in lines)

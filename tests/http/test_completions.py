@@ -342,6 +342,9 @@ def test_a_model_without_the_format_gives_its_text_and_what_is_dropped_is_named(
         assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 0
         assert "green tea" in text
         assert raw.headers["x-memchat-dropped"] == "temperature"
+        made_up = {"messages": [{"role": "user"}], "stream": True, "stream_options": "all"}
+        address, headers = f"{served.url}/v1/chat/completions", served.headers()
+        assert httpx.post(address, json=made_up, headers=headers).status_code == 200
         assert served.conversations()[0][1] == ("assistant", text)
 
 
