@@ -182,7 +182,8 @@ class ClientAccess(Resource):
 
     def forget_named(self, message: str) -> Sequence[int]:
         """Where a message of the person asks to forget something, put the memories that it names
-        out of use, as ``forget`` does; the ids of the questions in the inbox."""
+        out of use, as ``forget`` does; the ids of the questions in the inbox. Where memory is off,
+        nothing is done."""
         self._assembly.parts()  # which loads the chat: two threads must not begin that at two ends
         from memchat.chat.command_words import command
         from memchat.chat.commands import CHOICE_MOST, names_fact
@@ -191,6 +192,8 @@ class ClientAccess(Resource):
         if asked is None or asked.kind != "forget":
             return []
         with self._database.write(self._scope, ensure=True) as tx:
+            if not apps.memory_switch(tx, self._scope).on:
+                return []
             facts = self._facts(tx)
             every = memories.listed(tx, tx.ids, types.Wanted(), as_of(tx, tx.ids))
             named = [one for one in every if names_fact(asked.words, one.key, one.value)]

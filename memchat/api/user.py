@@ -568,7 +568,7 @@ class User(Resource):
             for place in turns.new:
                 role, words = incoming.turns[place]
                 if role == "assistant" and given is not None:
-                    added.append(_with_receipt(tx, session_id, words, given))
+                    added.append(_with_receipt(tx, session_id, words, times[place], given))
                 else:
                     added.append(messages.add(tx, session_id, role, words, times[place]))
                 if read_all:
@@ -629,14 +629,14 @@ class User(Resource):
                 jobs.enqueue(tx, kind, app_id, session.id, tx.now)
 
 
-def _with_receipt(tx: Tx, session_id: int, words: str, given: PromptContext) -> int:
+def _with_receipt(tx: Tx, session_id: int, words: str, at: datetime, given: PromptContext) -> int:
     """Store a reply with what its model was given."""
     from memchat.chat.turn import store_reply
 
     first, shown = messages.ids_of(tx, session_id)[-1:], given.shown
     counts = len(first), shown.lines, shown.dropped, shown.degraded
     sent = receipts.SentPrompt(given.text, first[0], False, *counts) if first else None
-    return store_reply(tx, session_id, words, shown, sent)
+    return store_reply(tx, session_id, words, shown, sent, at=at)
 
 
 def _last_exchange(tx: Tx, session_id: int | None) -> list[int]:

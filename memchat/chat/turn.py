@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 
 from memchat import waiting
 from memchat.chat import command_replies, command_words
@@ -144,13 +145,15 @@ def store_reply(
     drawn_facts: Collection[purge.Fact] = (),
     status: str = "complete",
     memory: bool = True,
+    at: datetime | None = None,
 ) -> int:
     """Write a reply with its receipt, without the words that were forgotten while it came in; the
-    id of its row."""
+    id of its row. ``at`` is when it was said, now where it is not given."""
     hits = (*given.hits, *by_code)
     shown, content = purge.drop_forgotten(tx, hits, drawn_facts, words)
     listed, content = purge.drop_forgotten(tx, given.listed, (), content)
-    message_id = messages.add(tx, session_id, "assistant", content, tx.now, status, memory=memory)
+    said_at = at or tx.now
+    message_id = messages.add(tx, session_id, "assistant", content, said_at, status, memory=memory)
     there = rows.existing(tx, [hit.id for hit in given.notes])
     notes = [hit for hit in given.notes if hit.id in there]
     receipts.add(tx, message_id, [*shown, *notes])

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from typer import Argument, Option
 
 from memchat.cli import output
-from memchat.cli.command import Call, command, group, one_of, settings
+from memchat.cli.command import Call, command, group, one_of, open_store, settings
 from memchat.cli.command import day as day_of
 from memchat.config.tokens import RIGHTS, Right, Token, Tokens
 from memchat.errors import ConfigError, StoreError
@@ -64,18 +64,22 @@ def serve(
         )
     if public_url and urlsplit(public_url).scheme != "https":
         raise ConfigError("--public-url is the https:// address of the proxy")
+    with open_store():
+        pass  # what is wrong with it is told once, and not by each process again and again
     tokens = Tokens(settings().home)
     if not tokens.all():
         made = tokens.add(Token(FIRST, call.user))
         output.notice(f"the token of the {FIRST}, shown this once: {made}")
     names = user_header, session_header
     options = gate.Options(host, port, public_url, *names, rate, with_worker)
-    said = f"http://{host}:{port}/v1; Ctrl-C ends it"
+    where = public_url.rstrip("/") or f"http://{host}:{port}"
+    said = f"{where}/v1 for chat clients, {where}/docs shows the rest; Ctrl-C ends it"
     log = partial(output.start_log, settings(), verbose=output.VERBOSE.get())
     try:
         server.serve(settings(), options, workers, begin=log, ready=lambda: output.notice(said))
     except OSError as error:
-        raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
+        why = str(error.strerror).partition(" (while")[0]  # Python repeats the address there
+        raise StoreError(f"{host}:{port} cannot be used ({why}); see --port and --host") from error
 
 
 tokens = group("Who is let in over HTTP: a token for each program.")

@@ -28,7 +28,7 @@ _HEADING = "Tokens of programs that call memchat over HTTP. `memchat tokens` wri
 Right = Literal["read", "write", "chat", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
 """What a token may do; each of them may do what stands before it too."""
-NO_TOKEN = "a bearer token is needed; memchat tokens add makes one"
+NO_TOKEN = "this needs a bearer token that is valid; memchat tokens add makes one"
 UNREADABLE = "the tokens cannot be read; the log of memchat says why"
 """What those are told who are let in by no token: not where the file is."""
 

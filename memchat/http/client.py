@@ -81,7 +81,8 @@ def _given(route: Route, answer: httpx.Response) -> Any:
 class _Answer:
     """An answer from notes as it comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, open: Callable[[], Any]) -> None:
+        self._open = open
         self.text = ""
         self.sources: tuple[NoteSource, ...] = ()
         self.cut: str | None = None
@@ -102,10 +103,6 @@ class _Answer:
 class StreamedAnswer(_Answer):
     """An answer from notes: iterate over its pieces, or ``read`` all of it."""
 
-    def __init__(self, open: Callable[[], Any]) -> None:
-        super().__init__()
-        self._open = open
-
     def __iter__(self) -> Iterator[str]:
         with self._open() as answer:
             if not answer.is_success:
@@ -122,10 +119,6 @@ class StreamedAnswer(_Answer):
 
 class AsyncStreamedAnswer(_Answer):
     """``StreamedAnswer`` for programs that use ``await``."""
-
-    def __init__(self, open: Callable[[], Any]) -> None:
-        super().__init__()
-        self._open = open
 
     async def __aiter__(self) -> AsyncIterator[str]:
         async with self._open() as answer:
@@ -170,7 +163,9 @@ def _settings(
     headers: dict[str, str | bytes] = {"authorization": f"Bearer {token}"}
     headers |= {"x-memchat-user": user.encode()} if user else {}
     headers |= {"x-memchat-app": app.encode()} if app else {}
-    return {"base_url": url, "headers": headers, "timeout": timeout}
+    # The address that chat clients use, which memchat serve prints, will do as well.
+    base = url.rstrip("/").removesuffix("/v1")
+    return {"base_url": base, "headers": headers, "timeout": timeout}
 
 
 class Client(User):

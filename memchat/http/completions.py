@@ -181,7 +181,10 @@ class Completions:
     ) -> Exchange:
         last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=None)
         asked = "" if last is None else said_in(messages[last])
-        off = headers.get("x-memchat-memory") == "off"
+        memory = headers.get("x-memchat-memory", "on").strip().lower()
+        if memory not in ("on", "off"):
+            raise InputError("the header X-Memchat-Memory is on or off")
+        off = memory == "off"
         person = self._mc.user(caller.user, caller.app)
         exchange = Exchange(person, caller.through, "", "" if off else asked)
         exchange.session = named = headers.get("x-memchat-session", "")
@@ -272,7 +275,8 @@ class Completions:
         ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
         about["object"] = "chat.completion.chunk"
         chunks = [{**about, "choices": [choice]} for choice in (begun, ended)]
-        if (body.get("stream_options") or {}).get("include_usage"):
+        options = body.get("stream_options")
+        if isinstance(options, dict) and options.get("include_usage"):
             chunks.append({**about, "choices": [], "usage": usage})
         lines = [*map(json.dumps, chunks), "[DONE]"]
         events = "".join(f"data: {line}\n\n" for line in lines)

@@ -28,7 +28,8 @@ OWN_HOSTS = ("127.0.0.1", "localhost")
 MOST_BYTES = 32 * 1024 * 1024
 UNBOUNDED = ("/api/import",)
 """Paths whose bodies are read in parts, to a file."""
-ONCE = ("host", "origin", "authorization", "x-memchat-user", "x-memchat-app", "x-memchat-session")
+_OWN = ("user", "app", "session", "memory")
+ONCE = ("host", "origin", "authorization", *(f"x-memchat-{name}" for name in _OWN))
 """Headers that a request may have once: of two, another reader may believe the other one."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -106,7 +107,7 @@ class Gate:
     def __init__(self, options: Options, tokens: Tokens, app: str = "default") -> None:
         self._options, self._tokens, self._app = options, tokens, app
         public = urlsplit(options.public_url)
-        self._hosts = {public.netloc} if public.netloc else set()
+        self._hosts = {public.netloc.lower()} if public.netloc else set()
         self._room: dict[str, tuple[float, float]] = {}
 
     def enter(self, request: Request, right: Right) -> Caller:
@@ -139,7 +140,7 @@ class Gate:
             raise Refused(400, f"the header {twice[0]} came twice")
         if {"content-length", "transfer-encoding"} <= {*request.headers}:
             raise Refused(400, "its body has two lengths", {"connection": "close"})
-        host = request.headers.get("host", "")
+        host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] or host
         if name not in OWN_HOSTS and host not in self._hosts:
             raise Refused(421, "this server does not answer to that name")

@@ -55,6 +55,7 @@ def router_of(mc: AsyncMemChat, **checked: Any) -> APIRouter:
     router = APIRouter(responses={"4XX": PROBLEM, "5XX": PROBLEM}, **checked)
     for route in ROUTES:
         endpoint = rest.endpoint(route)
+        told = inspect.cleandoc(endpoint.__doc__ or "")
         router.add_api_route(
             route.path,
             endpoint,
@@ -63,9 +64,9 @@ def router_of(mc: AsyncMemChat, **checked: Any) -> APIRouter:
             response_model=route.result,
             operation_id=route.verb,
             responses={204: {}} if holds(route.result, type(None)) else None,
-            summary=(endpoint.__doc__ or "").partition("\n")[0],
+            summary=_first_sentence(told),
             tags=[route.path.split("/")[2]],
-            description=inspect.cleandoc(endpoint.__doc__ or ""),
+            description=told,
         )
     for method, path, special, kind in (
         ("POST", "/api/notes/ask", rest.ask, "text/event-stream"),
@@ -251,8 +252,17 @@ class Rest:
                 file.write(part)
             file.flush()
             person = self._mc.user(caller.user, caller.app)
-            done = await person.import_file(file.name, dry_run=dry_run)
+            try:
+                done = await person.import_file(file.name, dry_run=dry_run)
+            except InputError as error:
+                raise InputError(str(error).replace(file.name, "the body")) from None
         return Response(json.dumps(to_json(done)), media_type="application/json")
+
+
+def _first_sentence(told: str) -> str:
+    return (
+        " ".join(told.partition("\n\n")[0].split()).partition(". ")[0].replace("``", "").rstrip(".")
+    )
 
 
 def _row_path(path: str) -> str:

@@ -229,6 +229,8 @@ def _answer_errors(server: FastAPI, home: str) -> None:
             message, headers = error.detail, error.headers
         if isinstance(error, RequestValidationError):
             message = "; ".join(misfits(error.errors()[:5]))
+            if error.body and "json" not in request.headers.get("content-type", ""):
+                message = "send the body as JSON, with the header Content-Type: application/json"
         if isinstance(error, RecursionError):
             message = "the lists or objects in it lie too deep in each other"
         if request.url.path.startswith("/v1/"):

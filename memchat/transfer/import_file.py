@@ -228,7 +228,8 @@ class ImportRun:
                 turns = []  # it is open here, or went on here too
             else:
                 # What is older than its last use here was here once, and was deleted.
-                turns = [turn for turn in turns if turn["created_at"] > session.last_activity_at]
+                at = session.last_activity_at
+                turns = [one for one in turns if one["created_at"] > at and one["id"] not in same]
             if not turns:
                 return
             if client_id is None:

@@ -256,8 +256,10 @@ def test_a_person_with_letters_of_elsewhere_is_the_same_one_over_http(served: Se
 
 
 @pytest.mark.parametrize(
-    "name", ["authorization", "x-memchat-user", "x-memchat-app", "x-front-end", "host", "origin"]
-)
+    "name",
+    ["authorization", "x-memchat-user", "x-memchat-app", "x-memchat-memory", "x-front-end", "host",
+     "origin"],
+)  # fmt: skip
 def test_a_header_that_decides_who_is_let_in_comes_once(tmp_path: Path, name: str) -> None:
     with serving(tmp_path / "store", Options(user_header="x-front-end", worker=False)) as served:
         line = f"{name}: ana\r\n{name}: ben" if name != "host" else "host: other.example"

@@ -208,8 +208,10 @@ def test_the_headers_name_a_conversation_an_app_and_leave_memory_out(served: Ser
     for header in ({"X-Memchat-Session": "s"}, {"X-Memchat-Session": "s"}):
         served.ask(CITY, extra_headers=header)
     served.ask(CITY, extra_headers={"X-Memchat-App": "work"})
-    served.ask(WHERE, extra_headers={"X-Memchat-Memory": "off"})
+    served.ask(WHERE, extra_headers={"X-Memchat-Memory": "Off"})
     assert served.sent() == [WHERE]
+    with pytest.raises(openai.BadRequestError, match="on or off"):
+        served.ask(WHERE, extra_headers={"X-Memchat-Memory": "no"})
     assert len(served.conversations()) == 1
     assert len(served.mc.user("ana", "work").sessions.list()) == 1
 
@@ -340,6 +342,9 @@ def test_a_model_without_the_format_gives_its_text_and_what_is_dropped_is_named(
         assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 0
         assert "green tea" in text
         assert raw.headers["x-memchat-dropped"] == "temperature"
+        made_up = {"messages": [{"role": "user"}], "stream": True, "stream_options": "all"}
+        address, headers = f"{served.url}/v1/chat/completions", served.headers()
+        assert httpx.post(address, json=made_up, headers=headers).status_code == 200
         assert served.conversations()[0][1] == ("assistant", text)
 
 
@@ -402,6 +407,13 @@ def test_a_body_without_end_is_refused_at_the_limit(served: Served) -> None:
         except httpx.WriteError:
             pass  # the connection was closed first
     assert served.provider.requests == []
+
+
+def test_where_memory_is_off_a_message_that_asks_to_forget_is_answered(served: Served) -> None:
+    city = served.ana.memories.add("profile", "city", "Porto")
+    served.ana.set_memory(False)
+    served.ask({"role": "user", "content": "Forget my city."})
+    assert served.ana.memories.get(city.id).active and not served.ana.inbox.list()
 
 
 def test_what_a_message_asks_to_forget_is_out_of_use_and_asked_about(served: Served) -> None:

@@ -195,6 +195,8 @@ def test_a_problem_says_what_is_wrong_as_the_standard_has_it(served: Served) -> 
         assert said.headers["content-type"] == "application/problem+json"
         told = said.json()
         assert told["status"] == status and told["title"] and told["detail"] and told["code"]
+    said = asked(served, "POST", "/api/memories", content=b"{}")
+    assert said.status_code == 422 and "Content-Type: application/json" in said.json()["detail"]
 
 
 @pytest.mark.parametrize("may", RIGHTS)
@@ -269,8 +271,16 @@ def test_what_is_exported_over_http_is_imported_over_http_by_another_person(serv
         assert not over.memories.list()
         over.import_file(file)
         assert {one.value for one in over.memories.list()} == {"Faro", "green tea"}
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=r"^the body is no export"):
             over.import_file(__file__)
+
+
+def test_an_export_of_what_was_said_over_http_is_known_where_it_came_from(served: Served) -> None:
+    served.ask({"role": "user", "content": "I moved to Porto."})
+    file = served.mc.settings.home / "again.jsonl"
+    with client(served) as over:
+        file.write_bytes(asked(served, "GET", "/api/export").content)
+        assert not over.import_file(file).added.get("message")
 
 
 def test_a_token_for_several_people_needs_one_named_and_reaches_nobody_else(served: Served) -> None:
@@ -319,7 +329,7 @@ def test_too_many_requests_of_a_token_are_told_to_wait(tmp_path: Path) -> None:
 
 
 def test_behind_a_proxy_its_name_and_its_pages_are_let_in(tmp_path: Path) -> None:
-    public = {"host": "memory.example", "origin": "https://memory.example"}
+    public = {"host": "Memory.example", "origin": "https://memory.example"}
     with serving(tmp_path / "store", PROXY) as served:
         assert asked(served, "GET", "/api/memories", headers=public).status_code == 200
         for name, value in (("host", "evil.example"), ("origin", "http://memory.example")):
@@ -361,6 +371,13 @@ def test_the_description_has_every_verb_with_its_help_and_an_example(served: Ser
         one = told["paths"][route.path][route.method.lower()]
         assert one["operationId"] == route.verb and one["description"], route
         assert one["security"] and "4XX" in one["responses"]
+        assert one["summary"] and "``" not in one["summary"]
+    assert told["paths"]["/api/context"]["get"]["summary"].endswith("leave")
+
+
+def test_the_client_takes_the_address_that_chat_clients_use(served: Served) -> None:
+    with Client(f"{served.url}/v1/", served.secrets["trust"]) as over:
+        assert not over.memories.list()
 
 
 def test_the_client_is_refused_in_words_where_the_server_is_not_memchat(served: Served) -> None:

@@ -141,3 +141,20 @@ def test_beyond_this_machine_it_listens_only_behind_a_proxy(run) -> None:
     done = run("serve", "--host", "0.0.0.0")
     assert done.code == 1 and "--behind-proxy" in done.err
     assert run("serve", "--public-url", "http://memory.example").code == 1
+
+
+def test_a_port_that_is_in_use_is_told_of(run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("serve", "--port", str(port))
+    assert done.code == 1
+    assert f"127.0.0.1:{port} cannot be used (Address already in use); see --port" in done.err
+
+
+def test_a_store_that_cannot_be_opened_is_told_of_once(tmp_path: Path) -> None:
+    (tmp_path / "memchat.db").write_bytes(b"no database" * 1000)
+    command = [sys.executable, "-m", "memchat", "serve", "--workers", "2", "--port", "18769"]
+    environment = os.environ | {"MEMCHAT_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.count("no database") == 1
+    assert "Traceback" not in done.stderr and not (tmp_path / "tokens.toml").exists()
