@@ -6,6 +6,7 @@ is what the library's own take and give, its errors among it.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -267,6 +268,28 @@ class AsyncClient(AsyncUser):
     async def _ask(self, question: str, *, mode: str = "answer") -> AsyncStreamedAnswer:
         asked = {"question": question, "mode": mode}
         return AsyncStreamedAnswer(lambda: self._http.stream("POST", "/api/notes/ask", json=asked))
+
+    async def export(self, *, all_apps: bool = True) -> Any:
+        """As ``AsyncUser.export``."""
+        asked = self._http.stream("GET", "/api/export", params={"all_apps": all_apps})
+
+        async def records() -> AsyncIterator[dict[str, Any]]:
+            async with asked as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                async for line in _checked(answer).aiter_lines():
+                    if (record := json.loads(line))["record"] not in ("header", "end"):
+                        yield record
+
+        return records()
+
+    async def import_file(
+        self, file: Path | str, *, dry_run: bool = False, progress: Any = None
+    ) -> Imported:
+        """As ``AsyncUser.import_file``, without its progress."""
+        content = await asyncio.to_thread(Path(file).read_bytes)
+        answer = await self._http.post("/api/import", content=content, params={"dry_run": dry_run})
+        return TypeAdapter(Imported).validate_json(_checked(answer).content)
 
     async def close(self) -> None:
         """End the connections."""

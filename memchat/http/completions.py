@@ -27,6 +27,7 @@ from fastapi import Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from memchat import AsyncMemChat, ChatMessage, InputError, MemChatError, NotFound, PromptContext
+from memchat.api.user import NAME_LIMIT
 from memchat.config.providers import KEYS, openai_url, provider_of
 from memchat.http.gate import Caller
 from memchat.providers import factory
@@ -190,6 +191,8 @@ class Completions:
         exchange.session = named = headers.get("x-memchat-session", "")
         if not named and self._session_header:
             exchange.session = headers.get(self._session_header, "")
+        if len(exchange.session) > NAME_LIMIT:
+            raise InputError(f"the name of a conversation has at most {NAME_LIMIT} characters")
         if exchange.asked and last is not None:
             exchange.since = _turns(messages[last + 1 :])
             # Behind a tool's answer that message is known already.

@@ -184,7 +184,11 @@ class McpApps:
         whose = caller.user, caller.app
         if whose not in self._apps:
             self._apps[whose] = asyncio.ensure_future(self._begin(*whose))
-        app = await asyncio.shield(self._apps[whose])
+        try:
+            app = await asyncio.shield(self._apps[whose])
+        except Exception:
+            self._apps.pop(whose, None)  # the next request tries again
+            raise
         await app(scope, receive, send)
 
     async def close(self) -> None:
@@ -212,8 +216,12 @@ class McpApps:
                 begun.set()
                 await self._stop.wait()
 
-        self._running.append(asyncio.ensure_future(run()))
-        await begun.wait()
+        running, waits = asyncio.ensure_future(run()), asyncio.ensure_future(begun.wait())
+        await asyncio.wait((running, waits), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            waits.cancel()
+            running.result()
+        self._running.append(running)
         return server.require_token(streamed, person.scope, self._tokens.of)
 
 
@@ -254,6 +262,11 @@ def _status(error: Exception) -> int:
 
 
 def _code(error: Exception) -> str:
+    """The name of the library's error that a client raises."""
+    if isinstance(error, HTTPException):
+        kinds = {401: "ScopeError", 403: "ScopeError", 404: "NotFound"}
+        later = error.status_code in (409, 412, 429, 503)
+        return kinds.get(error.status_code, "StoreError" if later else "InputError")
     return type(error).__name__ if isinstance(error, MemChatError) else "InputError"
 
 

@@ -391,6 +391,14 @@ def test_who_has_no_token_is_not_told_where_the_tokens_lie(served: Served) -> No
     assert said.status_code == 503 and "toml" not in said.text
 
 
+def test_a_name_of_a_conversation_that_cannot_be_is_refused_before_a_model_is_asked(
+    served: Served,
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="200 characters"):
+        served.ask(CITY, extra_headers={"X-Memchat-Session": "a" * 300})
+    assert served.provider.requests == []
+
+
 def test_an_app_that_cannot_be_is_refused(served: Served) -> None:
     with pytest.raises(openai.BadRequestError, match="app name"):
         served.ask(CITY, extra_headers={"X-Memchat-App": "a" * 400})

@@ -19,6 +19,7 @@ from memchat import (
     NotesFound,
     NotFound,
     PromptContext,
+    ScopeError,
     SecretError,
     StoreError,
 )
@@ -172,9 +173,9 @@ def test_the_errors_of_the_library_come_through(served: Served) -> None:
             over.search(" ")
         with pytest.raises(AttributeError, match="backup"):
             over.backup
-    with client(served, "trust") as over, pytest.raises(InputError, match="admin"):
+    with client(served, "trust") as over, pytest.raises(ScopeError, match="admin"):
         over.memories.delete(1)
-    with Client(served.url, "wrong") as over, pytest.raises(InputError, match="bearer token"):
+    with Client(served.url, "wrong") as over, pytest.raises(ScopeError, match="token"):
         over.memories.list()
 
 
@@ -303,7 +304,7 @@ def test_a_token_for_one_app_reaches_no_other(served: Served) -> None:
     with client(served, "work") as over:
         assert not over.memories.list()
         over.memories.add("fact", "car", "red")
-    with client(served, "work", app="default") as over, pytest.raises(InputError):
+    with client(served, "work", app="default") as over, pytest.raises(ScopeError):
         over.memories.list()
     with client(served, app="work") as over:
         assert [one.value for one in over.memories.list()] == ["red"]
