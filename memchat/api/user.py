@@ -485,6 +485,52 @@ class User(Resource):
         path = Path(file).expanduser()
         return import_file(self._assembly, self._scope, path, dry_run=dry_run, progress=progress)
 
+    def import_history(
+        self,
+        path: Path | str,
+        *,
+        learn: str = "later",
+        newest: int = 200,
+        dry_run: bool = False,
+        progress: types.OnProgress | None = None,
+    ) -> types.ImportedHistory:
+        """Import what another product exported: a file, a zip file or a folder of ChatGPT, Claude
+        or Gemini (Takeout in JSON), JSON with ``messages``, or lines of "- [date] fact".
+
+        Conversations keep their dates, are searched at once, and are known again: a second import
+        adds nothing, or what was said since, and what was deleted here stays so. Facts that the
+        product had saved wait in the inbox. ``learn`` says whether the ``newest`` conversations are
+        read for memories, the oldest of them first: ``now``, ``later`` (a worker does) or ``no``;
+        the others are kept without being read. ``dry_run`` stores nothing and says what would be
+        done. ``progress`` counts conversations. ``undo_import`` takes the import back.
+
+        Raises InputError where nothing of it can be imported, where it would unpack to far more
+        than an export does, for a bad ``learn`` or ``newest``, and where memory is off; StoreError
+        where it cannot be written: what was stored before then stays.
+        """
+        from memchat.transfer.history import HistoryImport
+
+        check_choice(learn, ("now", "later", "no"), "time to learn")
+        check_count(newest, "number of conversations")
+        most = 0 if learn == "no" else newest
+        run = HistoryImport(self._assembly, self._scope, Path(path).expanduser(), most, progress)
+        if dry_run:
+            return run.preview()
+        done = run.run()
+        if learn == "now":
+            run.read()
+        return done
+
+    def undo_import(self, import_id: str) -> Deleted:
+        """Delete what ``import_history`` stored under this id, ``last`` for the latest import, with
+        what only that taught; the same can be imported again. What the person answered with a yes
+        in the inbox stays. Raises NotFound where nothing is left of it."""
+        from memchat.transfer.history_undo import undo
+
+        with self._database.write(self._scope) as tx:
+            done, deleted = undo(tx, import_id)
+        return Deleted(len(done.gone), deleted)
+
     def delete_all(self) -> Deleted:
         """Delete everything that is kept of the person for good, in every app."""
         count, user = 0, self._scope.user

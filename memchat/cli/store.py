@@ -23,6 +23,7 @@ from memchat.types import (
     MOST_AT_ONCE,
     MOST_BATCH,
     REFUSED_MOST,
+    ImportedHistory,
     JobStatus,
     RestorePlan,
     counted,
@@ -31,6 +32,7 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
+    from memchat.api.base import Deleted
     from memchat.api.store import Backups
 
 
@@ -636,20 +638,79 @@ def _export(call: cli.Call, file: Path, format: str, app: str | None) -> None:
         call.result(to_json(done) | {"file": str(done.file)}, said)
 
 
-@cli.command(without="app")
-def import_(call: cli.Call, file: Path, dry_run: bool = False) -> None:
-    """Read an export back, as this user's own.
+@cli.command()
+def import_(
+    call: cli.Call,
+    file: Annotated[Path | None, Argument(show_default=False)] = None,
+    learn: Literal["now", "later", "no"] = "later",
+    newest: int = 200,
+    undo: str | None = None,
+    dry_run: bool = False,
+    yes: bool = False,
+) -> None:
+    """Import your history from another assistant, or read an export of memchat back.
 
-    What is here already stays as it is, but a note that was changed elsewhere later than here is
-    taken from there. What was forgotten or deleted here stays away. All of it is imported or, where
+    What there is, and what would be done, is shown before; nothing is stored without a yes. A
+    second import adds only what is new, and what was forgotten or deleted here stays away. See
+    docs/import.md.
+
+    An export of memchat becomes this user's own. What is here already stays as it is, but a note
+    that was changed elsewhere later than here is taken from there. All of it is imported or, where
     the file is broken, nothing.
 
-    :param file: What memchat export wrote.
+    :param file: A file, zip file or folder that ChatGPT, Claude or Gemini exported, JSON with
+        messages, lines of "- [date] fact", or what memchat export wrote.
+    :param learn: When the newest conversations are read for memories: now, later (by memchat jobs
+        run or a worker), or no: they are kept and found, and not read.
+    :param newest: How many conversations are read.
+    :param undo: Take back the import with this id instead, "last" for the latest one.
     :param dry_run: Store nothing; say what would be done.
     """
+    if undo is not None:
+        cli.confirm(f"Delete what the import {undo} added, and what only that taught?", yes=yes)
+        deleted = call.known.undo_import(undo)
+        call.result(to_json(deleted), f"{counted_records(_kinds(deleted))} deleted")
+        return
+    if file is None:
+        raise BadParameter("name the file or folder to import; memchat import --help tells which")
     person = call.person
     with ProgressLine() as line:
-        done = person.import_file(file, dry_run=dry_run, progress=line.update)
+        plan = person.import_history(
+            file, learn=learn, newest=newest, dry_run=True, progress=line.update
+        )
+    if plan.product == "memchat":
+        _import_own(call, file, dry_run)
+        return
+    if not dry_run:
+        if not call.as_json:
+            _tell(plan)
+        cli.confirm("Import it?", yes=yes, why="the lines above say what would be imported")
+        with ProgressLine() as line:
+            plan = person.import_history(file, learn=learn, newest=newest, progress=line.update)
+    if call.as_json:
+        output.print_json(plan)
+        return
+    if dry_run:
+        _tell(plan)
+    print(f"{counted_records(plan.added)} {'would be imported' if dry_run else 'imported'}")
+    if asked := plan.added.get("inbox_item"):
+        print(f"{counted(asked, 'saved fact')} to say yes or no to: memchat inbox list")
+    if plan.id is not None:
+        print(f"memchat import --undo {plan.id} takes the import back")
+
+
+def _kinds(deleted: Deleted) -> dict[str, int]:
+    return {"session": deleted.sessions, "memory": deleted.memories}
+
+
+def _tell(plan: ImportedHistory) -> None:
+    for line in plan.told():
+        print(output.plain(line))
+
+
+def _import_own(call: cli.Call, file: Path, dry_run: bool) -> None:
+    with ProgressLine() as line:
+        done = call.person.import_file(file, dry_run=dry_run, progress=line.update)
     if call.as_json:
         output.print_json(done)
         return

@@ -294,7 +294,7 @@ def external(tx: Tx, app_id: int, name: str) -> tuple[int | None, list[str]]:
     as hashes."""
     named = _x.name == _hashed_name(tx, name)
     found = tx.execute(sa.select(_x.session_id, _x.turns).where(_x.app_id == app_id, named)).first()
-    return (found[0], _apart(found[1])) if found else (None, [])
+    return (found[0], apart(found[1])) if found else (None, [])
 
 
 def of_program(
@@ -305,7 +305,7 @@ def of_program(
     place = _x.before if before else _x.ends
     query = sa.select(_x.name, _x.turns).where(_x.app_id == app_id, place == "".join(turns[-2:]))
     own = _x.name.startswith(_program(tx, program))
-    return [(name, _apart(known)) for name, known in tx.execute(query.where(own))]
+    return [(name, apart(known)) for name, known in tx.execute(query.where(own))]
 
 
 def program_name(tx: Tx, program: str) -> str:
@@ -322,7 +322,8 @@ def _hashed_name(tx: Tx, name: str) -> str:
     return name if made else _hash(records.hash_key(tx), name)
 
 
-def _apart(turns: str) -> list[str]:
+def apart(turns: str) -> list[str]:
+    """Hashes of turns that stand in one text, each by itself."""
     return [turns[i : i + _LENGTH] for i in range(0, len(turns), _LENGTH)]
 
 

@@ -231,7 +231,7 @@ def cut(
     A window ends at a turn, and is shown the last turns of the one before as context. A single
     message larger than a window is read in overlapping pieces.
     """
-    room = _room(window_tokens)
+    room = window_room(window_tokens)
     windows: list[Window] = []
     used = room
     for place, turn in enumerate(turns[first_unread:], first_unread):
@@ -249,7 +249,7 @@ def cut(
 
 def count(content: str, window_tokens: int) -> int:
     """How many windows it takes to read all of a message."""
-    return len(_pieces(content, _room(window_tokens)))
+    return len(_pieces(content, window_room(window_tokens)))
 
 
 def is_long(content: str, window_tokens: int) -> bool:
@@ -257,7 +257,8 @@ def is_long(content: str, window_tokens: int) -> bool:
     return count(content, window_tokens) > MOST_WINDOWS
 
 
-def _room(window_tokens: int) -> int:
+def window_room(window_tokens: int) -> int:
+    """How many tokens of turns a window has."""
     return max(500, min(window_tokens // 2, LARGEST))
 
 

@@ -770,6 +770,58 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedHistory:
+    """What an import of another product's export did, or would do."""
+
+    product: str
+    """Where it comes from, such as ChatGPT; ``memchat`` for an export for ``import_file``."""
+    conversations: int = 0
+    """How many conversations were found; each is new, grown, known or deleted, or left out."""
+    messages: int = 0
+    saved: int = 0
+    """How many facts were found that the product itself had saved."""
+    first: datetime | None = None
+    """When the earliest message was said, where that is known."""
+    last: datetime | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How much was left out, by what it is and why."""
+    added: Mapping[str, int] = field(default_factory=dict)
+    """How much is new here: session, message, inbox_item."""
+    grown: int = 0
+    """How many conversations of an earlier import went on since."""
+    known: int = 0
+    """How many are here as they are there."""
+    deleted: int = 0
+    """How many were deleted here, and stay so."""
+    to_read: int = 0
+    """How many conversations are read for memories."""
+    calls: int = 0
+    """How many calls of the model that takes at most."""
+    effort: str = ""
+    """The calls and their price."""
+    id: str | None = None
+    """What ``undo_import`` takes back the import by; None where nothing was stored."""
+    dry_run: bool = False
+
+    def told(self) -> list[str]:
+        """What was found and what became of it, a line for each."""
+        days = sorted({f"{at:%Y-%m-%d}" for at in (self.first, self.last) if at is not None})
+        found = {"conversation": self.conversations, "message": self.messages}
+        facts = counted(self.saved, "saved fact")
+        lines = {
+            f"{self.product}: {', '.join(counted(n, what) for what, n in found.items())}, {facts}"
+            + (f", {' to '.join(days)}" if days else ""): True,
+            f"here already: {counted(self.known, 'conversation')}": self.known,
+            f"went on since: {counted(self.grown, 'conversation')}": self.grown,
+            f"deleted here, and left out: {counted(self.deleted, 'conversation')}": self.deleted,
+            **{f"left out: {count:,} {what}": True for what, count in self.left_out.items()},
+            f"to be read for memories: {counted(self.to_read, 'conversation')}, with at most "
+            f"{self.effort}": self.to_read,
+        }
+        return [line for line, some in lines.items() if some]
+
+
+@dataclass(frozen=True, slots=True)
 class Insights:
     """Figures about the memories of an app. Days are in the user's time zone."""
 
