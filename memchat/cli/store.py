@@ -638,10 +638,21 @@ def _export(call: cli.Call, file: Path, format: str, app: str | None) -> None:
         call.result(to_json(done) | {"file": str(done.file)}, said)
 
 
+HistoryFile = Annotated[
+    Path | None,
+    Argument(
+        metavar="FILE",
+        show_default=False,
+        help="A file, zip file or folder that ChatGPT, Claude or Gemini exported, JSON with "
+        'messages, lines of "- [date] fact", or what memchat export wrote.',
+    ),
+]
+
+
 @cli.command()
 def import_(
     call: cli.Call,
-    file: Annotated[Path | None, Argument(show_default=False)] = None,
+    file: HistoryFile = None,
     learn: Literal["now", "later", "no"] = "later",
     newest: int = 200,
     undo: str | None = None,
@@ -658,8 +669,6 @@ def import_(
     that was changed elsewhere later than here is taken from there. All of it is imported or, where
     the file is broken, nothing.
 
-    :param file: A file, zip file or folder that ChatGPT, Claude or Gemini exported, JSON with
-        messages, lines of "- [date] fact", or what memchat export wrote.
     :param learn: When the newest conversations are read for memories: now, later (by memchat jobs
         run or a worker), or no: they are kept and found, and not read.
     :param newest: How many conversations are read.

@@ -346,8 +346,8 @@ class HistoryImport:
         found = sessions.by_id(tx, session_id)
         assert found is not None
         # The queue is worked off by these times, the oldest conversation first.
-        at = tx.now + timedelta(milliseconds=turn_to_read or 0)
-        close_session(tx, found[0], at)
+        wait = timedelta(milliseconds=len(self._chosen) - (turn_to_read or 0))
+        close_session(tx, found[0], self.now - wait)
         if turn_to_read is not None and jobs.due_at(tx, "extract", session_id) is not None:
             self.to_read[session_id] = turn_to_read
 

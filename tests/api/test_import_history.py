@@ -59,8 +59,10 @@ TWO = [
     talk("b", "Hi", "Hello.", at=SEPTEMBER + 86_400),
 ]
 HELD = {
-    "Talk a": [("u", "I live in Lisbon"), ("a", "A fine city."), ("u", "I like tea")]
-    + [("a", "So do I.")],
+    "Talk a": [
+        *[("u", "I live in Lisbon"), ("a", "A fine city."), ("u", "I like tea")],
+        ("a", "So do I."),
+    ],
     "Talk b": [("u", "Hi"), ("a", "Hello.")],
 }
 SHAPES = {
@@ -199,8 +201,8 @@ def test_a_saved_fact_with_a_secret_or_too_long_is_left_out_and_said(ana, take: 
 
 
 def test_lines_of_facts_wait_in_the_inbox(ana, take: Take) -> None:
-    pasted = "Here is what I know:\n```\n- [2024-05-01] Likes tea\n[2024-05-02] - Has a cat\n- [?] Runs\n```"
-    done = take(pasted)
+    lines = ("- [2024-05-01] Likes tea", "[2024-05-02] - Has a cat", "- [?] Runs")
+    done = take("\n".join(("Here is what I know:", "```", *lines, "```")))
     assert [one.value for one in ana.inbox.list()] == ["Likes tea", "Has a cat", "Runs"]
     assert done.left_out == {"lines that are no “- [date] fact”": 1}
 
