@@ -20,7 +20,7 @@ from typing import Any
 from memchat import types
 from memchat.api.sessions import ANSWER_TOKENS, BESIDE_TOKENS
 from memchat.assembly import Assembly
-from memchat.db import Tx, apps, details, jobs, messages, schema, sessions
+from memchat.db import Tx, apps, jobs, messages, sessions
 from memchat.errors import InputError
 from memchat.facts import manual, proposals
 from memchat.forget import tombstones
@@ -261,18 +261,25 @@ class HistoryImport:
             name = hashlib.sha256(said.encode()).hexdigest()
         name = f"{product}:{name}"[: types.NAME_LIMIT]
         self._names[name] += 1
-        if (nth := self._names[name]) > 1:
-            name += f":{nth}"
+        again = self._names[name] > 1
+        if again and not item.id:
+            name += f":{self._names[name]}"
         hashes = sessions.turn_hashes(tx, [(turn.role, turn.text) for turn in item.turns])
         session_id, before = sessions.external(tx, tx.own, name)
-        known = sessions.KnownTurns.of(before, hashes)
+        # The export has all of it: a turn is new where it was said oftener than it is known.
+        left, new = Counter(before), list[int]()
+        for at, turn in enumerate(hashes):
+            left[turn] -= 1
+            new += [at] if left[turn] < 0 else []
         there = None if session_id is None else sessions.by_id(tx, session_id)
-        fate = _Fate(name, session_id, known.hashes, known.new)
+        fate = _Fate(name, session_id, (*before, *(hashes[at] for at in new)), tuple(new))
         if session_id is None and before:
             return replace(fate, kind="deleted", new=())
         if there is not None and there[0].ended_at is None:
             return replace(fate, kind="open", new=())
-        return replace(fate, kind="new" if there is None else "grown" if known.new else "known")
+        if session_id is None and again and item.id:  # it stands twice in what is only looked at
+            return replace(fate, kind="known", new=())
+        return replace(fate, kind="new" if there is None else "grown" if new else "known")
 
     def _note(self, fate: _Fate) -> None:
         self._count[fate.kind] += 1
@@ -336,8 +343,7 @@ class HistoryImport:
         ]
         self._added["message"] += len(added)
         begun = fate.session_id is None
-        noted = history_undo.noted(tx, import_id, product, session_id, added, begun=begun)
-        details.put(tx, schema.sessions, session_id, details.checked(noted), add=True)
+        history_undo.note(tx, import_id, product, session_id, added, begun=begun)
         sessions.put_external(tx, tx.own, fate.name, session_id, fate.hashes)
         waits = jobs.due_at(tx, "extract", session_id) is not None
         read_to = 0 if turn_to_read is not None or waits else added[-1]
@@ -392,8 +398,7 @@ class HistoryImport:
                 value=fact.text,
             )
             self._added["inbox_item"] += proposals.add(tx, tx.own, item) is None
-        noted = history_undo.noted(tx, import_id, product, session_id, added, begun=begun)
-        details.put(tx, schema.sessions, session_id, details.checked(noted), add=True)
+        history_undo.note(tx, import_id, product, session_id, added, begun=begun)
         every = [*before, *(one for one in hashes if one not in before)]
         sessions.put_external(tx, tx.own, name, session_id, every)
         sessions.end(tx, session_id)

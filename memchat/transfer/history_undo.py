@@ -2,7 +2,8 @@
 
 What a conversation is noted with says which import began it (``import``), and which later ones
 added to it (``import`` and their id): with the first and the last message, signed, since a store
-that the conversation is moved to has other messages under these numbers.
+that the conversation is moved to has other messages under these numbers. Ids are times and numbers
+are letters, as no figures in what is noted may look like a secret.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from memchat.db import Tx, messages, schema, sessions
+from memchat.db import Tx, details, messages, schema, sessions
 from memchat.errors import NotFound
 from memchat.forget import purge
 from memchat.forget.undo import delete_turns, take_back
-from memchat.types import Message, Undone
+from memchat.types import Message, Undone, clean_metadata
 
 BEGAN = "import"
 LAST = "last"
 """Stands for the id of the latest import."""
+_MOST = 40
+"""Later imports that are noted beside one conversation, the latest: what is noted has a limit."""
+_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
+_FIGURES = str.maketrans("bcdfghjklmnpqrst", "0123456789abcdef")
 _d, _x = schema.details.c, schema.external_sessions.c
 _NOTED = (
     sa.select(_d.session_id, _d.key, _d.value)
@@ -32,7 +37,7 @@ _NOTED = (
 def new_id(tx: Tx) -> str:
     """A new id for an import, which sorts behind those before: its time, and a number where there
     was one in the same second."""
-    known, time = _ids(tx), f"{tx.now:%Y%m%d-%H%M%S}"
+    known, time = _ids(tx), f"{tx.now:%Y-%m-%dT%H:%M:%S}"
     return next(
         one
         for number in range(1, len(known) + 2)
@@ -40,18 +45,22 @@ def new_id(tx: Tx) -> str:
     )
 
 
-def noted(
+def note(
     tx: Tx, import_id: str, product: str, session_id: int, added: Sequence[int], *, begun: bool
-) -> dict[str, str]:
-    """What a conversation is noted with, to which an import added these messages."""
-    if begun:
-        return {BEGAN: import_id, "product": product}
-    place = f"{added[0]}-{added[-1]}"
-    return {f"{BEGAN} {import_id}": f"{place} {_signed(tx, session_id, place)}"}
+) -> None:
+    """Note beside a conversation that an import began it, or added these messages to it."""
+    place = f"{added[0]:x} {added[-1]:x}".translate(_LETTERS)
+    noted = {BEGAN: import_id, "product": product}
+    if not begun:
+        noted = {f"{BEGAN} {import_id}": f"{place} {_signed(tx, session_id, place)}"}
+        mine = sa.select(_d.id).where(_d.session_id == session_id, _d.key.startswith(f"{BEGAN} "))
+        oldest = mine.order_by(_d.key.desc()).offset(_MOST - 1)
+        tx.execute(sa.delete(schema.details).where(_d.id.in_(oldest)))
+    details.put(tx, schema.sessions, session_id, clean_metadata(noted), add=True)
 
 
 def _signed(tx: Tx, session_id: int, place: str) -> str:
-    return sessions.turn_hashes(tx, [(BEGAN, f"{session_id} {place}")])[0]
+    return sessions.turn_hashes(tx, [(BEGAN, f"{session_id} {place}")])[0].translate(_LETTERS)
 
 
 def _ids(tx: Tx) -> set[str]:
@@ -82,9 +91,9 @@ def undo(tx: Tx, import_id: str) -> tuple[Undone, int]:
             purge.forget_session(tx, session_id)
             deleted += 1
             continue
-        place, _, sign = json.loads(value).partition(" ")
+        place, _, sign = json.loads(value).rpartition(" ")
         if sign == _signed(tx, session_id, place):
-            first, last = map(int, place.split("-"))
+            first, last = (int(one.translate(_FIGURES), 16) for one in place.split())
             turns = [turn for turn in turns if first <= turn.id <= last]
             _unknow(tx, session_id, turns)
             done = done.then(delete_turns(tx, turns))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memchat.errors import InputError, NotFound
+from memchat.testing import FakeClock
 from tests.support.answers import answer, fact
 from tests.support.histories import (
     SEPTEMBER,
@@ -26,6 +27,7 @@ from tests.support.histories import (
     write,
     zipped,
 )
+from tests.support.store import Opener
 
 
 @pytest.fixture
@@ -347,6 +349,20 @@ def test_a_second_import_adds_nothing_and_a_grown_conversation_what_is_new(ana, 
     assert said(ana)["Talk b"] == [*HELD["Talk b"], ("u", "I moved to Porto"), ("a", "Oh!")]
 
 
+def test_a_conversation_that_stands_twice_in_an_export_is_one(ana, take: Take) -> None:
+    twice = zipped({"a.json": TWO, "b.json": TWO[:1]})
+    plan, done = take(twice, dry_run=True), take(twice)
+    assert (plan.added, plan.known) == (done.added, done.known)
+    assert (done.known, said(ana)) == (1, HELD)
+
+
+def test_a_turn_that_was_said_again_or_in_another_place_is_known(ana, take: Take) -> None:
+    take([talk("a", "ok", "Fine.", "ok", "Good.")])
+    assert take([talk("a", "ok", "Fine.")]).added == {}
+    assert take([talk("a", "ok", "Other.", "ok", "Good.", "ok")]).added == {"message": 2}
+    assert take([talk("a", "ok", "Other.", "ok", "Good.", "ok")]).added == {}
+
+
 def test_what_was_deleted_here_stays_so(ana, take: Take) -> None:
     take(TWO)
     by_title = {one.title: one.id for one in ana.sessions.list()}
@@ -414,6 +430,25 @@ def test_an_import_is_taken_back_as_a_whole(mc, ana, take: Take, extract_model) 
         ana.undo_import(first.id)
 
 
+def test_a_conversation_that_grew_with_many_imports_moves_to_another_store(
+    open_store: Opener, ana, take: Take, clock: FakeClock, tmp_path: Path
+) -> None:
+    words = ["Hi", "Hello."]
+    for n in range(45):
+        take([talk("a", *words)], learn="no")
+        words.append(f"And {n}")
+        clock.advance(seconds=n % 3)
+    last = take([talk("a", *words)], learn="no")
+    own = ana.export_file(tmp_path / "own").file
+    bo = open_store(home=tmp_path / "other").user("bo")
+    assert bo.import_file(own).refused == () and said(bo) == said(ana)
+    assert bo.undo_import(last.id).sessions == 0 and said(bo) == said(ana), "no other is deleted"
+    ana.undo_import(last.id)
+    assert said(ana)["Talk a"][-1][1] == "And 43"
+    ana.undo_import(min(one.metadata["import"] for one in ana.sessions.list()))
+    assert said(ana) == {} and take([talk("a", *words)]).added == {"session": 1, "message": 47}
+
+
 def test_what_was_deleted_before_an_import_was_taken_back_stays_away(ana, take: Take) -> None:
     done = take(TWO)
     ana.sessions.delete(next(one.id for one in ana.sessions.list() if one.title == "Talk b"))
@@ -472,6 +507,16 @@ NOTHING: dict[str, Any] = {
 def test_nothing_imported_is_never_success(take: Take, what: str) -> None:
     with pytest.raises(InputError):
         take(NOTHING[what])
+
+
+def test_a_conversation_that_is_open_in_a_chat_is_left_out_and_said(ana, take: Take) -> None:
+    take(TWO, learn="no")
+    session = next(one for one in ana.sessions.list() if one.title == "Talk a")
+    grown = talk("a", *(words for _, words in HELD["Talk a"]), "More")
+    with ana.chat(resume=session.id) as chat:
+        chat.send("Hello again").read()
+        assert take([grown], learn="no").left_out == {"conversations that are open in a chat": 1}
+    assert take([grown], learn="no").added == {"message": 1}
 
 
 def test_memory_that_is_off_refuses_an_import(ana, take: Take) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from memchat import MemChat
 from tests.support import empty_store
 from tests.support.cli import Run, add
+from tests.support.histories import talk, write, zipped
 from tests.support.terminal import Env
 
 
@@ -108,7 +110,7 @@ def test_a_page_for_people_cannot_be_imported(run: Run) -> None:
     assert "**city**: Lisbon" in Path("ana.md").read_text()
     done = run("import", "ana.md")
     assert done.code == 1
-    assert done.err == "memchat: ana.md is no export of memchat; memchat export makes one\n"
+    assert "ana.md is no export that memchat knows" in done.err
 
 
 @pytest.mark.parametrize(
@@ -140,3 +142,56 @@ def test_records_that_only_a_backup_has_by_now_are_told(run: Run) -> None:
     assert run("import", "ana.jsonl").out.splitlines()[-1] == (
         "no part of an export any more, and left out: 2 records (usage, muted)"
     )
+
+
+TALKS = [talk("a", "I live in Lisbon", "A fine city."), talk("b", "Hi", "Hello.")]
+
+
+def test_an_export_of_another_assistant_is_shown_before_it_is_imported(
+    run: Run, typed: Callable[[str], None], tmp_path: Path
+) -> None:
+    write(tmp_path / "theirs.zip", zipped({"conversations.json": [*TALKS, {"mapping": {}}]}))
+    done = run("import", "theirs.zip")
+    assert done.code == 2 and "add --yes" in done.err
+    typed("n\n")
+    assert run("import", "theirs.zip").code == 2
+    assert run("import", "theirs.zip", "--dry-run").out.splitlines()[-1] == (
+        "2 sessions, 4 messages would be imported"
+    )
+    assert run("sessions", "list", "--json").json == []
+    typed("y\n")
+    done = run("import", "theirs.zip", "--newest", "1")
+    assert done.code == 0
+    first, *more = done.out.splitlines()
+    assert first == "ChatGPT: 2 conversations, 4 messages, 0 saved facts, 2023-09-06"
+    assert "left out: 1 conversations without a message that can be read" in more
+    assert "to be read for memories: 1 conversation, with at most 2 calls, free" in more
+    assert "2 sessions, 4 messages imported" in more
+    assert run("recall", "Lisbon").out.count("Lisbon")
+    again = run("import", "theirs.zip", "--yes")
+    assert again.code == 0 and "here already: 2 conversations" in again.out.splitlines()
+    assert "nothing imported" in again.out
+
+
+def test_an_import_is_undone_by_its_id(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "theirs.json", TALKS)
+    done = json.loads(run("import", "theirs.json", "--yes", "--learn", "no", "--json").out)
+    assert done["added"] == {"session": 2, "message": 4} and done["to_read"] == 0
+    assert run("import", "--undo", "never", "--yes").code == 1
+    assert run("import", "--undo", done["id"]).code == 2
+    assert run("import", "--undo", done["id"], "--yes").out == "2 sessions deleted\n"
+    assert run("sessions", "list", "--json").json == []
+
+
+def test_saved_facts_wait_for_a_yes(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "facts.txt", "- [2024-05-01] Likes tea\n- [2024-06-01] Has a dog\n")
+    done = run("import", "facts.txt", "--yes")
+    assert "2 saved facts to say yes or no to: memchat inbox list" in done.out
+    assert run("memories", "list", "--json").json == []
+    assert "Likes tea" in run("inbox", "list").out
+
+
+def test_what_holds_nothing_to_import_is_an_error(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "other.txt", "Dear diary")
+    assert run("import", "other.txt", "--yes").code == 1
+    assert run("import").code == 2

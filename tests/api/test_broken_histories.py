@@ -1,0 +1,173 @@
+"""Exports of other products that are broken in every way: no crash, and nothing lost unsaid."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memchat.errors import InputError
+from memchat.transfer.formats import Conversation, SavedFact
+from memchat.transfer.formats.chatgpt import ChatGPT
+from memchat.transfer.formats.gemini import Gemini
+from memchat.transfer.history import READERS, Source
+from tests.support.histories import SEPTEMBER, chatgpt, claude, gemini, message, talk, zipped
+
+JUNK: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1e300, float("nan"), 10**30, "", " ", "\0", "\ud800", "x" * 300, [], {}),
+    *([[]], [None], {"": None}, {"text": 3}, {"role": "user"}, "2024-13-01", "user", SEPTEMBER),
+)
+TALK = talk("a", "I live in Lisbon", "A fine city.", "I like tea", "So do I.")
+BRANCHED = chatgpt("b", message("system", "x"), message("user", "Hi"), message("assistant", "Yo"))
+BRANCHED["mapping"]["other"] = {"parent": "b-1", "message": message("assistant", "Other.")}
+SAVED = chatgpt("c", message("user", "Hi"), message("assistant", "Likes tea", recipient="bio"))
+RECORDS: tuple[dict[str, Any], ...] = (
+    *(TALK, BRANCHED, SAVED, claude("d", "Hi", "Hello.", "Bye")),
+    gemini("Prompted What is tea?", "2024-01-01T10:20:00Z", "<p>Leaves</p>"),
+    gemini("Asked Why?", "2024-01-01T10:30:00.123Z"),
+    {"messages": [{"role": "user", "content": "Hi"}, {"role": "tool", "content": "x"}]},
+)
+MESSAGES = ("messages", "messages of", "system,", "custom instructions", "activities")
+fuzzed = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def broken(chance: Random, value: Any) -> Any:
+    """The value with some of what it holds replaced, removed or doubled."""
+    value = deepcopy(value)
+    for _ in range(chance.randint(0, 3)):
+        here, way = value, chance.randint(1, 6)
+        while way and isinstance(here, dict | list) and here:
+            place = chance.choice([*here] if isinstance(here, dict) else range(len(here)))
+            if way == 1 or not (isinstance(here[place], dict | list) and here[place]):
+                if chance.random() < 0.2:
+                    del here[place]
+                else:
+                    here[place] = deepcopy(chance.choice(JUNK))
+                break
+            here, way = here[place], way - 1
+    return value
+
+
+def cut(chance: Random, data: bytes) -> bytes:
+    """The bytes with some of them changed, left out or repeated."""
+    made = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(made) + 1)
+        to = min(len(made), at + chance.randint(0, 40))
+        new = chance.choice(
+            (b"", bytes(chance.randbytes(5)), made[at:to] * 2, b'"', b"}", b"]", b"[{", b"\\", b",")
+        )
+        made[at:to] = new
+    return bytes(made[: chance.randrange(len(made) + 1)] if chance.random() < 0.3 else made)
+
+
+def read(file: Path, data: bytes) -> tuple[list[Conversation], list[SavedFact], Counter[str]]:
+    """What is read of it, and what is left out; nothing at all where it is no export."""
+    file.write_bytes(data)
+    source, found = Source(file), list[Any]()
+    try:
+        found = [item for _, item in source.items()]
+    except InputError:
+        assert not found
+    talks = [one for one in found if isinstance(one, Conversation)]
+    assert all(one.turns and all(turn.text.strip() for turn in one.turns) for one in talks)
+    return talks, [one for one in found if isinstance(one, SavedFact)], source.left_out
+
+
+def kind_of(record: Any) -> Any:
+    return next((one for one in READERS if one.holds(record)), None)
+
+
+def held(record: Any) -> int:
+    """How many messages a record holds, as far as it can be seen."""
+    kind = kind_of(record)
+    if kind is ChatGPT:
+        nodes = record["mapping"].values() if isinstance(record["mapping"], dict) else ()
+        said = [node.get("message") for node in nodes if isinstance(node, dict)]
+        return sum(isinstance(one, dict) and bool(one) for one in said)
+    if kind is Gemini:
+        return 1
+    said = record.get("chat_messages", record.get("messages"))
+    return len(said) if isinstance(said, list) else 0
+
+
+@fuzzed
+@given(seed=st.integers(0, 2**32))
+def test_each_record_and_message_is_read_or_counted(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    records = [broken(chance, one) for one in chance.choices(RECORDS, k=chance.randint(1, 5))]
+    talks, _, left_out = read(tmp_path / "given", json.dumps(records).encode())
+    known = [one for one in records if isinstance(one, dict) and kind_of(one)]
+    activities = [one for one in known if kind_of(one) is Gemini]
+    if not activities:
+        apart = ("conversations", "records")
+        assert len(records) == len(talks) + sum(
+            n for what, n in left_out.items() if what.startswith(apart)
+        )
+    turns = [turn for one in talks for turn in one.turns]
+    dropped = sum(count for what, count in left_out.items() if what.startswith(MESSAGES))
+    answers = [one for one in activities if "safeHtmlItem" in one]
+    found = len(turns) + dropped
+    wanted = sum(map(held, known))
+    assert wanted <= found <= wanted + len(answers), left_out
+
+
+@fuzzed
+@given(seed=st.integers(0, 2**32))
+def test_no_bytes_make_a_reader_fail(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    some = chance.choices(RECORDS, k=chance.randint(1, 4))
+    shapes = (
+        json.dumps(some),
+        json.dumps(some, indent=1),
+        "\n".join(map(json.dumps, some)),
+        "- [2024-05-01] Likes tea\n- [2024-05-02] Has a cat",
+    )
+    data = chance.choice(shapes).encode(chance.choice(("utf-8", "utf-8", "utf-16", "utf-32")))
+    if chance.random() < 0.4:
+        data = zipped({"a.json": data, "in/b.zip": zipped({"c.json": some})})
+    read(tmp_path / "given", cut(chance, data))
+
+
+@settings(fuzzed, max_examples=25)
+@given(seed=st.integers(0, 2**32))
+def test_what_is_imported_adds_up_and_a_second_import_adds_nothing(
+    mc, tmp_path: Path, seed: int
+) -> None:
+    chance, ana = Random(seed), mc.user(f"ana{seed}")
+    records = [broken(chance, one) for one in chance.choices(RECORDS, k=chance.randint(1, 6))]
+    file = tmp_path / "given"
+    file.write_bytes(json.dumps(records).encode())
+    try:
+        done = ana.import_history(file)
+    except InputError:
+        assert ana.sessions.list() == []
+        return
+    again = ana.import_history(file)
+    assert again.added == {} and again.conversations == again.known
+    ours = [one for one in ana.sessions.list(limit=100) if not (one.title or "").startswith("What")]
+    assert len(ours) == done.added.get("session", 0)
+    assert len(ours) + done.known + done.grown == done.conversations
+    stored = sum(len(ana.sessions.messages(one.id)) for one in ours)
+    assert stored == done.added.get("message", 0) <= done.messages
+    if done.id:
+        ana.undo_import(done.id)
+        assert ana.sessions.list() == [] and ana.inbox.list() == []
+
+
+@pytest.mark.slow
+@settings(fuzzed, max_examples=10_000)
+@given(seed=st.integers(0, 2**32))
+def test_ten_thousand_broken_exports_make_no_reader_fail(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    records = [broken(chance, one) for one in chance.choices(RECORDS, k=chance.randint(1, 5))]
+    read(tmp_path / "given", cut(chance, json.dumps(records).encode()))
