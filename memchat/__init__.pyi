@@ -79,6 +79,7 @@ from memchat.types import Finding as Finding
 from memchat.types import Given as Given
 from memchat.types import Hit as Hit
 from memchat.types import Imported as Imported
+from memchat.types import ImportedHistory as ImportedHistory
 from memchat.types import InboxItem as InboxItem
 from memchat.types import Insights as Insights
 from memchat.types import Job as Job

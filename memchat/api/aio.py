@@ -24,6 +24,7 @@ HANDLES = ("user", "client")
 IN_A_THREAD = (
     *("add_files", "add_upload", "watch", "export", "export_file", "import_file"),
     *("fetch", "doctor", "repair", "connect", "models", "warm"),
+    *("import_history", "undo_import"),
 )
 """Verbs that read and write files at length, or load and try models. Each has a thread for itself,
 as have those of ``backups``, and goes on there when whoever waits for it is cancelled."""

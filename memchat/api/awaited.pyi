@@ -39,6 +39,7 @@ from memchat import (
     Finding,
     Hit,
     Imported,
+    ImportedHistory,
     InboxItem,
     Insights,
     Job,
@@ -220,6 +221,16 @@ class AsyncUser:
         dry_run: bool = ...,
         progress: Callable[[Progress], None] | None = ...,
     ) -> Imported: ...
+    async def import_history(
+        self,
+        path: Path | str,
+        *,
+        learn: str = ...,
+        newest: int = ...,
+        dry_run: bool = ...,
+        progress: Callable[[Progress], None] | None = ...,
+    ) -> ImportedHistory: ...
+    async def undo_import(self, import_id: str) -> Deleted: ...
     async def delete_all(self) -> Deleted: ...
 
 class AsyncMemories:

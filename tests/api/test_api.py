@@ -19,15 +19,15 @@ Answer Answered AppInfo Apps AsyncClient AsyncMemChat AsyncStreamedAnswer Attach
 BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage ChatModel ChatStream Check
 Client ClientAccess ClientInfo ClientWrite Clients Completion ConfigError DeadHolder Deleted Draft
 Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError FetchedModel
-FileChange FileFailure FilesAdded Filters Finding Given Hit Imported Inbox InboxItem InputError
-Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory MemoryChanges
-MemoryOrigin MemorySwitch Mended Mentions Message Messages Metadata MigrationResult NewNote
-NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer
-NotesFound NotesReport OwnType Page Place PluginInfo ProgramConversation Progress PromptContext
-ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RequestDone
-RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services
-Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer ToolCall Undone Usage
-UsageTotal UseCounts User UserInfo Users Wanted Why Written
+FileChange FileFailure FilesAdded Filters Finding Given Hit Imported ImportedHistory Inbox
+InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories
+Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message Messages Metadata
+MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes
+NotesAdded NotesAnswer NotesFound NotesReport OwnType Page Place PluginInfo ProgramConversation
+Progress PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply
+ReplyParts RequestDone RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError
+ServiceInfo Services Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer
+ToolCall Undone Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -73,6 +73,8 @@ User
         progress: Callable[[Progress], None] | None = None) -> Exported
     import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
         | None = None) -> Imported
+    import_history(path: Path | str, *, learn: str = 'later', newest: int = 200, dry_run: bool =
+        False, progress: Callable[[Progress], None] | None = None) -> ImportedHistory
     inbox -> Inbox
     instructions(*, all_apps: bool = False) -> str
     memories -> Memories

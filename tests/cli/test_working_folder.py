@@ -40,6 +40,7 @@ MORE = {
     ("apps", "delete"): ["work", "--yes"],
     ("backup", "prune"): ["--keep", "0", "--yes"],
     ("restore",): ["--yes"],
+    ("import",): ["../anas.jsonl"],
     ("wipe",): ["--yes"],
 }
 """What these need beside their arguments to do their work at once."""
