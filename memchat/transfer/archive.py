@@ -7,7 +7,7 @@ any size takes the memory of one chunk and one conversation.
 
 from __future__ import annotations
 
-import io
+import codecs
 import json
 import lzma
 import re
@@ -68,7 +68,7 @@ class Member:
     def values(self) -> Values:
         """The JSON values in it; what is no text in the encoding of its beginning becomes
         U+FFFD."""
-        return Values(io.TextIOWrapper(self.stream, _encoding(self.head), errors="replace"))
+        return Values(codecs.getreader(_encoding(self.head))(self.stream, "replace"))
 
     def text(self) -> str:
         """The text of a file that is not large. Raises InputError where it is none."""
@@ -193,7 +193,7 @@ class Values:
     ``broken`` counts what is no JSON; the values behind it are read all the same.
     """
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: codecs.StreamReader) -> None:
         self._stream, self._text, self._place, self._ended = stream, "", 0, False
         self._decoder = json.JSONDecoder(strict=False)
         self.broken = 0

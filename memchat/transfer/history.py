@@ -13,9 +13,8 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
 
 from memchat import types
 from memchat.api.sessions import ANSWER_TOKENS, BESIDE_TOKENS
@@ -32,7 +31,7 @@ from memchat.learn.values import VALUE_LIMIT
 from memchat.providers.litellm_calls import cost_usd
 from memchat.tokens import estimate_tokens
 from memchat.transfer import history_undo, kinds
-from memchat.transfer.archive import BROKEN, Archive
+from memchat.transfer.archive import BROKEN, Archive, Member
 from memchat.transfer.formats import Conversation, Item, Reader, SavedFact, Turn
 from memchat.transfer.formats.chatgpt import ChatGPT
 from memchat.transfer.formats.claude import Claude
@@ -46,7 +45,7 @@ KNOWN = "exports of ChatGPT, Claude, Gemini (JSON) and memchat, JSON with messag
 _AT_ONCE = 1_000
 """Messages that are stored in one transaction."""
 _TITLE = 80
-_FUTURE = "times that are still to come or before 1970"
+_OPEN = "conversations that are open in a chat"
 
 
 class Source:
@@ -58,10 +57,6 @@ class Source:
         self.products: dict[str, None] = {}
         """The names of the products, in the order in which they were found."""
 
-    @property
-    def product(self) -> str:
-        return " and ".join(self.products)
-
     def items(self) -> Iterator[tuple[str, Item]]:
         """What it holds, each with the product. Raises InputError where it cannot be read, or
         nothing in it is known."""
@@ -70,17 +65,10 @@ class Source:
         readers = {one: one(self.left_out) for one in READERS}
         for member in archive.members(self._path):
             if member.is_json:
-                values = member.values()
-                for value in values:
-                    if isinstance(value, dict) and value.get("format") == kinds.FORMAT:
-                        self.products[OWN] = None
-                        break
-                    yield from self._of_value(readers, value)
-                if values.broken:
-                    self.left_out["parts that are no JSON"] += values.broken
+                yield from self._of_json(member, readers)
             elif has_facts(member.head.decode("utf-8", "replace")):
                 self.products[LINES] = None
-                yield from self._of_lines(member.text)
+                yield from self._of_lines(member)
             else:
                 self.left_out["files of another kind"] += 1
         for kind, reader in readers.items():
@@ -91,26 +79,45 @@ class Source:
         if not self.products:
             raise InputError(f"{self._path} is no export that memchat knows; it reads {KNOWN}")
 
-    def _of_value(
-        self, readers: Mapping[type[Reader], Reader], value: Any
+    def _of_json(
+        self, member: Member, readers: Mapping[type[Reader], Reader]
     ) -> Iterator[tuple[str, Item]]:
-        if isinstance(value, dict) and isinstance(value.get("conversations"), list):
-            for one in value["conversations"]:
-                yield from self._of_value(readers, one)
-            return
-        record: Mapping[str, Any] = value if isinstance(value, dict) else {}
-        kind = next((one for one in READERS if record and one.holds(record)), None)
-        if kind is None:
-            self.left_out["records of another kind"] += 1
-        else:
-            self.products[kind.PRODUCT] = None
-            yield from ((kind.PRODUCT, item) for item in readers[kind].take(record))
+        values = member.values()
+        for value in values:
+            inner = value.get("conversations") if isinstance(value, dict) else None
+            for record in inner if isinstance(inner, list) else [value]:
+                known = record if isinstance(record, dict) else {}
+                if known.get("format") == kinds.FORMAT:
+                    self.products[OWN] = None
+                    return
+                kind = next((one for one in READERS if one.holds(known)), None)
+                if kind is None:
+                    self.left_out["records of another kind"] += 1
+                else:
+                    self.products[kind.PRODUCT] = None
+                    yield from ((kind.PRODUCT, item) for item in readers[kind].take(known))
+        self.left_out.update({"parts that are no JSON": values.broken} if values.broken else {})
 
-    def _of_lines(self, text: Any) -> Iterator[tuple[str, Item]]:
+    def _of_lines(self, member: Member) -> Iterator[tuple[str, Item]]:
         try:
-            yield from ((LINES, fact) for fact in facts_in(text(), self.left_out))
+            text = member.text()
         except InputError:
             self.left_out[BROKEN] += 1
+        else:
+            yield from ((LINES, fact) for fact in facts_in(text, self.left_out))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """What becomes of one conversation: new, grown, known, deleted (here before) or open."""
+
+    kind: str
+    name: str
+    session_id: int | None
+    known: tuple[str, ...]
+    """The hashes of all turns that are known from then on."""
+    new: tuple[int, ...]
+    """The places of the messages that are new."""
 
 
 @dataclass(slots=True)
@@ -127,74 +134,71 @@ class HistoryImport:
     _chosen: dict[int, int] = field(default_factory=dict)
     """The place of each conversation to be read in the export, with its turn to be read."""
     _names: Counter[str] = field(default_factory=Counter)
+    """How often each name was found so far."""
     _count: Counter[str] = field(default_factory=Counter)
+    """Of how many conversations there is what fate."""
     _added: Counter[str] = field(default_factory=Counter)
-    to_read: dict[int, int] = field(default_factory=dict)
-    """The conversations that wait to be read, with their turn to be read."""
+    _to_read: dict[int, int] = field(default_factory=dict)
+    """The new conversations to be read, with their turn to be read."""
 
     def __post_init__(self) -> None:
         self.now = self.assembly.clock()
 
     def preview(self) -> types.ImportedHistory:
-        """What there is and what would become of it; nothing is stored."""
+        """What there is and what would become of it; nothing is stored. Raises InputError where
+        nothing can be imported, and where memory is off."""
         source, report = Source(self.path), types.timed(self.progress, "conversations")
-        first = last = None
         newest: list[tuple[datetime, int, int, int]] = []
-        saved, place = set(), 0
-        self._names.clear()
+        days: list[datetime] = []
+        facts: dict[tuple[str, str], SavedFact] = {}
+        place = said = saved = 0
         with self.assembly.database.read(self.scope) as tx:
             for product, item in source.items():
                 if isinstance(item, SavedFact):
-                    saved.add((product, item.text))
+                    facts[product, item.text] = item
                     continue
-                times = self._times(item)
-                known = [time for time in times if time < self.now]
-                first = min([*known, *([first] if first else [])], default=first)
-                last = max([*known, *([last] if last else [])], default=last)
-                fate = self._fate(tx, product, item)
-                self._note(fate)
+                times, fate = self._times(item), self._fate(tx, product, item)
+                days += [at for at in times if at < self.now]
+                days = [min(days), max(days)] if days else []
                 if fate.new:
                     self._added.update(session=fate.session_id is None, message=len(fate.new))
-                    self._choose(newest, max(times), place, item, fate)
-                place, self._count["message"] = place + 1, self._count["message"] + len(times)
+                    self._choose(newest, max(times), place, [item.turns[at] for at in fate.new])
+                place, said = place + 1, said + len(times)
                 report(place, place)
-            self._added["inbox_item"] = len(saved)
-        if source.product == OWN:
-            return types.ImportedHistory(OWN, dry_run=True)
-        order = sorted(newest)
-        self._chosen = {one[1]: turn for turn, one in enumerate(order)}
-        calls = sum(one[2] for one in order) * 2  # each is read, and looked at again
-        return types.ImportedHistory(
-            source.product,
-            place,
-            self._count["message"],
-            len(saved),
-            first,
-            last,
-            dict(source.left_out),
-            dict(+self._added),
-            self._count["grown"],
-            self._count["known"],
-            self._count["deleted"],
-            len(order),
-            calls,
-            self._effort(calls, sum(one[3] for one in order)) if calls else "",
-            dry_run=True,
-        )
-
-    def run(self) -> types.ImportedHistory:
-        """Store what is new. Raises InputError where memory is off or nothing could be imported,
-        StoreError where it cannot be written; what was stored before stays, and names the
-        import."""
-        with self.assembly.database.read() as tx:
+            for product in dict.fromkeys(product for product, _ in facts):
+                kept, (_, _, new) = self._new_facts(tx, product, facts, source.left_out)
+                saved, self._added["inbox_item"] = (
+                    saved + kept,
+                    self._added["inbox_item"] + len(new),
+                )
             switch = apps.memory_switch(tx, self.scope)
+        if [*source.products] == [OWN]:
+            return types.ImportedHistory(OWN, dry_run=True)
+        if not (place or saved):
+            why = "; ".join(f"{count:,} {what}" for what, count in source.left_out.items())
+            raise InputError(f"nothing in {self.path} can be imported: {why}")
         if not switch.on:
             raise InputError(f"{switch.reason}; nothing was imported")
+        order = sorted(newest)
+        self._chosen = {one[1]: turn for turn, one in enumerate(order)}
+        calls = 2 * sum(one[2] for one in order)  # each is read, and looked at again
+        effort = self._effort(calls, 2 * sum(one[3] for one in order)) if calls else ""
+        product, (first, last) = " and ".join(source.products), days or (None, None)
+        found = types.ImportedHistory(
+            *(product, place, said, saved, first, last),
+            to_read=len(order),
+            calls=calls,
+            effort=effort,
+            dry_run=True,
+        )
+        return self._told(found, source)
+
+    def run(self) -> types.ImportedHistory:
+        """Store what is new. Raises InputError as ``preview`` does, and StoreError where it cannot
+        be written; what was stored before then stays."""
         plan = self.preview()
         if plan.product == OWN:
             raise InputError(f"{self.path} is an export of memchat; import_file reads it")
-        if not (plan.conversations or plan.saved):
-            raise InputError(_nothing(plan))
         self.assembly.parts().worker.end_abandoned(self.scope.user)
         with self.assembly.database.read(self.scope) as tx:
             import_id = history_undo.new_id(tx)
@@ -215,51 +219,51 @@ class HistoryImport:
                 batch, size = [], 0
                 report(place, max(place, plan.conversations))
         self._write(batch, import_id)
-        self._propose(facts, import_id, source.left_out)
-        return replace(
-            plan,
-            left_out=dict(source.left_out + Counter({_OPEN: self._count["open"]})),
-            added=dict(+self._added),
-            grown=self._count["grown"],
-            known=self._count["known"],
-            deleted=self._count["deleted"],
-            to_read=len(self.to_read),
-            id=import_id if +self._added else None,
-            dry_run=False,
-        )
+        for product in dict.fromkeys(product for product, _ in facts):
+            with self.assembly.database.write(self.scope, ensure=True) as tx:
+                self._propose(tx, product, facts, import_id, source.left_out)
+        done = replace(plan, to_read=len(self._to_read), dry_run=False)
+        return self._told(replace(done, id=import_id if +self._added else None), source)
 
     def read(self) -> None:
         """Read the conversations that were stored for it, the oldest first. What fails is tried
         again by a worker."""
         worker, report = self.assembly.parts().worker, types.timed(self.progress, "conversations")
-        for count, session_id in enumerate(sorted(self.to_read, key=self.to_read.__getitem__), 1):
+        for count, session_id in enumerate(sorted(self._to_read, key=self._to_read.__getitem__), 1):
             worker.run(kinds=("extract", "verify"), target_id=session_id)
-            report(count, len(self.to_read))
+            report(count, len(self._to_read))
+
+    def _told(self, done: types.ImportedHistory, source: Source) -> types.ImportedHistory:
+        left_out = dict(source.left_out + Counter({_OPEN: self._count["open"]}))
+        return replace(
+            done,
+            left_out=left_out,
+            added=dict(+self._added),
+            grown=self._count["grown"],
+            known=self._count["known"],
+            deleted=self._count["deleted"],
+        )
 
     def _times(self, item: Conversation) -> list[datetime]:
         """When each message was said; where that is not known, when the one before it was, or the
         conversation began."""
-        said = [turn.time if self._can_be(turn.time) else None for turn in item.turns]
-        began = item.began if self._can_be(item.began) else None
-        before = next((time for time in said if time), None)
-        before = said[0] or began or before or self.now
+        said = [self._past(turn.time) for turn in item.turns]
+        before = self._past(item.began) or next(filter(None, said), self.now)
         times = []
-        for time in said:
-            before = time or before
+        for at in said:
+            before = at or before
             times.append(before)
         return times
 
-    def _can_be(self, time: datetime | None) -> bool:
-        return time is not None and datetime(1970, 1, 1, tzinfo=UTC) < time <= self.now
+    def _past(self, at: datetime | None) -> datetime | None:
+        """The time, or None where nothing can have been said then."""
+        return at if at and datetime(1970, 1, 1, tzinfo=UTC) < at <= self.now else None
 
     def _fate(self, tx: Tx, product: str, item: Conversation) -> _Fate:
-        """What is new of a conversation."""
-        name = item.id
-        if not name:
-            first = item.turns[0]
-            said = f"{item.began or first.time or ''}|{first.role}|{first.text}"
-            name = hashlib.sha256(said.encode()).hexdigest()
-        name = f"{product}:{name}"[: types.NAME_LIMIT]
+        """What becomes of a conversation, which is counted."""
+        first = item.turns[0]
+        said = f"{item.began or first.time or ''}|{first.role}|{first.text}"
+        name = f"{product}:{item.id or hashlib.sha256(said.encode()).hexdigest()}"
         self._names[name] += 1
         again = self._names[name] > 1
         if again and not item.id:
@@ -272,51 +276,40 @@ class HistoryImport:
             left[turn] -= 1
             new += [at] if left[turn] < 0 else []
         there = None if session_id is None else sessions.by_id(tx, session_id)
-        fate = _Fate(name, session_id, (*before, *(hashes[at] for at in new)), tuple(new))
-        if session_id is None and before:
-            return replace(fate, kind="deleted", new=())
-        if there is not None and there[0].ended_at is None:
-            return replace(fate, kind="open", new=())
-        if session_id is None and again and item.id:  # it stands twice in what is only looked at
-            return replace(fate, kind="known", new=())
-        return replace(fate, kind="new" if there is None else "grown" if new else "known")
-
-    def _note(self, fate: _Fate) -> None:
-        self._count[fate.kind] += 1
+        if there is None:  # in a preview, what stands twice in the export is not there yet
+            kind = "deleted" if before else "known" if again and item.id else "new"
+        else:
+            kind = "open" if there[0].ended_at is None else "grown" if new else "known"
+        if kind not in ("new", "grown"):
+            new = []
+        self._count[kind] += 1
+        return _Fate(kind, name, session_id, (*before, *(hashes[at] for at in new)), tuple(new))
 
     def _choose(
         self,
         newest: list[tuple[datetime, int, int, int]],
         last: datetime,
         place: int,
-        item: Conversation,
-        fate: _Fate,
+        said: Sequence[Turn],
     ) -> None:
-        """Keep a conversation among the newest, where it is one of them."""
-        said = [item.turns[at] for at in fate.new]
+        """Keep a conversation among the newest where it is one of them and the person spoke."""
         full = len(newest) >= self.newest
-        if any(turn.role == "user" for turn in said) and not (
-            full and (not newest or last <= newest[0][0])
-        ):
-            window = self.assembly.extract_model().window
-            calls, tokens = _effort_of(said, window)
-            one = (last, place, calls, tokens)
-            (heapq.heapreplace if full else heapq.heappush)(newest, one)
+        late = not full or (newest and last > newest[0][0])
+        if late and any(turn.role == "user" for turn in said):
+            calls, tokens = _reading(said, self.assembly.extract_model().window)
+            (heapq.heapreplace if full else heapq.heappush)(newest, (last, place, calls, tokens))
 
     def _effort(self, calls: int, tokens: int) -> str:
-        parts = self.assembly.parts()
-        model = self.assembly.extract_model()
-        instructions = estimate_tokens(parts.prompts.render("extract", limit=str(MAX_FACTS)))
-        sent, came = 2 * tokens + calls * (instructions + BESIDE_TOKENS), calls * ANSWER_TOKENS
+        """The calls and their price."""
+        prompts, model = self.assembly.parts().prompts, self.assembly.extract_model()
+        instructions = estimate_tokens(prompts.render("extract", limit=str(MAX_FACTS)))
+        sent, came = tokens + calls * (instructions + BESIDE_TOKENS), calls * ANSWER_TOKENS
         return types.effort(calls, sent + came, cost_usd(model.name, sent, came))
 
     def _write(self, batch: Sequence[tuple[int, str, Conversation]], import_id: str) -> None:
-        if not batch:
-            return
         with self.assembly.database.write(self.scope, ensure=True) as tx:
             for place, product, item in batch:
                 fate = self._fate(tx, product, item)
-                self._note(fate)
                 if fate.new:
                     self._store(tx, product, item, fate, import_id, self._chosen.get(place))
 
@@ -337,14 +330,12 @@ class HistoryImport:
             self._added["session"] += 1
         for at in sorted({moments[0], moments[-1]}):
             sessions.reopen(tx, session_id, "", tx.now, at)
-        added = [
-            messages.add(tx, session_id, item.turns[at].role, item.turns[at].text, times[at])
-            for at in fate.new
-        ]
+        said = [(item.turns[at].role, item.turns[at].text, times[at]) for at in fate.new]
+        added = [messages.add(tx, session_id, *one) for one in said]
         self._added["message"] += len(added)
         begun = fate.session_id is None
         history_undo.note(tx, import_id, product, session_id, added, begun=begun)
-        sessions.put_external(tx, tx.own, fate.name, session_id, fate.hashes)
+        sessions.put_external(tx, tx.own, fate.name, session_id, fate.known)
         waits = jobs.due_at(tx, "extract", session_id) is not None
         read_to = 0 if turn_to_read is not None or waits else added[-1]
         title = mask(types.first_words(item.title, _TITLE))[:_TITLE] or None
@@ -355,76 +346,61 @@ class HistoryImport:
         wait = timedelta(milliseconds=len(self._chosen) - (turn_to_read or 0))
         close_session(tx, found[0], self.now - wait)
         if turn_to_read is not None and jobs.due_at(tx, "extract", session_id) is not None:
-            self.to_read[session_id] = turn_to_read
+            self._to_read[session_id] = turn_to_read
+
+    def _new_facts(
+        self,
+        tx: Tx,
+        product: str,
+        facts: Mapping[tuple[str, str], SavedFact],
+        left_out: Counter[str],
+    ) -> tuple[int, tuple[int | None, list[str], dict[str, SavedFact]]]:
+        """How many facts a product had saved about which the person can be asked; their
+        conversation, the hashes that are known of it, and those that are new, by their hashes."""
+        its = [fact for (of, _), fact in facts.items() if of == product]
+        refused = [_refusal(tx, fact) for fact in its]
+        left_out.update(filter(None, refused))
+        kept = [fact for fact, why in zip(its, refused, strict=True) if not why]
+        hashes = sessions.turn_hashes(tx, [("assistant", fact.text) for fact in kept])
+        session_id, before = sessions.external(tx, tx.own, f"{product}:saved facts")
+        new = {one: fact for one, fact in zip(hashes, kept, strict=True) if one not in before}
+        deleted = session_id is None and before
+        return len(kept), (session_id, before, {} if deleted else new)
 
     def _propose(
-        self, facts: Mapping[tuple[str, str], SavedFact], import_id: str, left_out: Counter[str]
+        self,
+        tx: Tx,
+        product: str,
+        facts: Mapping[tuple[str, str], SavedFact],
+        import_id: str,
+        left_out: Counter[str],
     ) -> None:
-        """Ask the person about what the products had saved. Each product's facts are messages of
-        one conversation, which is neither read nor searched: so they keep their dates, are known
-        again, and go with the import."""
-        for product in dict.fromkeys(product for product, _ in facts):
-            its = [fact for (of, _), fact in facts.items() if of == product]
-            with self.assembly.database.write(self.scope, ensure=True) as tx:
-                self._propose_some(tx, product, its, import_id, left_out)
-
-    def _propose_some(
-        self, tx: Tx, product: str, its: list[SavedFact], import_id: str, left_out: Counter[str]
-    ) -> None:
-        name = f"{product}:saved facts"
-        kept = [fact for fact in its if not (why := _refusal(tx, fact)) or left_out.update([why])]
-        hashes = sessions.turn_hashes(tx, [("assistant", fact.text) for fact in kept])
-        session_id, before = sessions.external(tx, tx.own, name)
-        new = [fact for fact, one in zip(kept, hashes, strict=True) if one not in before]
-        if not new or (session_id is None and before):
+        """Ask the person about what a product had saved. Its facts are messages of one
+        conversation, which is neither read nor searched: so they keep their dates, are known again,
+        and go with the import."""
+        _, (session_id, before, new) = self._new_facts(tx, product, facts, left_out)
+        if not new:
             return
-        begun, added = session_id is None, []
+        begun, added = session_id is None, list[int]()
         if session_id is None:
             session_id = sessions.start(tx, tx.own, "", tx.now, tx.now)
             sessions.set_description(tx, session_id, f"What {product} had saved", None)
-        for fact in new:
-            at = tx.now
+        for fact in new.values():
+            at, saved = tx.now, ""
             if fact.day is not None:
-                began = datetime.combine(fact.day, datetime.min.time(), self._zone)
-                at = began if self._can_be(began) else tx.now
+                began = datetime.combine(fact.day, time.min, self.assembly.settings.zone)
+                at, saved = self._past(began) or tx.now, f", saved {fact.day.isoformat()}"
             turn = messages.add(tx, session_id, "assistant", fact.text, at, memory=False)
             added.append(turn)
-            saved = f", saved {fact.day.isoformat()}" if fact.day else ""
-            item = types.Proposal(
-                f"imported from {product}{saved}",
-                message_id=turn,
-                memory_type="other",
-                key="note",
-                value=fact.text,
-            )
-            self._added["inbox_item"] += proposals.add(tx, tx.own, item) is None
+            told = {"memory_type": "other", "key": "note", "value": fact.text, "message_id": turn}
+            asked = types.Proposal(f"imported from {product}{saved}", **told)  # type: ignore[arg-type]
+            self._added["inbox_item"] += proposals.add(tx, tx.own, asked) is None
         history_undo.note(tx, import_id, product, session_id, added, begun=begun)
-        every = [*before, *(one for one in hashes if one not in before)]
-        sessions.put_external(tx, tx.own, name, session_id, every)
+        sessions.put_external(tx, tx.own, f"{product}:saved facts", session_id, [*before, *new])
         sessions.end(tx, session_id)
 
-    @property
-    def _zone(self) -> Any:
-        return self.assembly.settings.zone
 
-
-@dataclass(frozen=True, slots=True)
-class _Fate:
-    """What becomes of one conversation."""
-
-    name: str
-    session_id: int | None
-    hashes: tuple[str, ...]
-    """All turns that are known from then on."""
-    new: tuple[int, ...]
-    """The places of the messages that are new."""
-    kind: str = "new"
-
-
-_OPEN = "conversations that are open in a chat"
-
-
-def _effort_of(turns: Sequence[Turn], window: int) -> tuple[int, int]:
+def _reading(turns: Sequence[Turn], window: int) -> tuple[int, int]:
     """How many windows it takes to read these turns, and their tokens. Of a very long message only
     some windows are read."""
     room, windows, every = model_calls.window_room(window), 0, 0
@@ -451,8 +427,3 @@ def _refusal(tx: Tx, fact: SavedFact) -> str:
     if tombstones.match(tx, tx.ids, "note", fact.text, (), tx.now) is not None:
         return "saved facts that were forgotten here"
     return ""
-
-
-def _nothing(plan: types.ImportedHistory) -> str:
-    why = "; ".join(f"{count:,} {what}" for what, count in plan.left_out.items())
-    return f"nothing in it can be imported{f': {why}' if why else ''}"

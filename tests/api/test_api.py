@@ -88,6 +88,7 @@ User
     sessions -> Sessions
     set_instructions(text: str, *, all_apps: bool = False) -> None
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
+    undo_import(import_id: str) -> Deleted
     unmend(mended: Mended) -> Changed
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
 ClientAccess

@@ -194,12 +194,25 @@ def test_saved_memories_wait_in_the_inbox_with_their_origin_and_day(ana, take: T
 
 
 def test_a_saved_fact_with_a_secret_or_too_long_is_left_out_and_said(ana, take: Take) -> None:
-    done = take(f"- [2024-05-01] The password is hunter2x9!\n- [2024-05-02] {'a word ' * 60}\n")
-    assert done.added == {} and done.id is None and ana.inbox.list() == []
+    lines = ["The password is hunter2x9!", "a word " * 60]
+    bad = "".join(f"- [2024-05-01] {line}\n" for line in lines)
+    with pytest.raises(InputError, match="look like a secret"):
+        take(bad)
+    assert ana.sessions.list() == []
+    done = take(f"{bad}- [2024-05-03] Likes tea")
+    assert [one.value for one in ana.inbox.list()] == ["Likes tea"]
     assert done.left_out == {
         "saved facts that look like a secret": 1,
         "saved facts of more than 280 characters": 1,
     }
+
+
+def test_a_saved_fact_that_was_forgotten_here_is_not_asked_about(ana, take: Take) -> None:
+    memory = ana.memories.add("other", "note", "Has a dog named Barnaby")
+    ana.memories.delete(memory.id)
+    done = take("- [2024-05-01] Has a dog named Barnaby\n- [2024-05-01] Likes tea")
+    assert [one.value for one in ana.inbox.list()] == ["Likes tea"]
+    assert done.left_out == {"saved facts that were forgotten here": 1}
 
 
 def test_lines_of_facts_wait_in_the_inbox(ana, take: Take) -> None:
@@ -521,8 +534,9 @@ def test_a_conversation_that_is_open_in_a_chat_is_left_out_and_said(ana, take: T
 
 def test_memory_that_is_off_refuses_an_import(ana, take: Take) -> None:
     ana.set_memory(False)
-    with pytest.raises(InputError, match="nothing was imported"):
-        take(TWO)
+    for dry_run in (True, False):
+        with pytest.raises(InputError, match="nothing was imported"):
+            take(TWO, dry_run=dry_run)
 
 
 def test_an_own_export_is_left_to_import_file(ana, mc, take: Take, tmp_path: Path) -> None:
