@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
@@ -30,81 +30,14 @@ from memchat.learn.candidate import MAX_FACTS
 from memchat.learn.values import VALUE_LIMIT
 from memchat.providers.litellm_calls import cost_usd
 from memchat.tokens import estimate_tokens
-from memchat.transfer import history_undo, kinds
-from memchat.transfer.archive import BROKEN, Archive, Member
-from memchat.transfer.formats import Conversation, Item, Reader, SavedFact, Turn
-from memchat.transfer.formats.chatgpt import ChatGPT
-from memchat.transfer.formats.claude import Claude
-from memchat.transfer.formats.gemini import Gemini
-from memchat.transfer.formats.plain import Messages, facts_in, has_facts
+from memchat.transfer import history_undo
+from memchat.transfer.formats import Conversation, SavedFact, Turn
+from memchat.transfer.source import OWN, Source
 
-READERS: tuple[type[Reader], ...] = (ChatGPT, Claude, Gemini, Messages)
-LINES = "a list of facts"
-OWN = "memchat"
-KNOWN = "exports of ChatGPT, Claude, Gemini (JSON) and memchat, JSON with messages, and dated facts"
 _AT_ONCE = 1_000
 """Messages that are stored in one transaction."""
 _TITLE = 80
 _OPEN = "conversations that are open in a chat"
-
-
-class Source:
-    """An export, which can be read again and again."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.left_out: Counter[str] = Counter()
-        self.products: dict[str, None] = {}
-        """The names of the products, in the order in which they were found."""
-
-    def items(self) -> Iterator[tuple[str, Item]]:
-        """What it holds, each with the product. Raises InputError where it cannot be read, or
-        nothing in it is known."""
-        archive = Archive()
-        self.left_out = archive.left_out
-        readers = {one: one(self.left_out) for one in READERS}
-        for member in archive.members(self._path):
-            if member.is_json:
-                yield from self._of_json(member, readers)
-            elif has_facts(member.head.decode("utf-8", "replace")):
-                self.products[LINES] = None
-                yield from self._of_lines(member)
-            else:
-                self.left_out["files of another kind"] += 1
-        for kind, reader in readers.items():
-            yield from ((kind.PRODUCT, item) for item in reader.finish())
-        if OWN in self.products and len(self.products) > 1:
-            del self.products[OWN]
-            self.left_out["exports of memchat, to be imported by themselves"] += 1
-        if not self.products:
-            raise InputError(f"{self._path} is no export that memchat knows; it reads {KNOWN}")
-
-    def _of_json(
-        self, member: Member, readers: Mapping[type[Reader], Reader]
-    ) -> Iterator[tuple[str, Item]]:
-        values = member.values()
-        for value in values:
-            inner = value.get("conversations") if isinstance(value, dict) else None
-            for record in inner if isinstance(inner, list) else [value]:
-                known = record if isinstance(record, dict) else {}
-                if known.get("format") == kinds.FORMAT:
-                    self.products[OWN] = None
-                    return
-                kind = next((one for one in READERS if one.holds(known)), None)
-                if kind is None:
-                    self.left_out["records of another kind"] += 1
-                else:
-                    self.products[kind.PRODUCT] = None
-                    yield from ((kind.PRODUCT, item) for item in readers[kind].take(known))
-        self.left_out.update({"parts that are no JSON": values.broken} if values.broken else {})
-
-    def _of_lines(self, member: Member) -> Iterator[tuple[str, Item]]:
-        try:
-            text = member.text()
-        except InputError:
-            self.left_out[BROKEN] += 1
-        else:
-            yield from ((LINES, fact) for fact in facts_in(text, self.left_out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.transfer.formats import Conversation, SavedFact
+from memchat.transfer.formats import Conversation, Fields, SavedFact
 from memchat.transfer.formats.chatgpt import ChatGPT
 from memchat.transfer.formats.gemini import Gemini
-from memchat.transfer.history import READERS, Source
+from memchat.transfer.source import READERS, Source
 from tests.support.histories import SEPTEMBER, chatgpt, claude, gemini, message, talk, zipped
 
 JUNK: tuple[Any, ...] = (
@@ -84,7 +84,7 @@ def read(file: Path, data: bytes) -> tuple[list[Conversation], list[SavedFact], 
 
 
 def kind_of(record: Any) -> Any:
-    return next((one for one in READERS if one.holds(record)), None)
+    return next((one for one in READERS if one.holds(Fields(record))), None)
 
 
 def held(record: Any) -> int:

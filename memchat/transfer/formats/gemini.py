@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
-from memchat.transfer.formats import (
-    Conversation,
-    Item,
-    Reader,
-    Turn,
-    mapping,
-    moment,
-    name_of,
-    sequence,
-    text_of,
-)
+from memchat.transfer.formats import Conversation, Fields, Item, Reader, Turn, text_of
 
 PAUSE = timedelta(minutes=30)
 """A longer silence begins another conversation."""
@@ -28,6 +17,7 @@ _OTHER = re.compile(
     r"^(?:created|used|gave|deleted|opened|viewed|visited|turned|selected)\b", re.IGNORECASE
 )
 _LOCAL_VERB = re.compile(r"^[^\W\d_]+(?: [^\W\d_]+)?\s*:\s+|^[^\W\d_]+\s+(?=[\"“„«])")
+_QUOTED = re.compile('["“„«](.*)["”“»]', re.DOTALL)
 _FILES = re.compile(r"\s*\battached \d+ files?\.?.*\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -41,27 +31,28 @@ class Gemini(Reader):
         self._said: list[tuple[datetime, str, str]] = []
 
     @staticmethod
-    def holds(record: Mapping[str, Any]) -> bool:
-        return (
-            "title" in record and "time" in record and ("header" in record or "products" in record)
-        )
+    def holds(record: Fields) -> bool:
+        known = "header" in record or "products" in record
+        return known and "title" in record and "time" in record
 
-    def take(self, record: Mapping[str, Any]) -> Iterator[Item]:
-        names = [name_of(record.get("header")), *map(name_of, sequence(record.get("products")))]
-        title, at = text_of(record.get("title")), moment(record.get("time"))
-        parts = [mapping(one).get("html") for one in sequence(record.get("safeHtmlItem"))]
-        answer = "\n".join(filter(None, map(_plain, parts)))
+    def take(self, record: Fields) -> Iterator[Item]:
+        title, at = record.text("title"), record.time("time")
+        names = (record.name("header"), *map(text_of, record.list("products")))
+        parts = (_plain(one.text("html")) for one in record.each("safeHtmlItem"))
+        answer = "\n".join(filter(None, parts))
         prompt = _FILES.sub("", _VERB.sub("", title))
         if prompt == title and answer:
             prompt = _LOCAL_VERB.sub("", title)
+        if quoted := _QUOTED.fullmatch(prompt):
+            prompt = quoted[1]
         if not any(map(_NAME.search, names)):
-            self._left_out["activities of other Google products"] += 1
+            self._leave_out("activities of other Google products")
         elif at is None:
-            self._left_out["activities without a time"] += 1
+            self._leave_out("activities without a time")
         elif not prompt or (_OTHER.search(title) and not _VERB.search(title)):
-            self._left_out["activities that are no prompt"] += 1
+            self._leave_out("activities that are no prompt")
         elif not (answer or _VERB.search(title)):
-            self._left_out["activities without an answer, in a language that is not known"] += 1
+            self._leave_out("activities without an answer, in a language that is not known")
         else:
             self._said.append((at, prompt, answer))
         yield from ()
@@ -81,8 +72,8 @@ class Gemini(Reader):
             yield Conversation(began.isoformat(), "", turns, began)
 
 
-def _plain(page: object) -> str:
+def _plain(page: str) -> str:
     """The text of an answer in HTML."""
     from memchat.notes.formats import web_page
 
-    return web_page(text_of(page).encode()).text.strip() if text_of(page) else ""
+    return web_page(page.encode()).text.strip() if page else ""
