@@ -26,7 +26,7 @@ from typing import IO, Any
 from memchat.errors import InputError
 from memchat.notes.formats import decode
 
-MOST_BYTES = 50_000_000_000
+MOST_BYTES = 20_000_000_000
 """Bytes of all files together, unpacked."""
 MOST_FILES = 200_000
 MOST_RATIO = 200
@@ -63,7 +63,12 @@ class Member:
     @property
     def is_json(self) -> bool:
         """Whether it begins as JSON does."""
-        return _opened_text(self.head).lstrip()[:1] in ("{", "[")
+        return self.beginning.lstrip()[:1] in ("{", "[")
+
+    @property
+    def beginning(self) -> str:
+        """The text of its head."""
+        return self.head.decode(_encoding(self.head), "replace")
 
     def values(self) -> Values:
         """The JSON values in it; what is no text in the encoding of its beginning becomes
@@ -71,11 +76,14 @@ class Member:
         return Values(codecs.getreader(_encoding(self.head))(self.stream, "replace"))
 
     def text(self) -> str:
-        """The text of a file that is not large. Raises InputError where it is none."""
+        """The whole text. Raises InputError where it is none, or too long for a list."""
         try:
-            return decode(self.stream.read(LARGEST))
+            data = self.stream.read(LARGEST + 1)
         except _BROKEN_ZIP as error:
             raise InputError(BROKEN) from error
+        if len(data) > LARGEST:
+            raise InputError(BROKEN)
+        return decode(data)
 
 
 @dataclass(slots=True)
@@ -181,10 +189,6 @@ def _is_junk(name: str) -> bool:
 def _encoding(head: bytes) -> str:
     found = json.detect_encoding(head)
     return "utf-8" if "surrogatepass" in found else found
-
-
-def _opened_text(head: bytes) -> str:
-    return head.decode(_encoding(head), "replace")
 
 
 class Values:

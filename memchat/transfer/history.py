@@ -108,8 +108,7 @@ class HistoryImport:
         if [*source.products] == [OWN]:
             return types.ImportedHistory(OWN, dry_run=True)
         if not (place or saved):
-            why = "; ".join(f"{count:,} {what}" for what, count in source.left_out.items())
-            raise InputError(f"nothing in {self.path} can be imported: {why}")
+            raise InputError(f"nothing in {self.path} can be imported{source.why}")
         if not switch.on:
             raise InputError(f"{switch.reason}; nothing was imported")
         order = sorted(newest)

@@ -102,7 +102,7 @@ class Source:
         for member in archive.members(self._path):
             if member.is_json:
                 yield from self._of_json(member, readers)
-            elif has_facts(member.head.decode("utf-8", "replace")):
+            elif has_facts(member.beginning):
                 self.products[LINES] = None
                 yield from self._of_lines(member)
             else:
@@ -113,7 +113,15 @@ class Source:
             del self.products[OWN]
             self.left_out["exports of memchat, to be imported by themselves"] += 1
         if not self.products:
-            raise InputError(f"{self._path} is no export that memchat knows; it reads {KNOWN}")
+            raise InputError(
+                f"{self._path} is no export that memchat knows{self.why}; it reads {KNOWN}"
+            )
+
+    @property
+    def why(self) -> str:
+        """What was left out, in brackets."""
+        told = "; ".join(f"{what}: {count:,}" for what, count in self.left_out.items())
+        return f" ({told})" if told else ""
 
     def _of_json(
         self, member: Member, readers: Mapping[type[Reader], Reader]

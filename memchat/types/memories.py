@@ -814,7 +814,7 @@ class ImportedHistory:
             f"here already: {counted(self.known, 'conversation')}": self.known,
             f"went on since: {counted(self.grown, 'conversation')}": self.grown,
             f"deleted here, and left out: {counted(self.deleted, 'conversation')}": self.deleted,
-            **{f"left out: {count:,} {what}": True for what, count in self.left_out.items()},
+            **{f"left out: {what}: {count:,}": True for what, count in self.left_out.items()},
             f"to be read for memories: {counted(self.to_read, 'conversation')}, with at most "
             f"{self.effort}": self.to_read,
         }

@@ -167,6 +167,17 @@ def test_missing_times_are_those_of_the_message_before(ana, take: Take) -> None:
     assert at == [0, 5, 5]
 
 
+def test_times_that_cannot_be_are_as_missing_ones(ana, take: Take) -> None:
+    times = (SEPTEMBER, 1e12 * 9, -5, float("nan"), "soon", True)
+    done = take([chatgpt("a", *(message("user", f"m{n}", at=at) for n, at in enumerate(times)))])
+    (session,) = ana.sessions.list()
+    assert {m.created_at.timestamp() for m in ana.sessions.messages(session.id)} == {SEPTEMBER}
+    assert done.first == done.last
+    take([chatgpt("b", message("user", "Undated", at=None), create_time=None)])
+    newest = max(ana.sessions.list(), key=lambda one: one.started_at)
+    assert newest.started_at == ana.sessions.list()[0].started_at, "it is dated today"
+
+
 def test_saved_memories_wait_in_the_inbox_with_their_origin_and_day(ana, take: Take) -> None:
     context = "1. [2024-05-01]. Has a dog named Bo\n2. [2024-06-02]. Plays the cello"
     shown = {"content_type": "model_editable_context", "model_set_context": context}
@@ -191,6 +202,13 @@ def test_saved_memories_wait_in_the_inbox_with_their_origin_and_day(ana, take: T
     assert take([talked]).added == {} and len(ana.inbox.list()) == 2
     ana.inbox.reject(waiting["Drinks tea"].id)
     assert take([talked]).added == {} and len(ana.inbox.list()) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_lines_may_be_in_another_encoding(ana, take: Take, encoding: str) -> None:
+    take("- [2024-05-01] Mag grünen Tee und süße Brötchen\r\n- [2024-05-02] Läuft".encode(encoding))
+    found = [one.value for one in ana.inbox.list()]
+    assert found == ["Mag grünen Tee und süße Brötchen", "Läuft"]
 
 
 def test_a_saved_fact_with_a_secret_or_too_long_is_left_out_and_said(ana, take: Take) -> None:
@@ -409,6 +427,7 @@ def test_the_newest_are_read_the_oldest_of_them_first(ana, take: Take, extract_m
     sent = [request.messages[-1].content for request in extract_model.requests]
     read = [n for prompt in sent for n in "01234" if f"I said {n}" in prompt]
     assert [*dict.fromkeys(read)] == ["2", "3", "4"]
+    assert len(sent) <= done.calls, "it said so at most"
     assert {one.title: one.status for one in ana.sessions.list()}["Talk 0"] == "extracted"
 
 

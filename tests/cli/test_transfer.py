@@ -164,7 +164,7 @@ def test_an_export_of_another_assistant_is_shown_before_it_is_imported(
     assert done.code == 0
     first, *more = done.out.splitlines()
     assert first == "ChatGPT: 2 conversations, 4 messages, 0 saved facts, 2023-09-06"
-    assert "left out: 1 conversations without a message that can be read" in more
+    assert "left out: conversations without a message that can be read: 1" in more
     assert "to be read for memories: 1 conversation, with at most 2 calls, free" in more
     assert "2 sessions, 4 messages imported" in more
     assert run("recall", "Lisbon").out.count("Lisbon")
