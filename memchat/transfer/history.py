@@ -313,19 +313,24 @@ class HistoryImport:
         _, (session_id, before, new) = self._new_facts(tx, product, facts, left_out)
         if not new:
             return
-        begun, added = session_id is None, list[int]()
+        zone, begun, added = self.assembly.settings.zone, session_id is None, list[int]()
+        times = [
+            (fact.day and self._past(datetime.combine(fact.day, time.min, zone))) or tx.now
+            for fact in new.values()
+        ]
         if session_id is None:
-            session_id = sessions.start(tx, tx.own, "", tx.now, tx.now)
+            session_id = sessions.start(tx, tx.own, "", tx.now, min(times))
             sessions.set_description(tx, session_id, f"What {product} had saved", None)
-        for fact in new.values():
-            at, saved = tx.now, ""
-            if fact.day is not None:
-                began = datetime.combine(fact.day, time.min, self.assembly.settings.zone)
-                at, saved = self._past(began) or tx.now, f", saved {fact.day.isoformat()}"
-            turn = messages.add(tx, session_id, "assistant", fact.text, at, memory=False)
-            added.append(turn)
-            told = {"memory_type": "other", "key": "note", "value": fact.text, "message_id": turn}
-            asked = types.Proposal(f"imported from {product}{saved}", **told)  # type: ignore[arg-type]
+        for fact, at in zip(new.values(), times, strict=True):
+            saved = f", saved {fact.day.isoformat()}" if fact.day else ""
+            added.append(messages.add(tx, session_id, "assistant", fact.text, at, memory=False))
+            asked = types.Proposal(
+                f"imported from {product}{saved}",
+                message_id=added[-1],
+                memory_type="other",
+                key="note",
+                value=fact.text,
+            )
             self._added["inbox_item"] += proposals.add(tx, tx.own, asked) is None
         history_undo.note(tx, import_id, product, session_id, added, begun=begun)
         sessions.put_external(tx, tx.own, f"{product}:saved facts", session_id, [*before, *new])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memchat.errors import InputError, NotFound
+from memchat.errors import InputError, NotFound, ProviderError
 from memchat.testing import FakeClock
 from tests.support.answers import answer, fact
 from tests.support.histories import (
@@ -234,9 +234,10 @@ def test_a_saved_fact_that_was_forgotten_here_is_not_asked_about(ana, take: Take
 
 
 def test_lines_of_facts_wait_in_the_inbox(ana, take: Take) -> None:
-    lines = ("- [2024-05-01] Likes tea", "[2024-05-02] - Has a cat", "- [?] Runs")
+    lines = ("- [2024-05-01] Likes tea", "[9999-12-31] - Has a cat", "- [?] Runs")
+    lines = (*lines, "* [0001-01-01]: Swims")
     done = take("\n".join(("Here is what I know:", "```", *lines, "```")))
-    assert [one.value for one in ana.inbox.list()] == ["Likes tea", "Has a cat", "Runs"]
+    assert [one.value for one in ana.inbox.list()] == ["Likes tea", "Has a cat", "Runs", "Swims"]
     assert done.left_out == {"lines that are no “- [date] fact”": 1}
 
 
@@ -441,6 +442,35 @@ def test_later_leaves_the_reading_to_a_worker_and_no_to_nobody(
     mc.jobs.run()
     (city,) = ana.memories.list()
     assert (city.value, city.said_at.year) == ("Porto", 2023)
+
+
+def test_what_was_said_earlier_never_replaces_what_was_said_later(
+    ana, take: Take, extract_model
+) -> None:
+    extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))
+    take([talk("new", "I live in Porto", at=SEPTEMBER + 9e6)], learn="now")
+    extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
+    take([talk("old", "I live in Lisbon")], learn="now")
+    assert [one.value for one in ana.memories.list()] == ["Porto"]
+
+
+def test_an_answer_to_a_saved_fact_survives_the_import_that_brought_it(ana, take: Take) -> None:
+    done = take("- [2024-05-01] Likes tea\n- [2024-06-01] Has a dog")
+    ana.inbox.accept(ana.inbox.list()[0].id)
+    ana.undo_import(done.id)
+    assert [one.value for one in ana.memories.list()] == ["Likes tea"] and ana.inbox.list() == []
+
+
+def test_a_failing_model_leaves_the_reading_to_a_later_worker(
+    mc, ana, take: Take, extract_model, clock: FakeClock
+) -> None:
+    extract_model.replies.append(ProviderError("no answer", retryable=True))
+    done = take(TWO[:1], learn="now")
+    assert done.added == {"session": 1, "message": 4} and ana.memories.list() == []
+    extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
+    clock.advance(seconds=3600)
+    mc.jobs.run()
+    assert [one.value for one in ana.memories.list()] == ["Lisbon"]
 
 
 def test_an_import_is_taken_back_as_a_whole(mc, ana, take: Take, extract_model) -> None:

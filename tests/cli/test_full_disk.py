@@ -25,6 +25,7 @@ from memchat.errors import StoreError, StoreFull
 from memchat.providers import litellm_calls
 from tests.support.cli import Done, Run, commands
 from tests.support.full_disk import Tiny
+from tests.support.histories import talk, write
 from tests.support.slow import slow_but
 from tests.support.store import Opener
 
@@ -359,6 +360,24 @@ def test_an_export_or_import_that_finds_no_room_leaves_no_half_file_and_no_half_
         assert mc.user(**ANA).memories.count() == 0
         mc.user(**ANA).import_file(tmp_path / "whole.jsonl")
         assert mc.user(**ANA).memories.count() == 40
+
+
+def test_a_history_that_finds_no_room_leaves_whole_conversations_and_goes_on_later(
+    tiny: Tiny, tmp_path: Path
+) -> None:
+    talks = [talk(f"t{n}", *(f"{n} {m} a long walk " * 9 for m in range(40))) for n in range(60)]
+    file = write(tmp_path / "history.json", talks)
+    with MemChat(tiny.home) as mc:
+        ana = mc.user(**ANA)
+        ana.memories.add("fact", "plan", "a walk")
+        tiny.fill(1_000_000)
+        with pytest.raises(StoreFull):
+            ana.import_history(file, learn="no")
+        tiny.free()
+        there = ana.sessions.list(limit=100)
+        assert len(there) < 60 and {len(ana.sessions.messages(one.id)) for one in there} <= {40}
+        assert ana.import_history(file, learn="no").added["session"] == 60 - len(there)
+        assert ana.import_history(file, learn="no").added == {}
 
 
 @contextmanager
