@@ -191,6 +191,11 @@ class HistoryImport:
         """The time, or None where nothing can have been said then."""
         return at if at and datetime(1970, 1, 1, tzinfo=UTC) < at <= self.now else None
 
+    def _began(self, fact: SavedFact) -> datetime | None:
+        """When the day of a fact began, where that is known."""
+        zone, day = self.assembly.settings.zone, fact.day
+        return None if day is None else self._past(datetime.combine(day, time.min, zone))
+
     def _fate(self, tx: Tx, product: str, item: Conversation) -> _Fate:
         """What becomes of a conversation, which is counted."""
         first = item.turns[0]
@@ -313,11 +318,8 @@ class HistoryImport:
         _, (session_id, before, new) = self._new_facts(tx, product, facts, left_out)
         if not new:
             return
-        zone, begun, added = self.assembly.settings.zone, session_id is None, list[int]()
-        times = [
-            (fact.day and self._past(datetime.combine(fact.day, time.min, zone))) or tx.now
-            for fact in new.values()
-        ]
+        begun, added = session_id is None, list[int]()
+        times = [self._began(fact) or tx.now for fact in new.values()]
         if session_id is None:
             session_id = sessions.start(tx, tx.own, "", tx.now, min(times))
             sessions.set_description(tx, session_id, f"What {product} had saved", None)
