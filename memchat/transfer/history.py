@@ -100,10 +100,8 @@ class HistoryImport:
                 report(place, place)
             for product in dict.fromkeys(product for product, _ in facts):
                 kept, (_, _, new) = self._new_facts(tx, product, facts, source.left_out)
-                saved, self._added["inbox_item"] = (
-                    saved + kept,
-                    self._added["inbox_item"] + len(new),
-                )
+                saved += kept
+                self._added["inbox_item"] += len(new)
             switch = apps.memory_switch(tx, self.scope)
         if [*source.products] == [OWN]:
             return types.ImportedHistory(OWN, dry_run=True)
@@ -166,10 +164,9 @@ class HistoryImport:
             report(count, len(self._to_read))
 
     def _told(self, done: types.ImportedHistory, source: Source) -> types.ImportedHistory:
-        left_out = dict(source.left_out + Counter({_OPEN: self._count["open"]}))
         return replace(
             done,
-            left_out=left_out,
+            left_out=dict(source.left_out + Counter({_OPEN: self._count["open"]})),
             added=dict(+self._added),
             grown=self._count["grown"],
             known=self._count["known"],
