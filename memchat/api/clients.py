@@ -200,14 +200,14 @@ class ClientAccess(Resource):
             done = [facts.forget(one) for one in named[:CHOICE_MOST]]
         return [one.inbox_id for one in done if one.inbox_id is not None]
 
-    def begin(self, key: str, request: str) -> types.RequestDone | None:
+    def begin_request(self, key: str, request: str) -> types.RequestDone | None:
         """Begin a request that the program may send twice: what came of it where it did so before,
         else None. ``key`` is the program's own, ``request`` a hash of what it sent; of both, the
         status and the id of a row are kept for a day, and no words."""
         with self._database.write(self._scope, ensure=True) as tx:
             return programs.begin_request(tx, self._called(tx), key, request)
 
-    def finish(self, key: str, status: int | None, row_id: int | None) -> None:
+    def finish_request(self, key: str, status: int | None, row_id: int | None) -> None:
         """Keep what came of a request that was begun; without a status it may be sent again."""
         with self._database.write(self._scope, ensure=True) as tx:
             client_id = programs.find(tx, tx.own, self.name)

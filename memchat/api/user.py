@@ -610,15 +610,8 @@ class User(Resource):
             for at in sorted({moments[0], moments[-1]}):
                 sessions.reopen(tx, session_id, "", tx.now, at)
             due = self._due(tx, session_id, when, [incoming.turns[place] for place in turns.new])
-            added = []
-            for place in turns.new:
-                role, words = incoming.turns[place]
-                if role == "assistant" and given is not None:
-                    added.append(_with_receipt(tx, session_id, words, times[place], given))
-                else:
-                    added.append(messages.add(tx, session_id, role, words, times[place]))
-                if read_all:
-                    messages.read_all(tx, added[-1])
+            new = [(*incoming.turns[place], times[place]) for place in turns.new]
+            added = _write(tx, session_id, new, given, read_all=read_all)
             if replaced:
                 show_version(tx, session_id, replaced[0], added[0])
             if session is not None:
@@ -673,6 +666,26 @@ class User(Resource):
             here = all_apps or session.app == self._scope.app
             if here and apps.memory_of(tx, session).on:
                 jobs.enqueue(tx, kind, app_id, session.id, tx.now)
+
+
+def _write(
+    tx: Tx,
+    session_id: int,
+    turns: Sequence[tuple[types.Role, str, datetime]],
+    given: PromptContext | None,
+    *,
+    read_all: bool,
+) -> list[int]:
+    """Store turns, each a role, its words and when they were said; the ids of their rows."""
+    added = []
+    for role, words, at in turns:
+        if role == "assistant" and given is not None:
+            added.append(_with_receipt(tx, session_id, words, at, given))
+        else:
+            added.append(messages.add(tx, session_id, role, words, at))
+        if read_all:
+            messages.read_all(tx, added[-1])
+    return added
 
 
 def _with_receipt(tx: Tx, session_id: int, words: str, at: datetime, given: PromptContext) -> int:

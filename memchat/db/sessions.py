@@ -286,6 +286,8 @@ def _status(row: sa.Row[Any]) -> str:
 _LENGTH = 8
 """Characters of a turn's hash: too few to tell which words were sent."""
 _MADE = "memchat-"
+"""How names begin that memchat made for conversations of programs: they are kept as they are, to be
+given back; a program's own are kept as hashes."""
 _PUT_EXTERNAL = upsert(t.external_sessions, "session_id", "turns", "ends", "before")
 
 

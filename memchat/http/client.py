@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 from memchat import errors
 from memchat.api.base import Page
 from memchat.errors import InputError, MemChatError, StoreError
-from memchat.http.routes import ROUTES, Route
+from memchat.http.routes import BY_VERB, Route
 from memchat.types import Imported, NoteSource
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 else:
     User = AsyncUser = object
 
-_BY_VERB = {route.verb: route for route in ROUTES}
-_ROOMS = {verb.rpartition(".")[0] for verb in _BY_VERB}
+PART = 2**16
+_ROOMS = {verb.rpartition(".")[0] for verb in BY_VERB}
 
 
 def _asked(route: Route, *given: Any, **named: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _asked(route: Route, *given: Any, **named: Any) -> dict[str, Any]:
     path = route.path.format(**{name: int(arguments.pop(name)) for name in route.in_path})
     plain: dict[str, Any] = to_jsonable_python(arguments)
     request: dict[str, Any] = {"method": route.method, "url": path}
-    if route.method in ("GET", "DELETE"):
+    if route.in_address:
         told = {k: json.dumps(v) if isinstance(v, Mapping) else v for k, v in plain.items()}
         return {**request, "params": {k: v for k, v in told.items() if v is not None}}
     return {**request, "json": plain}
@@ -147,29 +147,45 @@ class _Room:
         verb = f"{self._name}.{name}".lstrip(".")
         if verb == "notes.ask":
             return self._client._ask
-        if verb in _BY_VERB:
-            return self._client._verb(_BY_VERB[verb])
+        if verb in BY_VERB:
+            return self._client._verb(BY_VERB[verb])
         if not self._name and name in _ROOMS:
             return _Room(self._client, name)
         raise AttributeError(f"{verb} cannot be called over HTTP")
 
     def __dir__(self) -> list[str]:
         own = f"{self._name}." if self._name else ""
-        return [verb.removeprefix(own) for verb in _BY_VERB if verb.startswith(own)]
+        return [verb.removeprefix(own) for verb in BY_VERB if verb.startswith(own)]
 
 
-def _settings(
-    url: str, token: str, user: str | None, app: str | None, timeout: float
-) -> dict[str, Any]:
-    headers: dict[str, str | bytes] = {"authorization": f"Bearer {token}"}
-    headers |= {"x-memchat-user": user.encode()} if user else {}
-    headers |= {"x-memchat-app": app.encode()} if app else {}
-    # The address that chat clients use, which memchat serve prints, will do as well.
-    base = url.rstrip("/").removesuffix("/v1")
-    return {"base_url": base, "headers": headers, "timeout": timeout}
+class _Connected:
+    """Holds the connections, and has the rooms and verbs of the table."""
+
+    _kind: Any
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        user: str | None = None,
+        app: str | None = None,
+        timeout: float = 60,
+    ) -> None:
+        headers: dict[str, str | bytes] = {"authorization": f"Bearer {token}"}
+        headers |= {"x-memchat-user": user.encode()} if user else {}
+        headers |= {"x-memchat-app": app.encode()} if app else {}
+        # The address that chat clients use, which memchat serve prints, will do as well.
+        base = url.rstrip("/").removesuffix("/v1")
+        self._http: Any = self._kind(base_url=base, headers=headers, timeout=timeout)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(_Room(self, ""), name)
 
 
-class Client(User):
+class Client(_Connected, User):
     """The store of a person in another process, by the address and a token of ``memchat serve``.
 
     Its verbs are those of ``mc.user(…)`` that ``docs/http.md`` lists, and what a token may decides
@@ -182,21 +198,7 @@ class Client(User):
         program: ClientAccess
         jobs: Jobs
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        *,
-        user: str | None = None,
-        app: str | None = None,
-        timeout: float = 60,
-    ) -> None:
-        self._http = httpx.Client(**_settings(url, token, user, app, timeout))
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(_Room(self, ""), name)
+    _kind = httpx.Client
 
     def _verb(self, route: Route) -> Callable[..., Any]:
         def verb(*given: Any, **named: Any) -> Any:
@@ -236,28 +238,14 @@ class Client(User):
         self.close()
 
 
-class AsyncClient(AsyncUser):
+class AsyncClient(_Connected, AsyncUser):
     """``Client`` for programs that use ``await``. Use it in an ``async with`` block."""
 
     if TYPE_CHECKING:
         program: awaited.AsyncClientAccess
         jobs: awaited.AsyncJobs
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        *,
-        user: str | None = None,
-        app: str | None = None,
-        timeout: float = 60,
-    ) -> None:
-        self._http = httpx.AsyncClient(**_settings(url, token, user, app, timeout))
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(_Room(self, ""), name)
+    _kind = httpx.AsyncClient
 
     def _verb(self, route: Route) -> Callable[..., Any]:
         async def verb(*given: Any, **named: Any) -> Any:
@@ -287,8 +275,13 @@ class AsyncClient(AsyncUser):
         self, file: Path | str, *, dry_run: bool = False, progress: Any = None
     ) -> Imported:
         """As ``AsyncUser.import_file``, without its progress."""
-        content = await asyncio.to_thread(Path(file).read_bytes)
-        answer = await self._http.post("/api/import", content=content, params={"dry_run": dry_run})
+
+        async def parts() -> AsyncIterator[bytes]:
+            with Path(file).open("rb") as content:
+                while part := await asyncio.to_thread(content.read, PART):
+                    yield part
+
+        answer = await self._http.post("/api/import", content=parts(), params={"dry_run": dry_run})
         return TypeAdapter(Imported).validate_json(_checked(answer).content)
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from memchat import AsyncMemChat, InputError, Page
 from memchat.http.gate import Caller, Refused, needs
-from memchat.http.routes import EXAMPLES, ROUTES, WIDER, Route, holds
+from memchat.http.routes import BY_VERB, EXAMPLES, ROUTES, WIDER, Route, holds
 from memchat.types import to_json
 
 PROBLEM = {
@@ -102,23 +102,20 @@ class Rest:
             model = given.pop("given", None)
             names = () if model is None else model.model_fields_set
             arguments = given | {name: getattr(model, name) for name in names}
-            if route.method in ("GET", "DELETE") and arguments.get("metadata") is not None:
+            if route.in_address and arguments.get("metadata") is not None:
                 arguments["metadata"] = _noted(arguments["metadata"])
             return await self._answer(route, request, arguments)
 
-        kind = Parameter = inspect.Parameter
-        parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
-        for name in route.in_path:
-            parameters.append(Parameter(name, kind.KEYWORD_ONLY, annotation=int))
+        named = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters = [named("request", annotation=Request)]
+        parameters += [named(name, annotation=int) for name in route.in_path]
         if route.model is not None:
-            reads = route.method in ("GET", "DELETE")
-            told: Any = Annotated[route.model, Query() if reads else Body()]
-            default: Any = inspect.Parameter.empty
-            if not reads and not any(f.is_required() for f in route.model.model_fields.values()):
-                told, default = told | None, None
-            parameters.append(
-                Parameter("given", kind.KEYWORD_ONLY, annotation=told, default=default)
-            )
+            told: Any = Annotated[route.model, Query() if route.in_address else Body()]
+            required = any(one.is_required() for one in route.model.model_fields.values())
+            if route.in_address or required:
+                parameters.append(named("given", annotation=told))
+            else:
+                parameters.append(named("given", annotation=told | None, default=None))
         answer.__doc__ = route.function.__doc__
         answer.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return needs(route.right)(answer)
@@ -149,7 +146,7 @@ class Rest:
         told = [route.method, request.url.path, request.url.query, (await request.body()).hex()]
         digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()
         access = self._mc.user(caller.user, caller.app).client(*caller.access)
-        known = await access.begin(key, digest)
+        known = await access.begin_request(key, digest)
         if known is not None:
             if not known.same:
                 raise InputError("this Idempotency-Key came with another request before")
@@ -159,17 +156,17 @@ class Rest:
         try:
             value = await self._done(route, caller, arguments)
         except BaseException:
-            await access.finish(key, None, None)
+            await access.finish_request(key, None, None)
             raise
         answer = self._told(route, request, value)
-        await access.finish(key, answer.status_code, _row_id(value))
+        await access.finish_request(key, answer.status_code, _row_id(value))
         return answer
 
     async def _again(
         self, route: Route, caller: Caller, status: int, row_id: int | None
     ) -> Response:
         """The answer to a request that was done before: the row, as it is now."""
-        again = next((one for one in ROUTES if route.row and one.verb == route.row), None)
+        again = BY_VERB.get(route.row)
         headers = {"idempotency-replayed": "true"}
         content = json.dumps({"id": row_id}).encode()
         if again is not None and row_id is not None and again.result == route.result:

@@ -110,6 +110,11 @@ class Route:
             if name not in FILLED | {"return"} and not _is_callable(hint)
         }
 
+    @property
+    def in_address(self) -> bool:
+        """Whether its parameters are in the address, and not in a body."""
+        return self.method in ("GET", "DELETE")
+
     @cached_property
     def in_path(self) -> list[str]:
         """The names of the parameters in the path."""
@@ -118,12 +123,11 @@ class Route:
     @cached_property
     def model(self) -> type[BaseModel] | None:
         """The parameters in the query, or in the body; None where there are none."""
-        reads = self.method in ("GET", "DELETE")
         fields: dict[str, Any] = {}
         for name, (hint, default) in self.parameters.items():
             if name in self.in_path:
                 continue
-            if reads and holds(hint, dict):
+            if self.in_address and holds(hint, dict):
                 hint = str | None
             examples = [EXAMPLES[name]] if name in EXAMPLES else None
             fields[name] = (hint, Field(default, examples=examples))
@@ -224,3 +228,4 @@ ROUTES = (
     Route("GET", "/api/jobs", "jobs.list", "admin"),
     Route("GET", "/api/doctor", "store.doctor", "admin"),
 )
+BY_VERB = {route.verb: route for route in ROUTES}

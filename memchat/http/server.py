@@ -182,13 +182,10 @@ class McpApps:
         """As an ASGI application."""
         caller = self._gate.enter(Request(scope), "read")
         whose = caller.user, caller.app
-        if whose not in self._apps:
-            self._apps[whose] = asyncio.ensure_future(self._begin(*whose))
-        try:
-            app = await asyncio.shield(self._apps[whose])
-        except Exception:
-            self._apps.pop(whose, None)  # the next request tries again
-            raise
+        begun = self._apps.get(whose)
+        if begun is None or (begun.done() and begun.exception() is not None):
+            begun = self._apps[whose] = asyncio.ensure_future(self._begin(*whose))
+        app = await asyncio.shield(begun)
         await app(scope, receive, send)
 
     async def close(self) -> None:

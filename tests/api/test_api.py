@@ -92,12 +92,12 @@ User
     unmend(mended: Mended) -> Changed
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
 ClientAccess
-    begin(key: str, request: str) -> RequestDone | None
+    begin_request(key: str, request: str) -> RequestDone | None
     called() -> None
     chunk_ids(hits: Iterable[NoteHit]) -> Mapping[int, str]
     conversation(before: Messages, session: str | None = None) -> ProgramConversation
     count_recall(found: Recalled) -> None
-    finish(key: str, status: int | None, row_id: int | None) -> None
+    finish_request(key: str, status: int | None, row_id: int | None) -> None
     forget(memory_id: int) -> Written
     forget_named(message: str) -> Sequence[int]
     index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None, *,
