@@ -75,6 +75,21 @@ class Member:
         U+FFFD."""
         return Values(codecs.getreader(_encoding(self.head))(self.stream, "replace"))
 
+    def pieces(self, mark: str) -> Iterator[str]:
+        """The text in pieces, each but the first behind a mark. What is no text in the encoding of
+        its beginning becomes U+FFFD. Raises InputError where it cannot be read, or a piece is too
+        long for anything that was said."""
+        stream, held = codecs.getreader(_encoding(self.head))(self.stream, "replace"), ""
+        try:
+            while chunk := stream.read(_CHUNK):
+                *whole, held = f"{held}{chunk}".split(mark)
+                yield from whole
+                if len(held) > LARGEST:
+                    raise InputError(BROKEN)
+        except (*_BROKEN_ZIP, OSError, UnicodeError) as error:
+            raise InputError(BROKEN) from error
+        yield held
+
     def text(self) -> str:
         """The whole text. Raises InputError where it is none, or too long for a list."""
         try:

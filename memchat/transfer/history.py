@@ -38,6 +38,7 @@ _AT_ONCE = 1_000
 """Messages that are stored in one transaction."""
 _TITLE = 80
 _OPEN = "conversations that are open in a chat"
+_TWICE = "saved facts that were saved more than once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class HistoryImport:
         with self.assembly.database.read(self.scope) as tx:
             for product, item in source.items():
                 if isinstance(item, SavedFact):
+                    source.left_out.update([_TWICE] if (product, item.text) in facts else [])
                     facts[product, item.text] = item
                     continue
                 times, fate = self._times(item), self._fate(tx, product, item)
@@ -140,6 +142,7 @@ class HistoryImport:
         place = size = 0
         for product, item in source.items():
             if isinstance(item, SavedFact):
+                source.left_out.update([_TWICE] if (product, item.text) in facts else [])
                 facts[product, item.text] = item
                 continue
             batch.append((place, product, item))
@@ -356,6 +359,8 @@ def _reading(turns: Sequence[Turn], window: int) -> tuple[int, int]:
 
 def _refusal(tx: Tx, fact: SavedFact) -> str:
     """Why the person is not asked about a fact, or nothing."""
+    if fact.until and fact.until < tx.today:
+        return "saved facts whose last day is over"
     if len(fact.text) > VALUE_LIMIT:
         return f"saved facts of more than {VALUE_LIMIT} characters"
     if manual.is_secret("note", fact.text, keep=True):

@@ -3,7 +3,6 @@ it comes from, as conversations in plain JSON, or as lines of facts that somebod
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,77 +10,21 @@ from pathlib import Path
 from memchat.errors import InputError
 from memchat.transfer import kinds
 from memchat.transfer.archive import BROKEN, Archive, Member
-from memchat.transfer.formats import (
-    ROLES,
-    Conversation,
-    Fields,
-    Item,
-    Reader,
-    SavedFact,
-    Turn,
-    moment,
-    text_of,
-)
-from memchat.transfer.formats.chatgpt import ChatGPT
-from memchat.transfer.formats.claude import Claude
+from memchat.transfer.formats import Fields, Item, Reader
+from memchat.transfer.formats.assistants import ChatGPT, Claude
 from memchat.transfer.formats.gemini import Gemini
+from memchat.transfer.formats.plain import Lines, Markdown, Messages
+from memchat.transfer.formats.self_hosted import Letta, LibreChat, Mem0, OpenWebUI
 
-LINES = "a list of facts"
 OWN = "memchat"
-KNOWN = "exports of ChatGPT, Claude, Gemini (JSON) and memchat, JSON with messages, and dated facts"
-_LINE = re.compile(r"^\s*(?:[-*•]|\d+[.)])?\s*\[([^\]\n]{0,40})\][.:]?\s*[-–—:]?\s*(\S.*?)\s*$")
-_TIMES = ("created_at", "time", "timestamp", "date", "at")
-
-
-class Messages(Reader):
-    """Reads conversations in the form of OpenAI's chat API: ``messages`` of a role and content."""
-
-    PRODUCT = "JSON"
-
-    @staticmethod
-    def holds(record: Fields) -> bool:
-        return "messages" in record
-
-    def take(self, record: Fields) -> Iterator[Item]:
-        said = map(self._turn, record.each("messages"))
-        if turns := [turn for turn in said if turn is not None]:
-            name = record.name("session", "conversation_id", "id", "uuid")
-            title = record.text("title") or record.text("name")
-            yield Conversation(name, title, turns, record.time(*_TIMES))
-        else:
-            self._leave_out(self.NO_MESSAGES)
-
-    def _turn(self, message: Fields) -> Turn | None:
-        role = message.name("role")
-        parts = (text_of(one) or Fields(one).text("text") for one in message.list("content"))
-        text = message.text("content") or "\n".join(filter(None, parts))
-        if role not in ROLES:
-            self._leave_out(self.HIDDEN)
-        elif not text:
-            self._leave_out(self.NO_TEXT)
-        else:
-            return Turn(ROLES[role], text, message.time(*_TIMES))
-        return None
-
-
-def facts_in(text: str, left_out: Counter[str]) -> Iterator[SavedFact]:
-    """The facts of lines such as "- [2024-05-01] Likes tea"; the other lines are counted."""
-    for line in text.splitlines():
-        if found := _LINE.match(line):
-            at = moment(found[1].strip())
-            yield SavedFact(found[2], at and at.date())
-        elif line.strip(" \t`-=#*"):
-            left_out["lines that are no “- [date] fact”"] += 1
-
-
-def has_facts(head: str) -> bool:
-    """Whether a text begins with such lines, at most a few others before them."""
-    lines = [line for line in head.splitlines() if line.strip()][:20]
-    dated = [found for line in lines if (found := _LINE.match(line)) and moment(found[1].strip())]
-    return bool(dated)
-
-
-READERS: tuple[type[Reader], ...] = (ChatGPT, Claude, Gemini, Messages)
+KNOWN = (
+    "exports of ChatGPT, Claude, Gemini, Open WebUI, LibreChat, mem0, Letta and memchat, JSON with "
+    "messages, conversations in Markdown, and dated facts"
+)
+READERS: tuple[type[Reader], ...] = (
+    *(ChatGPT, Claude, Gemini, OpenWebUI, LibreChat, Letta, Mem0),
+    *(Messages, Markdown, Lines),
+)
 
 
 class Source:
@@ -92,19 +35,22 @@ class Source:
         self.left_out: Counter[str] = Counter()
         self.products: dict[str, None] = {}
         """The names of the products, in the order in which they were found."""
+        self.rules: dict[str, None] = {}
+        """What the assistants had been told to be and to do."""
 
     def items(self) -> Iterator[tuple[str, Item]]:
         """What it holds, each with the product. Raises InputError where it cannot be read, or
         nothing in it is known."""
         archive = Archive()
         self.left_out = archive.left_out
-        readers = {one: one(self.left_out) for one in READERS}
+        readers = {one: one(self.left_out, self.rules) for one in READERS}
         for member in archive.members(self._path):
-            if member.is_json:
+            kind = next((one for one in READERS if one.begins(member.beginning)), None)
+            if kind is not None:
+                self.products[kind.PRODUCT] = None
+                yield from self._of_text(member, readers[kind])
+            elif member.is_json:
                 yield from self._of_json(member, readers)
-            elif has_facts(member.beginning):
-                self.products[LINES] = None
-                yield from self._of_lines(member)
             else:
                 self.left_out["files of another kind"] += 1
         for kind, reader in readers.items():
@@ -142,10 +88,8 @@ class Source:
                     yield from ((kind.PRODUCT, item) for item in readers[kind].take(known))
         self.left_out.update({"parts that are no JSON": values.broken} if values.broken else {})
 
-    def _of_lines(self, member: Member) -> Iterator[tuple[str, Item]]:
+    def _of_text(self, member: Member, reader: Reader) -> Iterator[tuple[str, Item]]:
         try:
-            text = member.text()
+            yield from ((reader.PRODUCT, item) for item in reader.read(member))
         except InputError:
             self.left_out[BROKEN] += 1
-        else:
-            yield from ((LINES, fact) for fact in facts_in(text, self.left_out))

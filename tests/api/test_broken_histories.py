@@ -15,11 +15,24 @@ from hypothesis import strategies as st
 
 from memchat.errors import InputError
 from memchat.transfer.formats import Conversation, Fields, SavedFact
-from memchat.transfer.formats.chatgpt import ChatGPT
-from memchat.transfer.formats.claude import Claude
+from memchat.transfer.formats.assistants import ChatGPT, Claude
 from memchat.transfer.formats.gemini import Gemini
+from memchat.transfer.formats.self_hosted import Letta, LibreChat, Mem0, OpenWebUI
 from memchat.transfer.source import READERS, Source
-from tests.support.histories import SEPTEMBER, chatgpt, claude, gemini, message, talk, zipped
+from tests.support.histories import (
+    SEPTEMBER,
+    chatgpt,
+    claude,
+    gemini,
+    gemini_page,
+    letta,
+    librechat,
+    mem0,
+    message,
+    openwebui,
+    talk,
+    zipped,
+)
 
 JUNK: tuple[Any, ...] = (
     *(None, True, 0, -1, 1e300, float("nan"), 10**30, "", " ", "\0", "\ud800", "x" * 300, [], {}),
@@ -34,9 +47,22 @@ RECORDS: tuple[dict[str, Any], ...] = (
     gemini("Prompted What is tea?", "2024-01-01T10:20:00Z", "<p>Leaves</p>"),
     gemini("Asked Why?", "2024-01-01T10:30:00.123Z"),
     {"messages": [{"role": "user", "content": "Hi"}, {"role": "tool", "content": "x"}]},
+    *(openwebui("e", "Hi", "Hello."), letta("g", "Hi", "Hello.", blocks={"human": "Likes tea"})),
+    *(librechat("f", "Hi", "Hello.", "Bye"), librechat("h", "Hi", "Hello.", "Bye", tree=True)),
+    *(mem0("Likes tea", "Has a cat"), *mem0("Is 40")["results"]),
+    {"id": "1", "user_id": "u", "content": "Likes tea", "updated_at": 1_700_000_000},
+)
+TEXTS = (
+    "# Tea\n## User (2024-05-01 10:00)\nHi\n```\n## User\n```\n## Assistant\nYo\n---\n## User\nBye",
+    "**You:** Hi\n\n**ChatGPT:** Yo\n> quoted\n\n**You:** Bye",
+    gemini_page(
+        ("Prompted&nbsp;Hi", "Nov 5, 2025, 1:34:47\u202fAM CET", "<p>Yo<br>&amp;</p>"),
+        ("Prompted Why?", "5.11.2025, 01:44:47 MEZ", "<ul><li>So</ul>"),
+    ),
 )
 APART = ("conversations", "records")
 MESSAGES = ("messages", "messages of", "system,", "custom instructions", "activities")
+FACTS = ("saved facts", "blocks")
 fuzzed = settings(
     max_examples=500,
     deadline=None,
@@ -101,6 +127,26 @@ def held(record: Any) -> int:
         return sum(isinstance(one, dict) and bool(one) for one in said)
     if kind is Gemini:
         return 1
+    if kind is Letta:
+        agents = record.get("agents", [record])
+        agents = agents if isinstance(agents, list) else []
+        said = [one.get("messages") for one in agents if isinstance(one, dict)]
+        return sum(len(one) for one in said if isinstance(one, list))
+    if kind is OpenWebUI:
+        chat = Fields(record).inner("chat")
+        tree = chat.inner("history").value("messages")
+        said = tree if isinstance(tree, dict) and tree else chat.value("messages")
+        return len(said) if isinstance(said, dict | list) else 0
+    if kind is LibreChat:
+        waiting, found = [*Fields(record).list("messagesTree")], 0
+        one = record.get("messages")
+        waiting += one if isinstance(one, list) else [one] if isinstance(one, dict) and one else []
+        while waiting:
+            found += 1
+            waiting += Fields(waiting.pop()).list("children")
+        return found
+    if kind is Mem0:
+        return 0
     said = record.get("chat_messages", record.get("messages"))
     return len(said) if isinstance(said, list) else 0
 
@@ -117,14 +163,46 @@ def test_each_record_and_message_is_read_or_counted(tmp_path: Path, seed: int) -
         apart = sum(n for what, n in left_out.items() if what.startswith(APART))
         named = [one for one in known if kind_of(one) is Claude and not held(one)]
         read_or_counted = len(talks) + apart
+        there = sum(map(talks_of, records))
         # An entry of an index is neither, where its conversation is there.
-        assert read_or_counted <= len(records) <= read_or_counted + len(named), left_out
+        assert read_or_counted <= there <= read_or_counted + len(named), left_out
     turns = [turn for one in talks for turn in one.turns]
     dropped = sum(count for what, count in left_out.items() if what.startswith(MESSAGES))
     answers = [one for one in activities if "safeHtmlItem" in one]
     found = len(turns) + dropped
     wanted = sum(map(held, known))
     assert wanted <= found <= wanted + len(answers), left_out
+
+
+def talks_of(record: Any) -> int:
+    """How many conversations are read of it or counted; one for what is no record at all."""
+    kind = kind_of(record) if isinstance(record, dict) else None
+    if kind is Letta and "agents" in record:
+        return len(Fields(record).list("agents"))
+    return int(kind is not Mem0 and not (kind is OpenWebUI and facts_of(record)))
+
+
+def facts_of(record: Any) -> int:
+    """How many memories a record holds, of the products that list them one by one."""
+    kind, fields = kind_of(record), Fields(record)
+    if kind is Mem0:
+        return len(fields.list("results")) if "results" in fields else 1
+    return int(kind is OpenWebUI and not fields.inner("chat"))
+
+
+@fuzzed
+@given(seed=st.integers(0, 2**32))
+def test_each_memory_is_read_or_counted(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    given_ = [one for one in RECORDS if facts_of(one)]
+    records = [broken(chance, one) for one in chance.choices(given_, k=chance.randint(1, 5))]
+    _, facts, left_out = read(tmp_path / "given", json.dumps(records).encode())
+    assert all(fact.text.strip() for fact in facts)
+    counted = sum(n for what, n in left_out.items() if what.startswith((*FACTS, "records")))
+    unknown = sum(kind_of(one) is None for one in records if isinstance(one, dict))
+    unknown += sum(not isinstance(one, dict) for one in records)
+    wanted = unknown + sum(facts_of(one) for one in records if isinstance(one, dict))
+    assert wanted <= len(facts) + counted, left_out
 
 
 @fuzzed
@@ -139,6 +217,8 @@ def test_no_bytes_make_a_reader_fail(tmp_path: Path, seed: int) -> None:
         "- [2024-05-01] Likes tea\n- [2024-05-02] Has a cat",
     )
     data = chance.choice(shapes).encode(chance.choice(("utf-8", "utf-8", "utf-16", "utf-32")))
+    if chance.random() < 0.3:
+        data = chance.choice(TEXTS).encode()
     if chance.random() < 0.4:
         data = zipped({"a.json": data, "in/b.zip": zipped({"c.json": some})})
     read(tmp_path / "given", cut(chance, data))
@@ -176,4 +256,5 @@ def test_what_is_imported_adds_up_and_a_second_import_adds_nothing(
 def test_ten_thousand_broken_exports_make_no_reader_fail(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     records = [broken(chance, one) for one in chance.choices(RECORDS, k=chance.randint(1, 5))]
-    read(tmp_path / "given", cut(chance, json.dumps(records).encode()))
+    data = json.dumps(records) if chance.random() < 0.8 else chance.choice(TEXTS)
+    read(tmp_path / "given", cut(chance, data.encode()))

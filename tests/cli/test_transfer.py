@@ -110,7 +110,7 @@ def test_a_page_for_people_cannot_be_imported(run: Run) -> None:
     assert "**city**: Lisbon" in Path("ana.md").read_text()
     done = run("import", "ana.md")
     assert done.code == 1
-    assert "ana.md is no export that memchat knows" in done.err
+    assert "wrote for people; import its jsonl" in done.err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What other products export, a module for each of them, in the same plain terms.
+"""What other products export, a reader for each of them, in the same plain terms.
 
 No record makes a reader fail, whatever it holds: what it cannot use it counts.
 """
@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from memchat.types import Role, clean_text
+
+if TYPE_CHECKING:
+    from memchat.transfer.archive import Member
 
 ROLES: dict[str, Role] = dict.fromkeys(("user", "human"), "user")
 ROLES |= dict.fromkeys(("assistant", "ai"), "assistant")
@@ -43,6 +46,8 @@ class SavedFact(NamedTuple):
 
     text: str
     day: date | None
+    until: date | None = None
+    """The last day on which it holds, where the product knows one."""
 
 
 Item = Conversation | SavedFact
@@ -68,6 +73,14 @@ class Fields:
     def text(self, name: str) -> str:
         """A text, as it may be stored, else an empty one."""
         return text_of(self.value(name))
+
+    def said(self, name: str = "content") -> str:
+        """A text, or the texts among the parts of a list, which a product may wrap once more."""
+        parts = (
+            text_of(one) or Fields(one).text("text") or Fields(one).inner("text").text("value")
+            for one in self.list(name)
+        )
+        return self.text(name) or "\n".join(filter(None, parts))
 
     def name(self, *names: str) -> str:
         """What can be a name or a number of a thing, under the first of these."""
@@ -104,17 +117,30 @@ class Reader:
     NO_TEXT = "messages without text"
     OTHER_BRANCHES = "messages of branches that were abandoned"
     HIDDEN = "system, tool and hidden messages"
+    NO_FACT = "saved facts without text"
+    MOST_RULES = 200
 
-    def __init__(self, left_out: Counter[str]) -> None:
-        self._left_out = left_out
+    def __init__(self, left_out: Counter[str], rules: dict[str, None]) -> None:
+        """What was left out is counted in ``left_out``; ``rules`` are what the assistant had been
+        told to be and to do, in system messages and the like."""
+        self._left_out, self._rules = left_out, rules
 
     @staticmethod
     def holds(record: Fields) -> bool:
         """Whether a JSON object is a record of the product, as far as what it holds shows."""
-        raise NotImplementedError
+        return False
 
     def take(self, record: Fields) -> Iterator[Item]:
         """What a record holds. What cannot be used is counted, with the reason."""
+        raise NotImplementedError
+
+    @staticmethod
+    def begins(head: str) -> bool:
+        """Whether a text that is no JSON is one of the product, as far as its beginning shows."""
+        return False
+
+    def read(self, member: Member) -> Iterator[Item]:
+        """What such a text holds. Raises InputError where it cannot be read."""
         raise NotImplementedError
 
     def finish(self) -> Iterator[Item]:
@@ -124,6 +150,48 @@ class Reader:
     def _leave_out(self, what: str, count: int = 1) -> None:
         if count:
             self._left_out[what] += count
+
+    def _rule(self, text: str) -> None:
+        if text and len(self._rules) < self.MOST_RULES:
+            self._rules[text[:20_000]] = None
+
+    def _talk(
+        self, name: str, title: str, turns: Iterable[Turn | None], began: datetime | None
+    ) -> Iterator[Conversation]:
+        """The conversation of these turns, where there is one that can be read."""
+        if kept := [turn for turn in turns if turn is not None]:
+            yield Conversation(name, title, kept, began)
+        else:
+            self._leave_out(self.NO_MESSAGES)
+
+    def _spoken(self, role: str, text: str, at: datetime | None) -> Turn | None:
+        """What one of the two said; None, and counted, where it was another, or nothing."""
+        if role not in ROLES:
+            self._leave_out(self.HIDDEN)
+            self._rule(text if role == "system" else "")
+        elif not text:
+            self._leave_out(self.NO_TEXT)
+        else:
+            return Turn(ROLES[role], text, at)
+        return None
+
+    def _facts(self, text: str, day: date | None) -> Iterator[SavedFact]:
+        """Each line of a text as a fact, without the mark of a list or a heading."""
+        for line in dict.fromkeys(text.splitlines()):
+            if words := line.strip().lstrip("-*•# \t").strip():
+                yield SavedFact(words.replace("**", ""), day)
+
+    def _in_order(self, said: Sequence[Fields], leaf: str, *names: str) -> Sequence[Fields]:
+        """The messages that lead to the last one that was shown, or to the newest; all, where none
+        names another. The names are those of a message, of the one before it, and its time."""
+        by_name = {one.name(names[0]): one for one in said}
+        parents = {name: one.name(names[1]) for name, one in by_name.items()}
+        if len(by_name) < len(said) or not any(parent in by_name for parent in parents.values()):
+            return said
+        times = {name: one.time(names[2]) for name, one in by_name.items()}
+        path = [by_name[name] for name in path_to(leaf, parents, times)]
+        self._leave_out(self.OTHER_BRANCHES, len(said) - len(path))
+        return path
 
 
 def text_of(value: object) -> str:
