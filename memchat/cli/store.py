@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
@@ -643,8 +644,8 @@ HistoryFile = Annotated[
     Argument(
         metavar="FILE",
         show_default=False,
-        help="A file, zip file or folder that ChatGPT, Claude or Gemini exported, JSON with "
-        'messages, lines of "- [date] fact", or what memchat export wrote.',
+        help="A file, zip file or folder that another assistant exported, JSON with messages, "
+        'Markdown, lines of "- [date] fact", or what memchat export wrote.',
     ),
 ]
 
@@ -656,6 +657,9 @@ def import_(
     learn: Literal["now", "later", "no"] = "later",
     newest: int = 200,
     undo: str | None = None,
+    audit: bool = False,
+    format: Literal["markdown", "html"] = "markdown",
+    to: Path | None = Option(None, "--output", "-o", show_default="standard output"),
     dry_run: bool = False,
     yes: bool = False,
 ) -> None:
@@ -673,6 +677,10 @@ def import_(
         run or a worker), or no: they are kept and found, and not read.
     :param newest: How many conversations are read.
     :param undo: Take back the import with this id instead, "last" for the latest one.
+    :param audit: Look through it instead, without a store: duplicates, contradictions, stale facts,
+        junk, secrets (counted, not shown) and restated system prompts, as one page.
+    :param format: How that page is written.
+    :param to: The file that the page is written to.
     :param dry_run: Store nothing; say what would be done.
     """
     if undo is not None:
@@ -682,6 +690,9 @@ def import_(
         return
     if file is None:
         raise BadParameter("name the file or folder to import; memchat import --help tells which")
+    if audit:
+        _audit(call, file, to, as_html=format == "html")
+        return
     person = call.person
     with ProgressLine() as line:
         plan = person.import_history(
@@ -706,6 +717,22 @@ def import_(
         print(f"{counted(asked, 'saved fact')} to say yes or no to: memchat inbox list")
     if plan.id is not None:
         print(f"memchat import --undo {plan.id} takes the import back")
+
+
+def _audit(call: cli.Call, file: Path, to: Path | None, *, as_html: bool) -> None:
+    from memchat.disk import replacing
+    from memchat.transfer import history_audit
+
+    today = datetime.now(cli.settings().zone).date()
+    with ProgressLine() as line:
+        done = history_audit.audit(file.expanduser(), today, line.update)
+    if call.as_json:
+        output.print_json(done)
+        return
+    with cli.text_out() if to is None else replacing(to.expanduser()) as out:
+        out.write(history_audit.page(done, file.name, today, as_html=as_html))
+    if to is not None:
+        output.notice(f"the page is in {to}; open it to see what was found")
 
 
 def _kinds(deleted: Deleted) -> dict[str, int]:

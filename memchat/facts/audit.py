@@ -156,7 +156,7 @@ class Auditor:
 
     def _junk(self, held: Sequence[Memory]) -> Iterator[Finding]:
         for memory in held:
-            why = _why_junk(memory)
+            why = why_junk(memory.value, memory.key)
             if why:
                 yield Finding("suspected junk", (memory.id,), f"{_line(memory)}: {why}", None)
 
@@ -255,18 +255,16 @@ def _duplicate(new: Memory, old: Memory) -> Finding:
     return Finding("duplicate", (new.id, old.id), what, fix)
 
 
-def _why_junk(memory: Memory) -> str | None:
-    words = text.content_words(memory.value) | text.numbers(memory.value)
-    if not words:
+def why_junk(value: str, key: str = "") -> str | None:
+    """Why the value of a memory is no fact, as far as code can tell; None where it may be one."""
+    if not text.content_words(value) | text.numbers(value):
         return "no word of it means anything"
-    if text.normal_value(memory.value).replace(" ", "_") == memory.key:
+    if text.normal_value(value).replace(" ", "_") == key:
         return "its value is only its key"
-    if "?" in text.fold(memory.value).text:
+    if "?" in text.fold(value).text:
         return "it is a question"
-    most = Counter(memory.value.casefold().split()).most_common(1)[0][1]
-    if most > 3:
-        return "one word of it stands there again and again"
-    return None
+    most = Counter(value.casefold().split()).most_common(1)[0][1]
+    return "one word of it stands there again and again" if most > 3 else None
 
 
 def _kinds(words: str, *, plain: bool = True) -> set[str]:

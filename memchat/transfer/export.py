@@ -41,7 +41,7 @@ class _Page:
 
     def paragraphs(self, user: str, now: datetime) -> Iterator[str]:
         """The page, part by part. The memories are held in memory until they are written."""
-        yield f"# What memchat keeps of {_plain(user)}"
+        yield f"# What memchat keeps of {as_markdown(user)}"
         yield f"Exported on {self._time(now.isoformat())}."
         yield "## Memories"
         groups: defaultdict[tuple[str, str], list[Record]] = defaultdict(list)
@@ -58,13 +58,13 @@ class _Page:
         items = [*self.records.of(kinds.INBOX_ITEM)]
         if items:
             yield "## Waiting for your decision"
-            yield _list(f"{_plain(item['reason'])}{_proposal(item)}" for item in items)
+            yield _list(f"{as_markdown(item['reason'])}{_proposal(item)}" for item in items)
         for place, note in enumerate(self.records.of(kinds.NOTE)):
             if not place:
                 yield "## Notes"
             yield self._heading(note, "created_at")
             gone = "; its file is gone" if note["missing"] else ""
-            about = f"{_app(note['app'])}; {_plain(note['type'])}{gone}"
+            about = f"{_app(note['app'])}; {as_markdown(note['type'])}{gone}"
             yield f"App: {'; '.join((about, *_noted(note)))}"
             yield _quoted(note["content"])
         yield "## Conversations"
@@ -76,10 +76,10 @@ class _Page:
             yield self._heading(record, "started_at")
             yield f"App: {'; '.join((_app(record['app']), *_noted(record)))}"
             if record["summary"]:
-                yield f"*{_plain(record['summary'])}*"
+                yield f"*{as_markdown(record['summary'])}*"
 
     def _heading(self, record: Record, at: str) -> str:
-        title = f" – {_plain(record['title'])}" if record["title"] else ""
+        title = f" – {as_markdown(record['title'])}" if record["title"] else ""
         return f"### {self._time(record[at])}{title}"
 
     def _memory(self, memory: Record) -> str:
@@ -93,10 +93,10 @@ class _Page:
         if memory["pinned"]:
             notes.append("pinned")
         if memory["tags"]:
-            notes.append(f"tags {_plain(memory['tags'].replace(' ', ', '))}")
+            notes.append(f"tags {as_markdown(memory['tags'].replace(' ', ', '))}")
         notes += _noted(memory)
-        key = _plain(memory["key"].replace("_", " "))
-        return f"**{key}**: {_plain(memory['value'])} ({', '.join(notes)})"
+        key = as_markdown(memory["key"].replace("_", " "))
+        return f"**{key}**: {as_markdown(memory['value'])} ({', '.join(notes)})"
 
     def _time(self, at: str) -> str:
         local = datetime.fromisoformat(at).astimezone(self.zone)
@@ -106,7 +106,7 @@ class _Page:
 def _noted(record: Record) -> list[str]:
     """What a program noted beside it."""
     return [
-        f"{_plain(name)} = {_plain(str(value))}"
+        f"{as_markdown(name)} = {as_markdown(str(value))}"
         for name, value in (record["metadata"] or {}).items()
     ]
 
@@ -121,7 +121,7 @@ def _date(day: str) -> str:
 
 
 def _app(name: str) -> str:
-    return "every app" if name == EVERY_APP else _plain(name)
+    return "every app" if name == EVERY_APP else as_markdown(name)
 
 
 def _quoted(text: str) -> str:
@@ -129,10 +129,10 @@ def _quoted(text: str) -> str:
 
 
 def _proposal(item: Record) -> str:
-    return f" {_plain(item['key'])}: {_plain(item['value'] or '')}" if item["key"] else ""
+    return f" {as_markdown(item['key'])}: {as_markdown(item['value'] or '')}" if item["key"] else ""
 
 
-def _plain(text: str) -> str:
+def as_markdown(text: str) -> str:
     """A text on one line, with its signs of Markdown and HTML shown as they are."""
     escaped = "".join(f"\\{c}" if c in "\\`*_[]<>#|" else c for c in text)
     return " ".join(escaped.split())

@@ -195,3 +195,27 @@ def test_what_holds_nothing_to_import_is_an_error(run: Run, tmp_path: Path) -> N
     write(tmp_path / "other.txt", "Dear diary")
     assert run("import", "other.txt", "--yes").code == 1
     assert run("import").code == 2
+
+
+def test_an_export_is_looked_through_without_a_store(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write(tmp_path / "facts.txt", "- [2024-05-01] Lives in Lisbon\n- [2025-05-01] Lives in Porto\n")
+    home = tmp_path / "none" / "home"
+    monkeypatch.setenv("MEMCHAT_HOME", str(home))
+    done = run("import", "--audit", "facts.txt")
+    assert done.code == 0 and done.out.startswith("# Audit of facts.txt\n")
+    assert "city: “Porto” (2025-05-01), “Lisbon” (2024-05-01)" in done.out
+    assert run("import", "--audit", "facts.txt", "--json").json["saved"] == 2
+    done = run("import", "--audit", "facts.txt", "--format", "html", "-o", "page.html")
+    assert done.code == 0 and done.out == "" and "page.html" in done.err
+    assert Path("page.html").read_text().startswith("<!doctype html>")
+    assert Path("page.html").stat().st_mode & 0o777 == 0o600
+    assert not home.parent.exists()
+
+
+def test_an_audit_of_nothing_is_an_error_and_writes_no_page(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "other.txt", "Dear diary")
+    assert run("import", "--audit", "other.txt", "-o", "page.md").code == 1
+    assert run("import", "--audit").code == 2
+    assert not Path("page.md").exists()
