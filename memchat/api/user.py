@@ -494,8 +494,9 @@ class User(Resource):
         dry_run: bool = False,
         progress: types.OnProgress | None = None,
     ) -> types.ImportedHistory:
-        """Import what another product exported: a file, a zip file or a folder of ChatGPT, Claude
-        or Gemini (Takeout in JSON), JSON with ``messages``, or lines of "- [date] fact".
+        """Import what another product exported: a file, a zip file or a folder of ChatGPT, Claude,
+        Gemini (Takeout), Open WebUI, LibreChat, mem0 or Letta, JSON with ``messages``,
+        conversations in Markdown, or lines of "- [date] fact".
 
         Conversations keep their dates, are searched at once, and are known again: a second import
         adds nothing, or what was said since, and what was deleted here stays so. Facts that the

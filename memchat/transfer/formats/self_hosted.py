@@ -101,7 +101,7 @@ class Mem0(Reader):
 
 
 class Letta(Reader):
-    """Reads agent files (.af), of today and of before version 0.8.1: what an agent was told, and
+    """Reads agent files (.af), of today and as they were before: what an agent was told, and
     its blocks of memory but for the one about itself."""
 
     PRODUCT = "Letta"
