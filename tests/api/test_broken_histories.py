@@ -224,6 +224,26 @@ def test_no_bytes_make_a_reader_fail(tmp_path: Path, seed: int) -> None:
     read(tmp_path / "given", cut(chance, data))
 
 
+LONG = 200_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"- [2024-05-01] Likes tea\n{' ' * LONG}x\n- [2024-05-01]{' ' * LONG}x{' ' * LONG}y\n",
+        f"## User\nHi\n## Assistant {'!' * LONG}a\n{' ' * LONG}x\n**User** {'-' * LONG}x\n",
+        f"## User\nHi{chr(10) * LONG}x\n## Assistant\n{'<details>' * (LONG // 9)}\n",
+        gemini_page((f"Prompted Hi{' ' * LONG}x", "Nov 5, 2025, 1:34:47 AM CET", "<div>" * 20_000)),
+        json.dumps([openwebui("e", "Hi", "<details " * (LONG // 9) + "<details>" * (LONG // 9))]),
+        json.dumps(gemini(f"Prompted Hi{' ' * LONG}x", "2024-01-01T10:20:00Z")),
+    ],
+    ids=["facts", "labels", "lines", "page", "thoughts", "spaces"],
+)
+def test_no_long_line_holds_a_reader_up(tmp_path: Path, text: str) -> None:
+    talks, facts, left_out = read(tmp_path / "given", text.encode())
+    assert talks or facts or left_out
+
+
 @settings(fuzzed, max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_what_is_imported_adds_up_and_a_second_import_adds_nothing(

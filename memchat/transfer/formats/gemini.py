@@ -23,7 +23,7 @@ _OTHER = re.compile(
 )
 _LOCAL_VERB = re.compile(r"^[^\W\d_]+(?: [^\W\d_]+)?\s*:\s+|^[^\W\d_]+\s+(?=[\"“„«])")
 _QUOTED = re.compile('["“„«](.*)["”“»]', re.DOTALL)
-_FILES = re.compile(r"\s*\battached \d+ files?\.?.*\Z", re.IGNORECASE | re.DOTALL)
+_FILES = re.compile(r"\battached \d+ files?\.?.*\Z", re.IGNORECASE | re.DOTALL)
 
 _ACTIVITY = '<div class="outer-cell'
 _CELL = re.compile(r'<div class="(?:header|content)-cell[^">]*">')
@@ -58,7 +58,7 @@ class Gemini(Reader):
         names = (record.name("header"), *map(text_of, record.list("products")))
         parts = (_plain(one.text("html")) for one in record.each("safeHtmlItem"))
         answer = "\n".join(filter(None, parts))
-        prompt = _FILES.sub("", _VERB.sub("", title))
+        prompt = _FILES.sub("", _VERB.sub("", title)).strip()
         if prompt == title and answer:
             prompt = _LOCAL_VERB.sub("", title)
         if quoted := _QUOTED.fullmatch(prompt):

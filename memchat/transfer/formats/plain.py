@@ -24,16 +24,16 @@ _LABEL = re.compile(
 _TIME = r"\d{4}-\d\d-\d\d(?:[T ,]+\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 _TIMED = re.compile(rf"[^\w\n]*(?P<time>{_TIME})?[^\w\n]*")
 _FENCE = re.compile(r"[ \t>]{0,4}(```|~~~)")
-_RULE = re.compile(r"\A(?:[ \t]*(?:-{3,}|\*{3,})?[ \t]*\n)+|(?:\n[ \t]*(?:-{3,}|\*{3,})?[ \t]*)+\Z")
 _OURS = "# What memchat keeps of "
-_LINE = re.compile(r"^\s*(?:[-*•]|\d+[.)])?\s*\[([^\]\n]{0,40})\][.:]?\s*[-–—:]?\s*(\S.*?)\s*$")
+_LINE = re.compile(r"(?:[-*•]|\d{1,9}[.)])?\s*\[([^\]]{0,40})\][.:]?[\s–—:-]*(\S.*)")
 
 
 def _label(line: str) -> tuple[str, str, datetime | None, str] | None:
     """The style of a line that says who speaks, the role, the time and what follows on the line."""
     if (found := _LABEL.fullmatch(line.strip())) is None:
         return None
-    timed, rest = _TIMED.fullmatch(found["rest"]), found["rest"].strip()
+    rest = found["rest"].strip()
+    timed = _TIMED.fullmatch(rest) if len(rest) < 60 else None
     style, has_colon = found["mark"].strip() or found["bold"], found["colon"] or found["more"]
     if not (timed or has_colon) or not (style or has_colon) or (found["mark"] and not timed):
         return None
@@ -83,7 +83,8 @@ def _words(lines: list[str]) -> str:
     """What was said, without the rules around it and the marks of a quotation."""
     if all(line.startswith(">") for line in lines if line.strip()):
         lines = [line.removeprefix(">").removeprefix(" ") for line in lines]
-    return _RULE.sub("", "\n".join(lines)).strip()
+    spoken = [number for number, line in enumerate(lines) if line.strip(" \t-*_")]
+    return "\n".join(lines[spoken[0] : spoken[-1] + 1]).strip() if spoken else ""
 
 
 class Lines(Reader):
@@ -93,12 +94,12 @@ class Lines(Reader):
 
     @staticmethod
     def begins(head: str) -> bool:
-        lines = [line for line in head.splitlines() if line.strip()][:20]
+        lines = [line.strip() for line in head.splitlines() if line.strip()][:20]
         return any(found and moment(found[1].strip()) for found in map(_LINE.match, lines))
 
     def read(self, member: Member) -> Iterator[Item]:
         for line in member.text().splitlines():
-            if found := _LINE.match(line):
+            if found := _LINE.match(line.strip()):
                 at = moment(found[1].strip())
                 yield SavedFact(found[2], at and at.date())
             elif line.strip(" \t`-=#*"):
