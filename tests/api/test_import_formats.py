@@ -84,6 +84,17 @@ def test_open_webui_gives_the_branch_that_was_shown_without_thoughts(ana, take) 
     assert done.left_out == {"messages of branches that were abandoned": 1}
 
 
+def test_open_webui_gives_answers_that_stand_in_their_output_alone(ana, take) -> None:
+    chat = openwebui("a", "Hi", "")
+    output = [
+        {"type": "reasoning", "content": [{"type": "output_text", "text": "Hm"}]},
+        {"type": "message", "content": [{"type": "output_text", "text": "Hello."}]},
+    ]
+    chat["chat"]["history"]["messages"]["a-1"]["output"] = output
+    take([chat])
+    assert said(ana) == {"Talk a": [("u", "Hi"), ("a", "Hello.")]}
+
+
 def test_an_older_chat_of_open_webui_without_a_tree_is_read(ana, take) -> None:
     listed = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
     take(

@@ -46,7 +46,8 @@ class OpenWebUI(Reader):
     def _turn(self, message: Fields) -> Turn | None:
         role, text = message.name("role"), message.said()
         if role == "assistant":
-            text = _THOUGHT.sub("", text).strip()
+            told = (one.said() for one in message.each("output") if one.name("type") == "message")
+            text = _THOUGHT.sub("", text).strip() or "\n".join(filter(None, told))
         self._leave_out("attachments", len(message.list("files")))
         return self._spoken(role, text, message.time("timestamp"))
 
