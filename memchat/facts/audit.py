@@ -263,8 +263,9 @@ def why_junk(value: str, key: str = "") -> str | None:
         return "its value is only its key"
     if "?" in text.fold(value).text:
         return "it is a question"
-    most = Counter(value.casefold().split()).most_common(1)[0][1]
-    return "one word of it stands there again and again" if most > 3 else None
+    words = value.casefold().split()
+    most = Counter(words).most_common(1)[0][1]
+    return "one word of it stands there again and again" if most > max(3, len(words) / 3) else None
 
 
 def _kinds(words: str, *, plain: bool = True) -> set[str]:

@@ -137,6 +137,7 @@ SOUND = (
     *("Was born in Graz in 1990", "Runs a marathon every May", "Reads history books"),
     *("Moved from Graz to Lisbon in 2019", "Drives an old Volvo", "Birthday is 3 May"),
     *("Her sister Eva lives in Graz", "Uses Python at work", "Never eats meat"),
+    "Was a part of a crew that saved a family from a house on a hill near a river",
 )
 
 
