@@ -680,7 +680,7 @@ def import_(
     :param audit: Look through it instead, without a store: duplicates, contradictions, stale facts,
         junk, secrets (counted, not shown) and restated system prompts, as one page.
     :param format: How that page is written.
-    :param to: The file that the page is written to.
+    :param to: A file that is not there yet, for the page.
     :param dry_run: Store nothing; say what would be done.
     """
     if undo is not None:
@@ -722,7 +722,10 @@ def import_(
 def _audit(call: cli.Call, file: Path, to: Path | None, *, as_html: bool) -> None:
     from memchat.disk import replacing
     from memchat.transfer import history_audit
+    from memchat.transfer.export import check_new
 
+    if to is not None:
+        check_new(to.expanduser())
     today = datetime.now(cli.settings().zone).date()
     with ProgressLine() as line:
         done = history_audit.audit(file.expanduser(), today, line.update)

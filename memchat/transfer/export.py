@@ -144,6 +144,12 @@ def export(assembly: Assembly, scope: Scope, *, all_apps: bool) -> Iterator[Reco
         yield from PersonRecords(tx, scope, all_apps=all_apps).every()
 
 
+def check_new(path: Path) -> None:
+    """Raises InputError for a file that exists."""
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path} is there already; name another file")
+
+
 def export_file(
     assembly: Assembly,
     scope: Scope,
@@ -161,8 +167,8 @@ def export_file(
     """
     if form not in FORMATS:
         raise InputError(f"{form!r} is no format; use {' or '.join(FORMATS)}")
-    if isinstance(to, Path) and (to.exists() or to.is_symlink()):
-        raise InputError(f"{to} is there already; name another file")
+    if isinstance(to, Path):
+        check_new(to)
     report, now, expected, done = timed(progress, "records"), assembly.clock(), 0, 0
     with assembly.database.read() as tx:
         records = PersonRecords(tx, scope, all_apps=all_apps)

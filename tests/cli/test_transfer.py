@@ -211,6 +211,9 @@ def test_an_export_is_looked_through_without_a_store(
     assert done.code == 0 and done.out == "" and "page.html" in done.err
     assert Path("page.html").read_text().startswith("<!doctype html>")
     assert Path("page.html").stat().st_mode & 0o777 == 0o600
+    done = run("import", "--audit", "facts.txt", "-o", "facts.txt")
+    assert done.code == 1 and "is there already" in done.err
+    assert Path("facts.txt").read_text().startswith("- [2024-05-01]")
     assert not home.parent.exists()
 
 
