@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import islice
 from pathlib import Path
 
 from memchat.errors import InputError
@@ -128,10 +127,12 @@ class _Look:
     heard: int = 0
     _secrets: Counter[str] = field(default_factory=Counter)
     _in_messages: int = 0
-    _long: Counter[int] = field(default_factory=Counter)
-    """How often each long message was sent, by its hash."""
-    _again: dict[int, str] = field(default_factory=dict)
-    """How those that were sent again begin."""
+    _long: set[int] = field(default_factory=set)
+    """The hashes of the long messages."""
+    _again: Counter[int] = field(default_factory=Counter)
+    """How often each of them was sent again."""
+    _begins: dict[int, str] = field(default_factory=dict)
+    """How those begin."""
 
     def hear(self, text: str) -> None:
         """Count a message of the person."""
@@ -141,18 +142,18 @@ class _Look:
         self._in_messages += bool(kinds)
         if len(text) >= _LONG:
             name = hash(text)
-            self._long[name] += 1
-            if self._long[name] == 2:
-                self._again[name] = "" if kinds else _short(text)
+            if name in self._long:
+                self._again[name] += 1
+                self._begins[name] = "(it holds a secret)" if kinds else _short(text)
+            self._long.add(name)
 
     def of_messages(self) -> Iterator[Finding]:
         """What was found in the person's messages."""
         if self.heard:
             yield _of_kinds("Secrets in messages", self._in_messages, self._secrets)
-            sent = sorted(self._again, key=lambda name: (-self._long[name], self._again[name]))
-            shown = (f"{self._long[n]} × {self._again[n] or '(it holds a secret)'}" for n in sent)
-            count = sum(self._long[name] - 1 for name in sent)
-            yield Finding("Pasted again", count, tuple(islice(shown, WORST)))
+            most = self._again.most_common(WORST)
+            shown = (f"{count + 1} × {self._begins[name]}" for name, count in most)
+            yield Finding("Pasted again", self._again.total(), tuple(shown))
 
     def of_facts(self, rules: Iterable[str]) -> Iterator[Finding]:
         """What was found in the saved facts. Those with a secret are not looked at any further, so
