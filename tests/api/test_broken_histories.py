@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from copy import deepcopy
+from datetime import date
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +19,7 @@ from memchat.transfer.formats import Conversation, Fields, SavedFact
 from memchat.transfer.formats.assistants import ChatGPT, Claude
 from memchat.transfer.formats.gemini import Gemini
 from memchat.transfer.formats.self_hosted import Letta, LibreChat, Mem0, OpenWebUI
+from memchat.transfer.history_audit import audit, page
 from memchat.transfer.source import READERS, Source
 from tests.support.histories import (
     SEPTEMBER,
@@ -222,6 +224,21 @@ def test_no_bytes_make_a_reader_fail(tmp_path: Path, seed: int) -> None:
     if chance.random() < 0.4:
         data = zipped({"a.json": data, "in/b.zip": zipped({"c.json": some})})
     read(tmp_path / "given", cut(chance, data))
+
+
+@settings(fuzzed, max_examples=100)
+@given(seed=st.integers(0, 2**32))
+def test_a_broken_export_is_looked_through_or_refused(tmp_path: Path, seed: int) -> None:
+    chance, file, today = Random(seed), tmp_path / "given", date(2026, 11, 28)
+    records = [broken(chance, one) for one in chance.choices(RECORDS, k=chance.randint(1, 6))]
+    text = chance.choice((json.dumps(records), *TEXTS, "- [2024-05-01] Likes tea"))
+    file.write_bytes(cut(chance, text.encode()))
+    try:
+        done = audit(file, today)
+    except InputError:
+        return
+    for as_html in (False, True):
+        assert "Audit of given" in page(done, "given", today, as_html=as_html)
 
 
 LONG = 200_000
