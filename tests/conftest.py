@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import ssl
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +49,24 @@ _COMPILED: LRUCache[Any, Any] = LRUCache(2000)
 Engine._compiled_cache = property(lambda _: _COMPILED, lambda *_: None)  # type: ignore[assignment]
 SQLiteDialect_pysqlite.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore
 SQLiteDialect_pysqlite.__hash__ = lambda self: hash(type(self))  # type: ignore
+
+# Trusted certificates are read once, not by each client of httpx: that takes 20 ms.
+_context = ssl.create_default_context
+
+
+@functools.cache
+def _trusting(file: str, _changed: int) -> ssl.SSLContext:
+    return _context(cafile=file)
+
+
+def _context_once(*args: Any, **given: Any) -> ssl.SSLContext:
+    file = given.get("cafile")
+    if args or not file or given.keys() != {"cafile"}:
+        return _context(*args, **given)
+    return _trusting(str(file), os.stat(file).st_mtime_ns)
+
+
+ssl.create_default_context = _context_once  # type: ignore[assignment]
 
 command_tree.build_once()
 
