@@ -13,6 +13,8 @@ from typing import Any
 
 import openai
 import uvicorn
+from fastapi._compat import v2
+from pydantic import TypeAdapter
 
 from memchat import AsyncMemChat, MemChat, User
 from memchat.config import Settings
@@ -23,8 +25,22 @@ from memchat.http.server import Server
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import ScriptedModel
 from memchat.types import CLIENT_MODES
+from tests.support import empty_store
 from tests.support.store import WAIT
 from tests.support.wire.openai import OpenAIServer
+
+# All servers share what Pydantic makes of a type, which takes most of a server's start.
+_adapters: dict[Any, Any] = {}
+
+
+def _adapter(kind: Any, **more: Any) -> Any:
+    key = kind.__origin__, repr(kind.__metadata__), repr(more)
+    if key not in _adapters:
+        _adapters[key] = TypeAdapter(kind, **more)
+    return _adapters[key]
+
+
+v2.TypeAdapter = _adapter  # type: ignore[assignment,misc]
 
 
 @dataclass
@@ -93,7 +109,7 @@ def serving(home: Path, options: Options | None = None, **changes: Any) -> Itera
     """A store that is served, before a provider of the test's own."""
     with OpenAIServer() as provider:
         settings = Settings(
-            home=home,
+            home=empty_store.place(home),
             chat_model="openai/gpt-4.1-mini",
             embed_patience=WAIT,
             addresses={"OPENAI_BASE_URL": provider.base},
