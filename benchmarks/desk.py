@@ -19,6 +19,7 @@ from memchat.facts.keys import canonical, normalise_key
 from memchat.providers import Embedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Memory
+from tests.support import empty_store
 
 USER = "person"
 PLAIN_REPLY = "All right."
@@ -99,7 +100,7 @@ def at_desk(
     """Open a store of its own for one person, and let ``use`` work with it."""
     with tempfile.TemporaryDirectory(prefix="memchat-evaluated-") as home:
         clock, chat = FakeClock(at), ScriptedModel(name="as written")
-        settings = Settings(home=Path(home) / "store", timezone=zone)
+        settings = Settings(home=empty_store.place(Path(home) / "store"), timezone=zone)
         with MemChat(
             settings=settings, chat_model=chat, extract_model=answers, embedder=embedder,
             clock=clock,

@@ -26,10 +26,11 @@ from benchmarks.lifecycle.figure import Figure
 from benchmarks.names import by_id
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.db.database import FILE, Database
+from memchat.db.database import FILE
 from memchat.language.text import UNSPACED, normal_value
 from memchat.providers.embedders import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
+from tests.support import empty_store
 
 _DATA = Path(__file__).parents[2] / "tests" / "data"
 CORPUS = _DATA / "secrets_corpus.jsonl"
@@ -83,13 +84,11 @@ def _row(number: int, row: dict[str, Any]) -> dict[str, Any]:
 def run(rows: Sequence[dict[str, Any]]) -> list[Outcome]:
     """Say every line to a real store of its own, and look for it afterwards."""
     with tempfile.TemporaryDirectory(prefix="memchat-secrets-") as folder:
-        empty = Path(folder) / "empty"
-        Database(empty).close()  # each line gets a copy: the migrations take longer than a line
-        return [_told(empty, Path(folder) / "told", row) for row in rows]
+        return [_told(Path(folder) / "told", row) for row in rows]
 
 
-def _told(empty: Path, home: Path, row: dict[str, Any]) -> Outcome:
-    shutil.copytree(empty, home)
+def _told(home: Path, row: dict[str, Any]) -> Outcome:
+    empty_store.place(home)
     chat, extract = ScriptedModel(name="double/chat"), ScriptedModel(name="double/extract")
     with _logged() as log, MemChat(
         settings=Settings(home=home, timezone="Europe/Berlin"),

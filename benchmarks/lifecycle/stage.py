@@ -17,6 +17,7 @@ from memchat.config import Settings
 from memchat.errors import ConfigError
 from memchat.providers import ChatModel, Embedder
 from memchat.testing import FakeClock, Request, ScriptedModel
+from tests.support import empty_store
 
 REPLY = "Fine."
 
@@ -38,7 +39,7 @@ class Stage:
         self, embedder: Embedder | None = None, extract_model: ChatModel | None = None
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="memchat-lifecycle-")
-        self.home = Path(self._folder.name) / "store"
+        self.home = empty_store.place(Path(self._folder.name) / "store")
         self.clock = FakeClock()
         self.chat = ScriptedModel(name="scripted/chat")
         self.extract = ScriptedModel(name="scripted/extract")
