@@ -144,7 +144,7 @@ WAYS: dict[str, Callable[[MemChat, ScriptedModel], Reply]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_a_reply_ends_at_the_limit(open_store: Opener, way: str) -> None:
-    model = ScriptedModel(["seven w" * LIMIT])
+    model = ScriptedModel([("seven" * 20 + " w") * (LIMIT // 50)])  # in 4,000 long pieces
     mc = open_store(chat_model=model)
     reply = WAYS[way](mc, model)
     assert (len(reply.read()), reply.cut) == (LIMIT, TOO_LONG)
