@@ -144,7 +144,7 @@ class Notes(base.Resource):
         base.check_count(limit)
         wanted = Filter(
             *(None, type, None, None, bound(since), bound(until), _noted(metadata)),
-            *(types.clean_tags(tags), topic),
+            *(types.clean_tags(tags) if tags else (), topic),
         )
         before = None if cursor is None else base.place_of(cursor)[:2]
         with self._database.read(self._scope) as tx:
@@ -193,7 +193,7 @@ class Notes(base.Resource):
             limit,
             wanted=Filter(
                 *(None, type, pair_id, parent_id, bound(since), bound(until), _noted(metadata)),
-                *(types.clean_tags(tags), topic),
+                *(types.clean_tags(tags) if tags else (), topic),
             ),
             ranking=mode,
             min_score=min_score,

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +22,8 @@ from memchat.db import Tx
 from memchat.db import schema as t
 from memchat.db.database import Database
 from memchat.db.records import among
-from memchat.language.secrets import mask
-from memchat.language.text import (
-    DATE_WORDS,
-    NUMBER_WORDS,
-    content_words,
-    fold,
-    holds_word,
-    names,
-    visible_text,
-)
+from memchat.language import text
+from memchat.language.secrets import mask, mask_part
 from memchat.notes import rows
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -62,14 +56,14 @@ READ = 20
 READ_CHARS = 1_000
 ALONE = 1 / 3
 """The share of a word's places that has to be in a topic, for the word to tell it."""
-_NO_SUBJECT = NUMBER_WORDS.keys() | DATE_WORDS.keys()
+_NO_SUBJECT = text.NUMBER_WORDS.keys() | text.DATE_WORDS.keys()
 _KINDS = re.compile(r"\[[^\]]*\]")
 """What stands for secrets."""
 NAME_LIMIT = 60
 SUGGESTED = 5
 """Tags that are suggested for a note."""
 _s, _n, _c, _t = t.sessions.c, t.sources.c, t.chunks.c, t.topics.c
-_m, _a = t.memories.c, t.apps.c
+_m = t.memories.c
 _tags = sa.union_all(
     sa.select(t.memory_tags.c.tag, _m.app_id).join_from(t.memory_tags, t.memories),
     sa.select(t.note_tags.c.tag, _n.app_id).join_from(t.note_tags, t.sources),
@@ -80,6 +74,8 @@ _NEWEST = sa.select(sa.func.max(t.changes.c.id)).where(t.changes.c.app_id == sa.
 _OF_PROGRAMS = sa.select(t.clients.c.session_id).where(t.clients.c.session_id.is_not(None))
 _MEMBERS = {table: sa.select(table.c.id, table.c.topic_id) for table in (t.sources, t.sessions)}
 Member = tuple[sa.Table, int]
+Placed = tuple[datetime, sa.Table, int]
+"""A member and when it was said or written."""
 
 
 def groups(vectors: Vectors, seed: int = 0) -> Groups:
@@ -205,7 +201,7 @@ def keep(tx: Tx, app_id: int, found: Mapping[Member, int]) -> None:
 def listed(tx: Tx, app_id: int) -> list[Topic]:
     """The topics of a scope row, the largest first."""
     called = dict(tx.execute(sa.select(_t.id, _t.name).where(_t.app_id == app_id)).all())
-    there: defaultdict[int, list[tuple[Any, sa.Table, int]]] = defaultdict(list)
+    there: defaultdict[int, list[Placed]] = defaultdict(list)
     for table, at in ((t.sources, _n.created_at), (t.sessions, _s.started_at)):
         query = sa.select(table.c.topic_id, at, table.c.id)
         for topic_id, when, i in tx.execute(query.where(among(table.c.topic_id, called))):
@@ -221,22 +217,15 @@ def listed(tx: Tx, app_id: int) -> list[Topic]:
     return sorted(found, key=lambda one: (-one.notes - one.sessions, one.id))
 
 
-def _words(
-    tx: Tx, there: Mapping[int, Sequence[tuple[Any, sa.Table, int]]]
-) -> dict[int, tuple[str, ...]]:
+def _words(tx: Tx, there: Mapping[int, Sequence[Placed]]) -> dict[int, tuple[str, ...]]:
     """The words that set each topic apart: those that many of its texts have, and few others."""
-    newest = {
-        topic_id: sorted(its, key=lambda one: one[0], reverse=True)[:READ]
-        for topic_id, its in there.items()
-    }
-    texts = _texts(tx, [(table, i) for its in newest.values() for _, table, i in its])
+    newest = {i: sorted(its, reverse=True, key=itemgetter(0))[:READ] for i, its in there.items()}
+    said = _texts(tx, [(table, i) for its in newest.values() for _, table, i in its])
     counts = {
-        topic_id: Counter(w for _, *one in its for w in content_words(texts.get(tuple(one), "")))
-        for topic_id, its in newest.items()
+        i: Counter(w for _, *one in its for w in text.content_words(said.get(tuple(one), "")))
+        for i, its in newest.items()
     }
-    every: Counter[str] = Counter()
-    for one in counts.values():
-        every.update(one)
+    every = sum(counts.values(), Counter[str]())
     mean = sum(every.values()) / max(len(counts), 1)
     found = {}
     for topic_id, one in counts.items():
@@ -247,7 +236,7 @@ def _words(
         }
         kept: list[str] = []
         for word in sorted(telling, key=lambda word: (-telling[word], word)):
-            if len(kept) < WORDS and not any(holds_word(word, known) for known in kept):
+            if len(kept) < WORDS and not any(text.holds_word(word, known) for known in kept):
                 kept.append(word)
         found[topic_id] = tuple(kept)
     return found
@@ -260,17 +249,17 @@ def _texts(tx: Tx, wanted: Sequence[Member]) -> dict[tuple[Any, ...], str]:
     part = sa.func.substr(rows.embedded_text, 1, READ_CHARS)
     query = sa.select(_n.id, _n.title, part).join_from(t.sources, t.chunks)
     found: dict[tuple[Any, ...], str] = {
-        (t.sources, i): f"{mask(title or '')}\n{text}"
-        for i, title, text in tx.execute(query.where(_c.position == 0, among(_n.id, notes)))
+        (t.sources, i): f"{mask(title or '')}\n{words}"
+        for i, title, words in tx.execute(query.where(_c.position == 0, among(_n.id, notes)))
     }
     m = t.messages.c
     said = sa.select(sa.func.substr(m.content, 1, READ_CHARS)).where(m.session_id == _s.id)
     said = said.where(m.role == "user", t.searched_messages).order_by(m.id).limit(1)
     about = sa.func.coalesce(_s.summary, said.scalar_subquery(), "")
     of_talks = sa.select(_s.id, sa.func.coalesce(_s.title, ""), about).where(among(_s.id, talks))
-    for i, title, text in tx.execute(of_talks):
-        found[t.sessions, i] = mask(f"{title}\n{text}")
-    return {member: _KINDS.sub(" ", text) for member, text in found.items()}
+    for i, title, words in tx.execute(of_talks):
+        found[t.sessions, i] = mask(f"{title}\n{words}")
+    return {member: _KINDS.sub(" ", words) for member, words in found.items()}
 
 
 def name(tx: Tx, app_id: int, called: Mapping[int, str]) -> None:
@@ -283,13 +272,18 @@ def name(tx: Tx, app_id: int, called: Mapping[int, str]) -> None:
 def suggested(tx: Tx, note: Note) -> list[str]:
     """Tags that may fit a note: those in use whose words it has, words of its topic that it has,
     and what it says again and again."""
-    said = _KINDS.sub(" ", mask(f"{note.title or ''}\n{note.text}"[:READ_CHARS]))
+    whole = f"{note.title or ''}\n{note.text}"
+    said = _KINDS.sub(" ", mask_part(whole, 0, min(len(whole), READ_CHARS)))
     used = tx.column(_IN_USE, ids=tx.ids)
     topic = [one for one in listed(tx, tx.own) if one.id == note.topic_id]
-    folded, capital = fold(said).text, {fold(word).text for word in names(said)}
-    heard = {word: folded.count(word) for word in content_words(said)}
-    found = [tag for tag in used if all(holds_word(said, w) for w in tag.split("-") if w)]
-    found += [word for one in topic for word in one.words if holds_word(said, word)]
+    folded, capital = text.fold(said).text, {text.fold(word).text for word in text.names(said)}
+    heard = {word: folded.count(word) for word in text.content_words(said)}
+    found = [
+        tag
+        for tag in used
+        if all(text.holds_word(said, w, loosely=False) for w in tag.split("-") if w)
+    ]
+    found += [word for one in topic for word in one.words if word in heard]
     often = sorted(heard, key=lambda word: (-heard[word], word))
     found += [word for word in often if heard[word] > (1 if word in capital else 2)]
     return [tag for tag in dict.fromkeys(found) if tag not in note.tags][:SUGGESTED]
@@ -308,5 +302,5 @@ def named(
     asked = [ChatMessage("system", system), ChatMessage("user", "Name these topics.")]
     said = model.complete(asked, purpose="notes")
     told = re.findall(r"^\W*(\d+)[.:)]\s*(\S.*?)\s*$", said.text, re.MULTILINE)
-    names = {int(i): visible_text(words)[:NAME_LIMIT] for i, words in told}
+    names = {int(i): text.visible_text(words)[:NAME_LIMIT] for i, words in told}
     return {topic.id: names[topic.id] for topic in found if topic.id in names}, said.usage

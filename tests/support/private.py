@@ -92,8 +92,3 @@ def give_to_another_process(chat: Chat, mc: MemChat) -> None:
     with database(mc).write() as tx:
         until = lease(chat, mc.now)[1]
         sessions.reopen(tx, chat.session_id, "another-machine:1:0a1b2c3d", until, mc.now)
-
-
-def embed_with(mc: MemChat, embedder: Any) -> None:
-    """Have a store that was opened without an embedding model use this one."""
-    assembly(mc).embedder, assembly(mc)._space = embedder, None

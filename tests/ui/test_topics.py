@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from memchat.testing import HashEmbedder
-from tests.support import private
 from tests.support.planted import planted
 from tests.support.ui.tab import ANA, app, buttons, press, text
 
 
 @pytest.fixture
+def models(models: dict[str, str]) -> dict[str, str]:
+    return models | {"MEMCHAT_EMBED_MODEL": "hash/words"}
+
+
+@pytest.fixture
 def many(mc: MemChat) -> MemChat:
-    private.embed_with(mc, HashEmbedder())
     mc.user(**ANA).notes.add_many(planted(1))
     return mc
 

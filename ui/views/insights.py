@@ -31,7 +31,7 @@ def page() -> None:
     ui.heading("Insights", f"How the memory of the space “{ui.literal(ui.app_name())}” is doing.")
     ui.show_problem()
     figures = ui.person().memories.insights()
-    if not figures.kept and not figures.said:
+    if not figures.kept and not figures.said and not ui.person().notes.topics():
         ui.empty(
             "Nothing to see yet",
             "Once there are memories and chats, this page shows how the memory grows, what it is "
