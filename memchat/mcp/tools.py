@@ -385,7 +385,7 @@ MOST_IDS = 100
 same way."""
 MEMORY_TOOLS = frozenset({
     "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
-    "get_context",
+    "get_context", "list_topics",
 })  # fmt: skip
 """The tools that are not offered while memory is off."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -686,7 +686,9 @@ class Tools:
     def list_topics(self, call: Call, limit: Limit = 50) -> TopicsResult:
         """What the person's notes and conversations are about: topics that were found by meaning,
         with how many notes each has. Call this for an overview, or to narrow query_memory."""
-        self._who(call).called()
+        access = self._who(call)
+        access.require_memory()
+        access.called()
         found = self._user.notes.topics()[:limit]
         return TopicsResult(topics=[TopicResult.shown(one, last=one.last.date()) for one in found])
 
@@ -718,8 +720,7 @@ class Tools:
         """What this memory server can do now: whether memory is on, whether what you remember is
         stored or waits for the person's yes, and which tools there are."""
         access, switch = self._who(call), self._user.memory_switch()
-        tools = [*sorted(MEMORY_TOOLS if switch.on else ()), "index_memo", "query_memory"]
-        tools += ["list_topics", "ask"]
+        tools = [*sorted(MEMORY_TOOLS if switch.on else ()), "index_memo", "query_memory", "ask"]
         return Capabilities(
             version=version("memchat"),
             client=access.name,

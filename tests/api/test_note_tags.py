@@ -82,3 +82,11 @@ def test_a_forgotten_value_is_named_and_taken_out_of_tags(mc: MemChat) -> None:
     ana.memories.delete(city.id, blank=found)
     assert ana.notes.get(note.id).tags == ("garden",)
     assert files_with(mc, "zanzibar") == []
+
+
+def test_tags_travel_with_an_export(mc: MemChat, open_store, tmp_path) -> None:
+    add(mc, "We plant beans.", tags=["garden", "spring"])
+    mc.user("ana").export_file(tmp_path / "ana.jsonl")
+    other = open_store(home=tmp_path / "other").user("ana")
+    assert other.import_file(tmp_path / "ana.jsonl").added["note"] == 1
+    assert other.notes.list()[0].tags == ("garden", "spring")

@@ -14,10 +14,10 @@ from tests.support.planted import planted
 
 MEMORY_TOOLS = {
     "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
-    "get_context",
+    "get_context", "list_topics",
 }  # fmt: skip
-OTHERS = {"index_memo", "query_memory", "list_topics", "ask", "get_capabilities"}
-READS = {"recall", "list_memories", "get_context", *OTHERS} - {"index_memo"}
+OTHERS = {"index_memo", "query_memory", "ask", "get_capabilities"}
+READS = {"recall", "list_memories", "get_context", "list_topics", *OTHERS} - {"index_memo"}
 MEMO = {"memoId": "m1", "createdAt": "2026-05-01", "title": "Garden"}
 
 
