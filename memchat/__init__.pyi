@@ -119,6 +119,7 @@ from memchat.types import Service as Service
 from memchat.types import ServiceInfo as ServiceInfo
 from memchat.types import Session as Session
 from memchat.types import SessionQuote as SessionQuote
+from memchat.types import Topic as Topic
 from memchat.types import Undone as Undone
 from memchat.types import Usage as Usage
 from memchat.types import UsageTotal as UsageTotal

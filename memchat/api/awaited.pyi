@@ -81,6 +81,7 @@ from memchat import (
     Session,
     SessionQuote,
     Settings,
+    Topic,
     Undone,
     UsageTotal,
     UseCounts,
@@ -314,6 +315,7 @@ class AsyncNotes:
         pair_id: int | None = ...,
         parent_id: int | None = ...,
         metadata: Metadata | None = ...,
+        tags: Iterable[str] | None = ...,
         wait: bool = ...,
     ) -> Note | None: ...
     async def add_many(
@@ -345,6 +347,8 @@ class AsyncNotes:
         since: datetime | None = ...,
         until: datetime | None = ...,
         metadata: Metadata | None = ...,
+        tags: Iterable[str] = ...,
+        topic: int | None = ...,
         limit: int = ...,
         cursor: str | None = ...,
     ) -> Page[Note]: ...
@@ -359,6 +363,8 @@ class AsyncNotes:
         since: datetime | None = ...,
         until: datetime | None = ...,
         metadata: Metadata | None = ...,
+        tags: Iterable[str] = ...,
+        topic: int | None = ...,
         min_score: float | None = ...,
         include_text: bool = ...,
         mode: str | None = ...,
@@ -372,6 +378,7 @@ class AsyncNotes:
         type: str | None = ...,
         since: datetime | None = ...,
         until: datetime | None = ...,
+        topic: int | None = ...,
         on_progress: Callable[[Progress], None] | None = ...,
     ) -> AsyncNotesAnswer: ...
     async def update(
@@ -381,6 +388,7 @@ class AsyncNotes:
         text: str | None = ...,
         title: str | None = ...,
         metadata: Metadata | None = ...,
+        tags: Iterable[str] | None = ...,
         wait: bool = ...,
     ) -> Note: ...
     async def delete(self, note_id: int, *, hold: float = ...) -> Changed: ...
@@ -388,6 +396,9 @@ class AsyncNotes:
     async def mark_as_read(self, chunk_ids: Sequence[int]) -> Changed: ...
     async def reindex(self, *, on_progress: Callable[[Progress], None] | None = ...) -> Changed: ...
     async def report(self, *, top: int = ...) -> NotesReport: ...
+    async def topics(self) -> Sequence[Topic]: ...
+    async def find_topics(self, *, name: bool = ...) -> Sequence[Topic]: ...
+    async def suggested_tags(self, note_id: int) -> Sequence[str]: ...
 
 class AsyncSessions:
     async def list(
@@ -395,6 +406,7 @@ class AsyncSessions:
         query: str = ...,
         *,
         shelf: str | None = ...,
+        topic: int | None = ...,
         limit: int = ...,
         cursor: str | None = ...,
     ) -> Page[Session]: ...

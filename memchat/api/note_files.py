@@ -23,6 +23,7 @@ from memchat import types
 from memchat.api.base import MOST, FileChange, FileFailure, FilesAdded, Resource, check_choice
 from memchat.db import Tx, usage
 from memchat.errors import ConfigError, InputError, MemChatError, ProviderError
+from memchat.facts.manual import checked_tags
 from memchat.language.text import has_words
 from memchat.notes import files, index, rows
 from memchat.notes.files import Changes
@@ -92,16 +93,17 @@ class NoteWriting(Resource):
         text: str | None,
         title: str | None,
         metadata: types.Metadata | None = None,
+        tags: Iterable[str] | None = None,
         embed: bool,
     ) -> types.Note:
-        """Change text, title or metadata of a note, as ``Notes.update`` says."""
+        """Change text, title, tags or metadata of a note, as ``Notes.update`` says."""
         kept = None
         while kept is None:  # again where another process changed it meanwhile
             before = self.get(note_id)
             words = before.text if text is None else text
             name = before.title if title is None else title.strip() or None
             key = before.type, before.external_id
-            new = types.NewNote(words, name, *key, profile=before.profile, metadata=metadata)
+            new = types.NewNote(words, name, *key, None, before.profile, None, None, metadata, tags)
             kept = self.keep(new, embed=embed, instead_of=before)
         return kept
 
@@ -399,6 +401,7 @@ def checked(new: types.NewNote) -> types.NewNote:
         text=text,
         title=None if new.title is None else types.one_line(new.title, "title", types.TITLE_LIMIT),
         type=types.one_line(new.type, "type", types.TYPE_LIMIT),
+        tags=None if new.tags is None else checked_tags(new.tags),
         external_id=uuid4().hex if new.external_id is None else _external_id(new.external_id),
     )
 

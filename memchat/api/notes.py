@@ -43,6 +43,7 @@ class Notes(base.Resource):
         pair_id: int | None = None,
         parent_id: int | None = None,
         metadata: types.Metadata | None = None,
+        tags: Iterable[str] | None = None,
         wait: bool = True,
     ) -> types.Note | None:
         """Keep a note; None for a text without words. It is on disk when this returns.
@@ -51,14 +52,14 @@ class Notes(base.Resource):
         embedded anew. ``created_at`` is when it was said or written, an aware time; now, if not
         given. ``profile`` is how it is cut: memo (500 tokens that overlap by up to 50) or document
         (2,000, no overlap); never more than the embedding model reads. ``pair_id`` and
-        ``parent_id`` are ids of your own, to search by, and ``metadata`` are values, which no model
-        sees. With ``wait`` its vectors are made before this returns, where the service answers;
-        else a worker makes them, and it is found by its words until then. Raises InputError for
-        what cannot be kept.
+        ``parent_id`` are ids of your own, to search by, ``metadata`` are values, which no model
+        sees, and ``tags`` words to group it by, as those of memories. With ``wait`` its vectors are
+        made before this returns, where the service answers; else a worker makes them, and it is
+        found by its words until then. Raises InputError for what cannot be kept.
         """
         if not has_words(text):
             return None
-        more = (created_at, profile, pair_id, parent_id, metadata)
+        more = (created_at, profile, pair_id, parent_id, metadata, tags)
         new = types.NewNote(text, title, type, external_id, *more)
         return self._writing.keep(new, embed=wait)
 
@@ -130,16 +131,21 @@ class Notes(base.Resource):
         since: datetime | None = None,
         until: datetime | None = None,
         metadata: types.Metadata | None = None,
+        tags: Iterable[str] = (),
+        topic: int | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> base.Page[types.Note]:
         """The notes without their texts, the newest first; with ``query`` those that have all its
         words, whatever their case and accents, in their title or text. ``since`` and ``until``
         bound when a note was said; both ends count. With ``metadata`` those beside which each of
-        these values is noted. ``cursor`` is that of the page before."""
+        these values is noted, with ``tags`` those that have all of them, with ``topic`` those of a
+        topic, by its id. ``cursor`` is that of the page before."""
         base.check_count(limit)
-        noted = _noted(metadata)
-        wanted = Filter(type=type, since=bound(since), until=bound(until), metadata=noted)
+        wanted = Filter(
+            *(None, type, None, None, bound(since), bound(until), _noted(metadata)),
+            *(types.clean_tags(tags) if tags else (), topic),
+        )
         before = None if cursor is None else base.place_of(cursor)[:2]
         with self._database.read(self._scope) as tx:
             found = rows.listed(
@@ -158,6 +164,8 @@ class Notes(base.Resource):
         since: datetime | None = None,
         until: datetime | None = None,
         metadata: types.Metadata | None = None,
+        tags: Iterable[str] = (),
+        topic: int | None = None,
         min_score: float | None = None,
         include_text: bool = False,
         mode: str | None = None,
@@ -184,7 +192,8 @@ class Notes(base.Resource):
             recall.question(query),
             limit,
             wanted=Filter(
-                None, type, pair_id, parent_id, bound(since), bound(until), _noted(metadata)
+                *(None, type, pair_id, parent_id, bound(since), bound(until), _noted(metadata)),
+                *(types.clean_tags(tags) if tags else (), topic),
             ),
             ranking=mode,
             min_score=min_score,
@@ -202,13 +211,15 @@ class Notes(base.Resource):
         type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        topic: int | None = None,
         on_progress: types.OnProgress | None = None,
     ) -> NotesAnswer:
         """Answer a question from the notes; iterate over the result, or call its ``read``.
 
         ``mode`` is answer, from the ``limit`` best passages, or summary, from all that may speak of
         the subject. The answer names notes by number, and its ``cited`` gives these. Days that the
-        question names ("last week") come first; ``since`` and ``until`` leave out all others. A
+        question names ("last week") come first; ``since`` and ``until`` leave out all others, and
+        ``topic`` the notes that are not of that topic, of which a summary reads all. A
         summary of many notes takes several calls: its ``plan`` tells how many before it is read,
         and ``on_progress`` is called after each. Where no note speaks of the question, or no model
         is set up, no model is asked. Raises InputError for an empty question or a bad limit;
@@ -222,7 +233,7 @@ class Notes(base.Resource):
         text = types.clean_text(question).strip()
         if not text:
             raise InputError("the question is empty; say what to look for")
-        wanted = Filter(type=type, since=bound(since), until=bound(until))
+        wanted = Filter(type=type, since=bound(since), until=bound(until), topic=topic)
         assembly, zone = self._assembly, self._settings.zone
         now = assembly.clock()
         recall = assembly.recall()
@@ -245,15 +256,18 @@ class Notes(base.Resource):
         text: str | None = None,
         title: str | None = None,
         metadata: types.Metadata | None = None,
+        tags: Iterable[str] | None = None,
         wait: bool = True,
     ) -> types.Note:
-        """Change text, title or metadata of a note; what is not given stays, and an empty title
-        takes the title away. Only chunks whose text changed are embedded anew. ``wait`` is that of
-        ``add``.
+        """Change text, title, metadata or tags of a note; what is not given stays, and an empty
+        title takes the title away. Only chunks whose text changed are embedded anew. ``wait`` is
+        that of ``add``.
 
         Raises NotFound outside the scope, InputError for a text without words.
         """
-        return self._writing.update(note_id, text=text, title=title, metadata=metadata, embed=wait)
+        return self._writing.update(
+            note_id, text=text, title=title, metadata=metadata, tags=tags, embed=wait
+        )
 
     def delete(self, note_id: int, *, hold: float = 0.0) -> base.Changed:
         """Delete a note with its chunks and vectors; its words leave this disk.
@@ -308,6 +322,51 @@ class Notes(base.Resource):
             by_type, unread = rows.by_type(tx, own), tuple(rows.unread(tx, own, top))
             lacking, queued = passages.count_chunks_lacking(tx, in_use, own), rows.queued(tx, own)
             return types.NotesReport(by_type, unread, lacking, *queued, embeds=embeds)
+
+    def topics(self) -> Sequence[types.Topic]:
+        """What the notes and conversations are about: the topics that were found last, the largest
+        first. ``list`` gives the notes of one, ``ask`` a summary of it."""
+        from memchat.notes import topics
+
+        with self._database.read(self._scope) as tx:
+            return topics.listed(tx, tx.own)
+
+    def find_topics(self, *, name: bool = False) -> Sequence[types.Topic]:
+        """Find the topics anew, and give them. A worker does so once a day where there is anything
+        new; a topic keeps its id as long as most of what is in it stays together.
+
+        With ``name`` the extraction model is asked once for names of those that have none; it is
+        given their words and the titles of some notes. Raises ProviderError where that fails.
+        """
+        from memchat.notes import topics
+
+        topics.find(self._database, self._scope)
+        found = self.topics()
+        model = self._assembly.extract_model() if name else None
+        nameless = [topic for topic in found if topic.name is None]
+        if model is None or model.stand_in or not nameless:
+            return found
+        titles = {
+            topic.id: [note.title for note in self.list(topic=topic.id, limit=5) if note.title]
+            for topic in nameless
+        }
+        names, spent = topics.named(model, self._assembly.prompts, nameless, titles)
+        with self._database.write(self._scope) as tx:
+            topics.name(tx, tx.own, names)
+            usage.add(tx, tx.own, None, spent)
+        return self.topics()
+
+    def suggested_tags(self, note_id: int) -> Sequence[str]:
+        """Tags that may fit a note and that it does not have: those in use whose words it has, the
+        words of its topic, and names that it repeats. None where MEMCHAT_SUGGEST_TAGS is off.
+        Raises NotFound outside the scope."""
+        from memchat.notes import topics
+
+        note = self.get(note_id)
+        if not self._settings.suggest_tags:
+            return ()
+        with self._database.read(self._scope) as tx:
+            return topics.suggested(tx, note)
 
     @property
     def _writing(self) -> NoteWriting:

@@ -60,6 +60,7 @@ class Sessions(Resource):
         query: str = "",
         *,
         shelf: str | None = None,
+        topic: int | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[types.Session]:
@@ -67,14 +68,17 @@ class Sessions(Resource):
 
         With ``query`` those that have all its words, whatever their case and accents, in their
         title or in one message. With ``shelf`` those that are ``pinned``, ``archived``, or, with an
-        empty text, neither. ``cursor`` is that of the page before.
+        empty text, neither; with ``topic`` those of a topic, by its id. ``cursor`` is that of the
+        page before.
         """
         check_count(limit)
         check_choice(shelf or "", SHELVES, "shelf")
         after = None if cursor is None else sessions.Position(*place_of(cursor)[:2])
         with self._database.read(self._scope) as tx:
             search = query.strip()
-            found = sessions.listed(tx, [tx.own], limit + 1, after, search=search, shelf=shelf)
+            found = sessions.listed(
+                tx, [tx.own], limit + 1, after, search=search, shelf=shelf, topic=topic
+            )
         return page_of(found, limit, lambda one: (one.last_activity_at, one.id))
 
     def get(self, session_id: int) -> types.Session:

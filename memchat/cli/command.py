@@ -45,7 +45,7 @@ from memchat.config import Settings, load
 from memchat.config.providers import without_secrets
 from memchat.config.settings import USER, EnvFile, collect
 from memchat.errors import InputError, MemChatError, NotFound, ScopeError
-from memchat.types import MEMORY_TYPES, counted, documented
+from memchat.types import MEMORY_TYPES, clean_tags, counted, documented
 
 if TYPE_CHECKING:
     from memchat.api import MemChat
@@ -182,6 +182,7 @@ SHARED = {
     "tags": Option(
         "--tag", metavar="TAG", help="Only memories with this tag; given twice, with both."
     ),
+    "topic": Option("--topic", metavar="ID", help="Only what is of this topic."),
     "metadata": Option(
         "--meta", metavar="NAME=VALUE", help="Only with this noted beside it; may be given again."
     ),
@@ -205,6 +206,10 @@ TYPE: dict[str, Any] = {
 Ids = Annotated[list[int] | None, Argument(metavar="ID", help="Its number; there may be several.")]
 
 
+NewTags = Annotated[
+    list[str] | None,
+    Option("--tag", metavar="TAG", help="A word to group it by; can be given several times."),
+]
 NewMetadata = Annotated[
     list[str] | None,
     Option("--meta", metavar="NAME=VALUE", help="Note this beside it; can be given several times."),
@@ -225,6 +230,13 @@ def noted(given: Sequence[str] | None) -> dict[str, Any]:
         if not isinstance(found[name], int | float):
             found[name] = value
     return found
+
+
+def retagged(
+    before: Iterable[str], added: Sequence[str] | None, gone: Sequence[str] | None
+) -> set[str]:
+    """Tags with those of --tag and without those of --untag."""
+    return {*before, *clean_tags(added or ())}.difference(clean_tags(gone or ()))
 
 
 def settings() -> Settings:

@@ -119,10 +119,6 @@ Expires = Annotated[
 Starts = Annotated[
     date | None, Option("--starts", help="The first day on which it holds.", **cli.DAY)
 ]
-NewTags = Annotated[
-    list[str] | None,
-    Option("--tag", metavar="TAG", help="A word to group it by; can be given several times."),
-]
 
 
 @command(app, "list")
@@ -237,7 +233,7 @@ def add(
     expires: Expires = None,
     starts: Starts = None,
     all_apps: bool = False,
-    tags: NewTags = None,
+    tags: cli.NewTags = None,
     metadata: cli.NewMetadata = None,
     yes: bool = False,
 ) -> None:
@@ -276,7 +272,7 @@ def edit(
     no_expiry: bool = False,
     all_apps: bool | None = Option(None, "--all-apps/--one-app"),
     sensitive: bool | None = Option(None, "--sensitive/--not-sensitive"),
-    tags: NewTags = None,
+    tags: cli.NewTags = None,
     untag: list[str] | None = Option(None, metavar="TAG"),
     metadata: cli.NewMetadata = None,
     yes: bool = False,
@@ -310,8 +306,7 @@ def edit(
         noted = {**(memories.get(memory_id).metadata or {}), **cli.noted(metadata)}
         changes["metadata"] = {name: value for name, value in noted.items() if value != ""}
     if tags or untag:
-        kept = {*memories.get(memory_id).tags, *types.clean_tags(tags or ())}
-        changes["tags"] = kept.difference(types.clean_tags(untag or ()))
+        changes["tags"] = cli.retagged(memories.get(memory_id).tags, tags, untag)
     store(call, partial(memories.update, memory_id, **changes), key, yes)
     call.embed_now()
 

@@ -45,6 +45,10 @@ Title = Annotated[str | None, Option("--title", help="Its title.")]
 OfType = Annotated[
     str | None, Option("--type", help="Only notes of this type: memo, document, file …")
 ]
+OfTags = Annotated[
+    list[str] | None,
+    Option("--tag", metavar="TAG", help="Only notes with this tag; given twice, with both."),
+]
 Since = Annotated[
     date | None, Option("--since", help="Only notes of this day or a later one.", **cli.DAY)
 ]
@@ -184,12 +188,15 @@ def list_notes(
     call: cli.Call,
     note_type: OfType = None,
     metadata: list[str] | None = None,
+    tags: OfTags = None,
+    topic: int | None = None,
     limit: int = 50,
     offset: int = 0,
 ) -> None:
     """List notes, newest first."""
     notes = call.known.notes
-    page = notes.list(type=note_type, metadata=cli.noted(metadata), limit=offset + limit)
+    only: dict[str, Any] = {"type": note_type, "metadata": cli.noted(metadata), "topic": topic}
+    page = notes.list(**only, tags=tags or (), limit=offset + limit)
     found = page[offset:]
     jobs = {} if call.as_json else unfinished(call, [note.id for note in found])
     call.table(
@@ -219,6 +226,7 @@ def show_note(call: cli.Call, note_id: Id) -> None:
         "changed": call.time(note.updated_at) if note.updated_at else "",
         "state": state(note, unfinished(call, [note_id]).get(note_id)),
         "source": source,
+        "tags": ", ".join(note.tags),
         "noted": note.metadata and json.dumps(note.metadata, ensure_ascii=False),
         "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
     }
@@ -237,6 +245,8 @@ def search(
     since: Since = None,
     until: Until = None,
     metadata: list[str] | None = None,
+    tags: OfTags = None,
+    topic: int | None = None,
     scores: bool = False,
     everything: bool = False,
 ) -> None:
@@ -249,6 +259,7 @@ def search(
     :param scores: Show how well each passage fits.
     """
     narrowed = _period(since, until, call.zone) | {"metadata": cli.noted(metadata)}
+    narrowed |= {"tags": tags or (), "topic": topic}
     found = call.known.notes.search(
         query, limit=limit, type=note_type, **narrowed, include_text=True
     )
@@ -271,6 +282,7 @@ def ask(
     note_type: OfType = None,
     since: Since = None,
     until: Until = None,
+    topic: int | None = None,
     yes: bool = False,
 ) -> None:
     """Answer a question from the notes, and name the notes that the answer is taken from.
@@ -285,7 +297,7 @@ def ask(
     line = ProgressLine()
     mode, period = "summary" if summary else "answer", _period(since, until, call.zone)
     answer = call.known.notes.ask(
-        question, mode=mode, type=note_type, **period, on_progress=line.update
+        question, mode=mode, type=note_type, **period, topic=topic, on_progress=line.update
     )
     for told in (answer.degraded, *call.mc.address_notices()):
         if told:
@@ -315,23 +327,33 @@ def ask(
 
 
 @cli.command(app)
-def edit(call: cli.Call, note_id: Id, text: str | None = None, title: Title = None) -> None:
-    """Change the text or title of a note, and print its id.
+def edit(
+    call: cli.Call,
+    note_id: Id,
+    text: str | None = None,
+    title: Title = None,
+    tags: cli.NewTags = None,
+    untag: list[str] | None = Option(None, metavar="TAG"),
+) -> None:
+    """Change the text, title or tags of a note, and print its id.
 
-    Without --text and --title your editor (VISUAL or EDITOR) opens its text.
+    Without an option your editor (VISUAL or EDITOR) opens its text.
 
     :param text: The new text; - for standard input.
+    :param untag: Take this tag away.
     """
-    notes = call.person.notes
+    notes, given = call.person.notes, None
+    if tags or untag:
+        given = cli.retagged(notes.get(note_id).tags, tags, untag)
     if text == cli.PIPED:
         text = cli.piped()
-    elif text is None and title is None:
+    elif text is None and title is None and given is None:
         before = notes.get(note_id).text
         text = cli.edited(before)
         if text == before:
             output.notice("nothing was changed")
             return
-    note = notes.update(note_id, text=text, title=title)
+    note = notes.update(note_id, text=text, title=title, tags=given)
     call.result(note, note.id)
 
 
@@ -350,6 +372,24 @@ def delete(
     if done:
         output.notice(f"deleted {cli.numbered('note', done)}")
     call.tell_forgotten()
+
+
+@cli.command(app)
+def topics(call: cli.Call, name: bool = False) -> None:
+    """Find out what notes and chats are about: groups of them, with the words that set them apart.
+
+    A topic keeps its number as long as most of it stays together. What is of one is listed by
+    memchat notes list --topic ID, and summed up by memchat notes ask --summary --topic ID.
+
+    :param name: Have the extraction model name those without a name, in one call.
+    """
+    call.table(
+        call.known.notes.find_topics(name=name),
+        "id title notes chats=sessions last words",
+        none=f"no topics of {call.user} in {call.app}; they take ten notes or chats with vectors",
+        record=to_json,
+        words=lambda topic: ", ".join(topic.words),
+    )
 
 
 @cli.command(app)

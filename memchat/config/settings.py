@@ -139,6 +139,8 @@ class Settings:
     recall_notes: bool = _setting("MEMCHAT_RECALL_NOTES", True, switch)
     """MEMCHAT_RECALL_NOTES: ``off`` gives no chat a passage of the person's notes; else it is given
     those that fit the message, up to 300 tokens."""
+    suggest_tags: bool = _setting("MEMCHAT_SUGGEST_TAGS", True, switch)
+    """MEMCHAT_SUGGEST_TAGS: ``off`` suggests no tags for notes."""
     merge_threshold: float = _setting("MEMCHAT_MERGE_THRESHOLD", 0.92, number(0, 1.01))
     """MEMCHAT_MERGE_THRESHOLD: the cosine from which two facts may be merged, if nothing else
     speaks against it."""

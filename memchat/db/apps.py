@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -94,7 +95,7 @@ def _each(table: sa.Table, column: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any
     return sa.select(column).where(table.c.app_id == _a.id).scalar_subquery()
 
 
-_n = t.sources.c
+_n, _to = t.sources.c, t.topics.c
 _HELD = {
     "memories": _each(t.memories, sa.func.count().filter(t.memories.c.active == 1)),
     "sessions": _each(t.sessions, sa.func.count()),
@@ -114,6 +115,17 @@ def of_user(tx: Tx, user: str) -> list[AppInfo]:
     query = sa.select(_a.name, _a.memory, *held, _a.created_at).order_by(_a.name)
     rows = tx.execute(query.where(_a.user == user, _a.name != EVERY_APP))
     return [from_row(AppInfo, row) for row in rows]
+
+
+def with_news(tx: Tx, since: datetime, user: str | None = None) -> list[Scope]:
+    """The apps, of a user or of all, whose topics were found before then, or never, and of which
+    something is to be indexed that was not there then."""
+    at, known = (_each(t.topics, sa.func.max(c)) for c in (_to.made_at, _to.change_id))
+    newest = _each(t.changes, sa.func.max(t.changes.c.id))
+    query = sa.select(_a.user, _a.name).where(_a.name != EVERY_APP)
+    query = query.where(newest > sa.func.coalesce(known, 0), sa.or_(at.is_(None), at <= since))
+    query = query.where(_a.user == user) if user is not None else query
+    return [Scope(*row) for row in tx.execute(query.order_by(_a.id))]
 
 
 def users(tx: Tx) -> list[UserInfo]:

@@ -1,4 +1,5 @@
-"""What a program notes beside a memory, a conversation or a note: read, written, and filtered by.
+"""What a program notes beside a memory, a conversation or a note, and the tags of memories and
+notes: read, written, and filtered by.
 
 It goes with its owner, by a cascade. A memory is found by what is noted beside itself, and by what
 is noted beside a conversation that proves it.
@@ -19,6 +20,7 @@ from memchat.types import clean_metadata
 Pairs = Iterable[tuple[str, str]]
 """Names with their values as JSON."""
 _d = t.details.c
+_TAGS = {t.memories: t.memory_tags.c.memory_id, t.sources: t.note_tags.c.source_id}
 _OWNERS = {t.memories: _d.memory_id, t.sessions: _d.session_id, t.sources: _d.source_id}
 
 
@@ -28,6 +30,27 @@ def of_row(owner: sa.Table) -> Any:
     every = sa.func.json_group_object(_d.key, sa.func.json(_d.value))
     found = sa.select(sa.case((sa.func.count() > 0, every))).where(_OWNERS[owner] == owner.c.id)
     return found.correlate(owner).scalar_subquery().label("metadata")
+
+
+def tags_of_row(owner: sa.Table) -> Any:
+    """The tags of a row of memories or notes, separated by spaces; null where it has none."""
+    mine = _TAGS[owner]
+    tag = mine.table.c.tag
+    every = sa.select(tag).where(mine == owner.c.id).order_by(tag).correlate(owner).subquery()
+    return sa.select(sa.func.aggregate_strings(every.c.tag, " ")).scalar_subquery().label("tags")
+
+
+def put_tags(tx: Tx, owner: sa.Table, row_id: int, tags: Iterable[str]) -> None:
+    """Give a row these tags and no others."""
+    mine = _TAGS[owner]
+    tx.execute(sa.delete(mine.table).where(mine == row_id))
+    tx.run_many(sa.insert(mine.table), [{mine.name: row_id, "tag": tag} for tag in tags])
+
+
+def tagged(owner: sa.Table, tags: Iterable[str]) -> list[sa.ColumnElement[bool]]:
+    """Conditions for rows of memories or notes that have each of these tags."""
+    mine = _TAGS[owner]
+    return [owner.c.id.in_(sa.select(mine).where(mine.table.c.tag == tag)) for tag in tags]
 
 
 def checked(given: object) -> dict[str, str]:

@@ -99,8 +99,10 @@ class Tx:
 
     def forget_bytes(self, *app_ids: int) -> None:
         """Have what this transaction deletes leave the bytes of the files after its commit: its
-        words the store's, its vectors the saved index of these rows of ``apps``."""
+        words the store's, its vectors the saved index of these rows of ``apps``. Names that a model
+        gave topics of these users may hold a word of it, and go as well."""
         self.run_many(_SCRUB, ({"app_id": i} for i in app_ids or (None,)))
+        self.run_many(_UNNAME, ({"scope": i} for i in app_ids))
         if self._scrub not in self.after_commit:
             self.after_commit.append(self._scrub)
 
@@ -158,6 +160,11 @@ class Tx:
 
 
 _SCRUB = sa.insert(sa.table("scrubs", sa.column("app_id")))
+_topics = sa.table("topics", sa.column("app_id"), sa.column("name"))
+_apps = sa.table("apps", sa.column("id"), sa.column("user"))
+_user = sa.select(_apps.c.user).where(_apps.c.id == sa.bindparam("scope")).scalar_subquery()
+_UNNAME = sa.update(_topics).values(name=sa.null()).where(_topics.c.name.is_not(None))
+_UNNAME = _UNNAME.where(_topics.c.app_id.in_(sa.select(_apps.c.id).where(_apps.c.user == _user)))
 
 
 @cache

@@ -77,6 +77,20 @@ apps = Table(
     UniqueConstraint("user", "name"),
     sqlite_autoincrement=True,
 )
+topics = Table(
+    "topics",
+    metadata,
+    id_column(),
+    foreign_key("apps.id"),
+    Column("name", Text),
+    time_column("made_at"),
+    count_column("change_id"),
+    Index("ix_topics_app_id", "app_id"),
+    sqlite_autoincrement=True,
+)
+"""Groups of notes and conversations that speak of the same, each of which is in one or in none.
+``name`` is what a model called it; the words that describe it are counted where it is shown, so
+that no forgotten one stays. ``change_id`` is the last of ``changes`` when the groups were made."""
 sessions = Table(
     "sessions",
     metadata,
@@ -94,6 +108,8 @@ sessions = Table(
     Column("shelf", String),
     count_column("memory", 1),
     Column("through", String),
+    foreign_key("topics.id", nullable=True, ondelete="SET NULL"),
+    Index("ix_sessions_topic_id", "topic_id", sqlite_where=text("topic_id IS NOT NULL")),
     Index("ix_sessions_app_id_id", "app_id", "id"),
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
     Index("ix_sessions_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),
@@ -441,13 +457,23 @@ sources = Table(
     time_column("updated_at", nullable=True),
     count_column("missing"),
     Column("sized_for", String),
+    foreign_key("topics.id", nullable=True, ondelete="SET NULL"),
     UniqueConstraint("app_id", "type", "external_id"),
+    Index("ix_sources_topic_id", "topic_id", sqlite_where=text("topic_id IS NOT NULL")),
     Index("ix_sources_app_id_created_at", "app_id", "created_at"),
     sqlite_autoincrement=True,
 )
 """Notes: memos and documents, whole. ``external_id`` is JSON, a text or a number, as the caller
 names it; ``created_at`` is when it was said or written; ``missing`` a file that is gone;
 ``sized_for`` the embedding model that reads each of its chunks whole, where that is known."""
+note_tags = Table(
+    "note_tags",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True),
+    Column("tag", String, primary_key=True),
+    Index("ix_note_tags_tag", "tag"),
+    sqlite_with_rowid=False,
+)
 chunks = Table(
     "chunks",
     metadata,

@@ -227,10 +227,12 @@ def listed(
     *,
     search: str = "",
     shelf: str | None = None,
+    topic: int | None = None,
 ) -> list[Session]:
     """The chats of these scope rows, the latest active first; with ``after`` those behind that
     place. With ``search`` only those with all its words in the title or in one message, with
-    ``shelf`` those that were put there, or nowhere. What programs said over MCP is not among
+    ``shelf`` those that were put there, or nowhere, with
+    ``topic`` those of a topic. What programs said over MCP is not among
     them."""
     query = _SELECT.where(_s.app_id.in_(app_ids), ~_of_client)
     query = query.order_by(_s.last_activity_at.desc(), _s.id.desc())
@@ -243,6 +245,8 @@ def listed(
         query = query.where(sa.or_(sa.func.memchat_holds_all(words, _s.title), said.exists()))
     if shelf is not None:
         query = query.where(sa.func.coalesce(_s.shelf, "") == shelf)
+    if topic is not None:
+        query = query.where(_s.topic_id == topic)
     if after is not None:
         same = sa.and_(_s.last_activity_at == after.last_activity_at, _s.id < after.id)
         query = query.where(sa.or_(_s.last_activity_at < after.last_activity_at, same))

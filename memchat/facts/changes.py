@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from memchat.db import Tx, records
+from memchat.db import Tx, details, records
 from memchat.db import schema as t
 from memchat.db.records import among, from_row, upsert
 from memchat.facts import memories
@@ -537,8 +537,7 @@ def put_tags(tx: Tx, memory_id: int, tags: Iterable[str], cause: Cause) -> None:
     before, after = memories.tags_of(tx, memory_id), clean_tags(tags)
     if after == before:
         return
-    tx.execute(sa.delete(t.memory_tags).where(t.memory_tags.c.memory_id == memory_id))
-    memories.write_tags(tx, memory_id, after)
+    details.put_tags(tx, t.memories, memory_id, after)
     app_id = set_columns(tx, memory_id, updated_at=tx.now).app_id
     record(tx, memory_id, app_id, "tag", cause, old={"tags": before}, new={"tags": after})
 

@@ -27,16 +27,12 @@ from memchat.search import keywords, passages
 from memchat.types import CreatedBy, Memory, MemoryOrigin, Wanted
 
 _m, _t = t.memories.c, t.memory_tags.c
-_sorted = sa.select(_t.tag).where(_t.memory_id == _m.id).order_by(_t.tag).correlate(t.memories)
-_tags = sa.func.aggregate_strings(_sorted.subquery().c.tag, " ")
-tags_of_row = sa.select(_tags).scalar_subquery()
-"""The tags of a row of memories, separated by spaces; null where it has none."""
 _OWN = {one.name for one in fields(Memory)}
 SELECT = sa.select(
     *(column for column in _m if column.name in _OWN),
     t.apps.c.user,
     t.apps.c.name.label("app"),
-    tags_of_row.label("tags"),
+    details.tags_of_row(t.memories),
     details.of_row(t.memories),
 ).join_from(t.memories, t.apps)
 """Every row, hidden ones too, with the columns of a Memory."""
@@ -289,11 +285,6 @@ def tags_of(tx: Tx, memory_id: int) -> tuple[str, ...]:
     return tuple(tx.column(_TAGS, memory=memory_id))
 
 
-def write_tags(tx: Tx, memory_id: int, tags: Iterable[str]) -> None:
-    """Write the tags of a memory that has none, without an event."""
-    tx.run_many(sa.insert(t.memory_tags), ({"memory_id": memory_id, "tag": tag} for tag in tags))
-
-
 def tag_counts(tx: Tx, app_ids: Sequence[int], now: ValuesInForce) -> dict[str, int]:
     """How many memories in use in these scope rows have each tag, the most used first."""
     number = sa.func.count()
@@ -307,10 +298,6 @@ def ids_that_fit(tx: Tx, app_ids: Sequence[int], wanted: Wanted) -> list[int]:
     """The ids of the memories of these scope rows that match ``wanted``, whatever their status."""
     query = sa.select(_m.id).where(_m.app_id.in_(app_ids), *_narrowed(wanted))
     return list(tx.execute(query).scalars())
-
-
-def _has_all_tags(tags: Sequence[str]) -> list[sa.ColumnElement[bool]]:
-    return [_m.id.in_(sa.select(_t.memory_id).where(_t.tag == tag)) for tag in tags]
 
 
 _ORDERS: dict[str, tuple[sa.ColumnElement[Any], ...]] = {
@@ -503,7 +490,7 @@ def _filtered(
 
 
 def _narrowed(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
-    only = _has_all_tags(wanted.tags)
+    only = details.tagged(t.memories, wanted.tags) if wanted.tags else []
     if wanted.metadata:
         only += details.noted_of_facts(wanted.metadata)
     if wanted.search and (words := folded(wanted.search).strip()):

@@ -154,17 +154,19 @@ def _words(value: str) -> list[str]:
 def blank_note_words(
     tx: Tx, app_ids: Sequence[int], note_id: int, identifying: IdentifyingWords
 ) -> None:
-    """Blank the words in the title and the text of a note of these scope rows, in the caller's
-    transaction. Its chunks keep their places, and those that held a word are made anew."""
+    """Blank the words in the title and the text of a note of these scope rows, and drop tags with
+    one, in the caller's transaction. Its chunks keep their places, and those that held a word are
+    made anew."""
     note, app_id = rows.get(tx, app_ids, note_id), rows.app_id_of(tx, note_id)
     if note is None or app_id is None:
         return
     title = None if note.title is None else _blanked(note.title, identifying)
     text = _blanked(note.text, identifying)
-    if (title, text) == (note.title, note.text):
+    tags = tuple(tag for tag in note.tags if _blanked(tag, identifying) == tag)
+    if (title, text, tags) == (note.title, note.text, note.tags):
         return
     parts = [_without(part, identifying) for part in rows.chunk_parts(tx, note_id)]
-    new = NewNote(text, title, note.type, note.external_id, profile=note.profile)
+    new = NewNote(text, title, note.type, note.external_id, profile=note.profile, tags=tags)
     # A filler may have more tokens than the words in its place: the sizes are looked at anew.
     rows.put(tx, app_id, new, tx.now, sized_for=None)
     rows.replace_chunks(tx, note_id, parts)
@@ -315,12 +317,13 @@ class _Search:
         there = {note.id: note for note in rows.with_chunks(self.tx, ids)}
         named = {i: note.title or "Untitled" for i, note in there.items()}
         titles = self.identifying.spans(named)
-        texts = self.identifying.spans({i: note.text for i, note in there.items()})
+        said = {i: "\n".join([note.text, *note.tags]) for i, note in there.items()}
+        texts = self.identifying.spans(said)
         for note_id in sorted(titles.keys() | texts.keys()):
             note, title = there[note_id], named[note_id]
             shown = f"{wording.blank(title, sorted(titles.get(note_id, ())))}"
             if note_id in texts:
-                shown += f": {_excerpt(note.text, texts[note_id])}"
+                shown += f": {_excerpt(said[note_id], texts[note_id])}"
             file = note.type == rows.TYPE and not note.missing
             yield Place("note", note_id, None, note.created_at, shown, has_file=file)
 

@@ -74,11 +74,12 @@ log = logging.getLogger(__name__)
 
 PURGES = ("forget", rows.KIND)
 """The kinds that purge memories and notes."""
-KINDS = (*PURGES, "extract", "verify", *EMBEDDING_KINDS, "expire")
+KINDS = (*PURGES, "extract", "verify", *EMBEDDING_KINDS, "expire", "topics")
 """The kinds of jobs in the order in which they run: memories and notes are purged before any
 conversation is sent to a model."""
 FORGET_BATCH = 100
 """The most memories purged in one transaction, as other writers wait until it ends."""
+TOPICS_EVERY = timedelta(days=1)
 READINGS_AT_ONCE = 8
 """Conversations that are read in turn."""
 
@@ -145,6 +146,8 @@ class Worker:
             self._embed(embedding, done, user, target_id, on_progress)
         if "expire" in kinds:
             self.expire(user)
+        if "topics" in kinds and target_id is None:
+            self.find_topics(user)
         return done
 
     def _another(self) -> Worker:
@@ -430,6 +433,16 @@ class Worker:
                 with self._database.write() as tx:
                     apply_due_dates(tx.within(*scope))
         self._database.scrub()
+
+    def find_topics(self, user: str | None = None) -> None:
+        """Find the topics of the apps in which there is anything new since yesterday."""
+        with self._database.read() as tx:
+            due = apps.with_news(tx, tx.now - TOPICS_EVERY, user)
+        if due:
+            from memchat.notes import topics
+
+            for scope in due:
+                topics.find(self._database, scope)
 
 
 POLL_SECONDS = 1.0

@@ -284,6 +284,27 @@ class AnswerResult(BaseModel):
     sources: list[Source]
 
 
+class TopicResult(Shown):
+    """What some notes and conversations are about."""
+
+    id: int
+    """For query_memory"""
+    title: str
+    words: list[str]
+    """The words that set it apart"""
+    notes: int
+    sessions: int
+    last: date
+    """The day of the newest of them"""
+
+
+class TopicsResult(BaseModel):
+    """The topics, the largest first."""
+
+    note: str = DATA
+    topics: list[TopicResult]
+
+
 class Capabilities(Result):
     """What this server can do now."""
 
@@ -364,7 +385,7 @@ MOST_IDS = 100
 same way."""
 MEMORY_TOOLS = frozenset({
     "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
-    "get_context",
+    "get_context", "list_topics",
 })  # fmt: skip
 """The tools that are not offered while memory is off."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -434,6 +455,7 @@ class Tools:
             self.list_memories,
             self.get_context,
             self.query_memory,
+            self.list_topics,
             self.ask,
             self.get_capabilities,
         )
@@ -635,6 +657,7 @@ class Tools:
         question: Annotated[str, Field(min_length=1)],
         topK: Annotated[int, Field(ge=1, le=50)] = 5,
         dateFilter: str | None = None,
+        topic: int | None = None,
         max_chars: Chars = MOST_CHARS,
     ) -> CallToolResult:
         """Search the person's notes (voice memos and documents) by meaning and words. Call this for
@@ -645,11 +668,12 @@ class Tools:
         :param question: Natural language query
         :param topK: Number of results
         :param dateFilter: ISO date: only notes from then on
+        :param topic: Only notes of this topic, by the id that list_topics gave
         """
         access = self._who(call)
         access.called()
         since = None if dateFilter is None else _time(dateFilter)
-        found = self._user.notes.search(question, limit=topK, since=since)
+        found = self._user.notes.search(question, limit=topK, since=since, topic=topic)
         hits = access.with_masked_texts(found.hits)
         ids = access.chunk_ids(hits)
         plain = [
@@ -658,6 +682,15 @@ class Tools:
         ]
         text = TextContent(type="text", text=json.dumps(plain, ensure_ascii=False))
         return CallToolResult(content=[text], structured_content={"result": plain})
+
+    def list_topics(self, call: Call, limit: Limit = 50) -> TopicsResult:
+        """What the person's notes and conversations are about: topics that were found by meaning,
+        with how many notes each has. Call this for an overview, or to narrow query_memory."""
+        access = self._who(call)
+        access.require_memory()
+        access.called()
+        found = self._user.notes.topics()[:limit]
+        return TopicsResult(topics=[TopicResult.shown(one, last=one.last.date()) for one in found])
 
     async def ask(self, call: Call, question: Words, summary: bool = False) -> AnswerResult:
         """Answer a question from the person's notes, with numbered sources. memchat's own model

@@ -42,6 +42,7 @@ _LISTED = sa.select(
     t.apps.c.name.label("app"),
     _chunks.scalar_subquery().label("chunks"),
     details.of_row(t.sources),
+    details.tags_of_row(t.sources),
 ).join_from(t.sources, t.apps)
 _NOTE = _LISTED.add_columns(_s.content.label("text"))
 _GET = _NOTE.where(_s.id == sa.bindparam("note"), among(_s.app_id, "app_ids"))
@@ -60,13 +61,16 @@ _HITS = sa.select(
     *(_c.read_count, _s.title, _s.created_at, _part.label("text")),
 )
 _HITS = _HITS.join_from(t.chunks, t.sources).where(among(_c.id, "ids"))
+_title, _tags = (
+    sa.func.coalesce(words, "") for words in (_s.title, details.tags_of_row(t.sources))
+)
 _SAID = (
-    sa.select(_c.id, _s.app_id, sa.func.coalesce(_s.title, "") + "\n" + _part, _c.hash)
+    sa.select(_c.id, _s.app_id, _title + "\n" + _tags + "\n" + _part, _c.hash)
     .join_from(t.chunks, t.sources)
     .where(_s.id == sa.bindparam("note"))
     .order_by(_c.position)
 )
-"""What search finds the parts of a note by: their words and those of the note's title."""
+"""What search finds the parts of a note by: their words, those of the note's title and its tags."""
 _MATCHED = sa.update(t.chunks).where(among(_c.id, "ids")).values(match_count=_c.match_count + 1)
 _READ = sa.update(t.chunks).where(among(_c.id, "ids")).values(read_count=_c.read_count + 1)
 _here = sa.select(_s.id).where(among(_s.app_id, "app_ids"))
@@ -84,6 +88,8 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
     metadata: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+    topic: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +123,15 @@ def put(
         row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
         note_id = tx.insert(t.sources, created_at=new.created_at or now, **row)
         details.put(tx, t.sources, note_id, details.checked(new.metadata or {}))
+        details.put_tags(tx, t.sources, note_id, new.tags or ())
         return note_id, False
     note_id, *before = found[0]
     if new.metadata is not None:
         details.put(tx, t.sources, note_id, details.checked(new.metadata))
+    if new.tags is not None:
+        details.put_tags(tx, t.sources, note_id, new.tags)
+        _put_passages(tx, note_id)
+        tx.forget_bytes(app_id)
     reworded = before != [new.title, new.text]
     if reworded:
         values["updated_at"] = now
@@ -288,7 +299,8 @@ def _where(app_ids: Sequence[int], wanted: Filter) -> Iterator[sa.ColumnElement[
     yield among(_s.app_id, app_ids)
     if wanted.note_ids is not None:
         yield among(_s.id, wanted.note_ids)
-    same = ((_s.type, wanted.type), (_c.pair_id, wanted.pair_id), (_c.parent_id, wanted.parent_id))
+    same: tuple[tuple[Any, Any], ...] = ((_s.type, wanted.type), (_s.topic_id, wanted.topic))
+    same += ((_c.pair_id, wanted.pair_id), (_c.parent_id, wanted.parent_id))
     yield from (column == value for column, value in same if value is not None)
     if wanted.since is not None:
         yield _s.created_at >= wanted.since
@@ -296,6 +308,8 @@ def _where(app_ids: Sequence[int], wanted: Filter) -> Iterator[sa.ColumnElement[
         yield _s.created_at <= wanted.until
     if wanted.metadata:
         yield from details.noted(t.sources, wanted.metadata)
+    if wanted.tags:
+        yield from details.tagged(t.sources, wanted.tags)
 
 
 def _mark(type: str, external_id: ExternalId) -> Mark:
@@ -350,10 +364,12 @@ KIND = "delete"
 def hold(tx: Tx, app_id: int, note: Note, *, purge_at: datetime) -> None:
     """Delete a note, and queue its purge; until then ``restore`` undoes the deletion."""
     held = {
-        "note": _held(tx, sa.select(t.sources).where(_s.id == note.id))[0],
+        "note": _held(tx, sa.select(t.sources).where(_s.id == note.id))[0] | {"topic_id": None},
         "chunks": _held(
             tx, sa.select(t.chunks).where(_c.source_id == note.id).order_by(_c.position)
         ),
+        "tags": note.tags,
+        "metadata": {key: json.dumps(value) for key, value in (note.metadata or {}).items()},
     }
     take_out(tx, app_id, note)
     jobs.enqueue(tx, KIND, app_id, note.id, tx.now, run_at=purge_at, how=json.dumps(held))
@@ -376,6 +392,8 @@ def restore(tx: Tx, app_id: int, note_id: int) -> Note | None:
             (n, datetime.fromisoformat(v) if v and n in times else v) for n, v in one.items()
         )
         tx.insert(table, **dict(columns))
+    details.put(tx, t.sources, note_id, held["metadata"])
+    details.put_tags(tx, t.sources, note_id, held["tags"])
     _put_passages(tx, note_id)
     jobs.cancel(tx, KIND, [note_id])
     note = get(tx, [app_id], note_id)

@@ -132,6 +132,8 @@ class Finder:
     def all(self) -> Relevant:
         """All chunks that may have to do with the question, for a summary. What the search did not
         find comes last, the latest first: search misses much of a subject."""
+        if self.wanted.topic is not None:  # it is the subject, whatever words the question has
+            return Relevant(self._completed([], self.wanted, confident=True))
         days = self._days()
         if days is None:
             found = self._search(self.wanted)

@@ -280,7 +280,7 @@ class ImportRun:
             if found is not None or not (self._new["message"] or self._new["session"]):
                 return
         memory_id = self._add(kinds.MEMORY, values | {"replaced_by": None}, sha1=sha1)
-        memories.write_tags(self.tx, memory_id, values["tags"].split())
+        details.put_tags(self.tx, schema.memories, memory_id, values["tags"].split())
         if values["replaced_by"] is not None:
             self._replaced[memory_id] = values["replaced_by"]
         if forgotten:
@@ -377,6 +377,7 @@ class ImportRun:
             raise InputError("its content has no words")
         if known is None:
             note_id = self._add(kinds.NOTE, values, sized_for=cut.sized_for)
+            details.put_tags(self.tx, schema.sources, note_id, values["tags"].split())
         else:
             note_id, _ = rows.put(self.tx, app_id, new, changed_at, sized_for=cut.sized_for)
             rows.change(self.tx, [note_id], missing=int(values["missing"]))

@@ -27,7 +27,7 @@ from memchat.db.records import UtcTime
 from memchat.errors import InputError
 from memchat.facts import manual
 from memchat.facts.changes import UPKEEP
-from memchat.facts.memories import tags_of_row, visible
+from memchat.facts.memories import visible
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.learn.values import true_sentence
 from memchat.types.conversations import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
@@ -168,7 +168,7 @@ MEMORY = _kind(
     "id app memory_type key value many active inactive_reason replaced_by:memory expires_at"
     " starts_at cues sensitive pinned created_by created_at updated_at said_at last_seen_at"
     " seen_count match_count read_count sentence tags metadata",
-    {"tags": tags_of_row, "metadata": details.of_row(schema.memories)},
+    {"tags": details.tags_of_row(schema.memories), "metadata": details.of_row(schema.memories)},
     created_by=("manual", "auto", "import", "mcp"),
     inactive_reason=("superseded", "merged", "expired", "ended"),
 )
@@ -195,8 +195,9 @@ NOTE = _kind(
     schema.sources,
     _n.app_id.in_(_here),
     "id app type external_id title content profile created_at updated_at missing pair_id parent_id"
-    " counts metadata",
+    " counts tags metadata",
     {
+        "tags": details.tags_of_row(schema.sources),
         "metadata": details.of_row(schema.sources),
         "pair_id": _of_chunks(_chunk.pair_id),
         "parent_id": _of_chunks(_chunk.parent_id),
@@ -374,6 +375,7 @@ def _check_note(values: Values) -> None:
     values["type"] = types.one_line(values["type"], "type", TYPE_LIMIT)
     if values["title"] is not None:
         values["title"] = types.one_line(values["title"], "title", TITLE_LIMIT)
+    values["tags"] = _tags(values["tags"])
 
 
 _WORDS = {str: "a text", bool: "true or false", int: "a whole number", dict: "an object"}

@@ -8,7 +8,7 @@ import inspect
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -491,6 +491,8 @@ class Session:
     app."""
     metadata: dict[str, Any] | None = field(default=None, hash=False)
     """What a program noted beside it. No model sees it."""
+    topic_id: int | None = None
+    """The topic that it belongs to, if it belongs to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,6 +599,8 @@ class NewNote:
     parent_id: int | None = None
     metadata: Mapping[str, Any] | None = None
     """Values of the caller's, to filter by; None leaves those of a note that is replaced."""
+    tags: Iterable[str] | None = None
+    """Words to group it by, as those of memories; None leaves those of a note that is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,6 +625,33 @@ class Note:
     chunks: int = 0
     metadata: dict[str, Any] | None = field(default=None, hash=False)
     """What a program noted beside it. No model sees it."""
+    tags: tuple[str, ...] = ()
+    topic_id: int | None = None
+    """The topic that it belongs to, if it belongs to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Notes and conversations that speak of the same."""
+
+    id: int
+    """It stays from day to day, as long as most of them stay together."""
+    name: str | None
+    """What a model called it; None where none was asked, or something was forgotten since."""
+    words: tuple[str, ...]
+    """The words that set it apart, the most telling first."""
+    notes: int
+    sessions: int
+    first: datetime
+    """When the first of them was said or written."""
+    last: datetime
+    months: Mapping[str, int]
+    """How many of them are of each month, such as 2026-11."""
+
+    @property
+    def title(self) -> str:
+        """Its name, or its first words."""
+        return self.name or ", ".join(self.words[:3]) or f"Topic {self.id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,15 @@ Answer Answered AppInfo Apps AsyncClient AsyncMemChat AsyncStreamedAnswer Attach
 BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage ChatModel ChatStream Check
 Client ClientAccess ClientInfo ClientWrite Clients Completion ConfigError DeadHolder Deleted Draft
 Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError FetchedModel
-FileChange FileFailure FilesAdded Filters Finding Given Hit Imported ImportedHistory Inbox
-InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories
-Memory MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message Messages Metadata
-MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes
-NotesAdded NotesAnswer NotesFound NotesReport OwnType Page Place PluginInfo ProgramConversation
-Progress PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply
-ReplyParts RequestDone RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError
-ServiceInfo Services Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer
-ToolCall Undone Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
+FileChange FileFailure FilesAdded Filters Finding Given Hit Imported ImportedHistory Inbox InboxItem
+InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
+MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message Messages Metadata MigrationResult
+NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer
+NotesFound NotesReport OwnType Page Place PluginInfo ProgramConversation Progress PromptContext
+ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RequestDone
+RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services
+Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer ToolCall Topic Undone
+Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -155,16 +155,16 @@ Sessions
     delete(session_id: int, *, keep_memories: bool = False, dry_run: bool = False) -> Undone
     delete_many(session_ids: Iterable[int], *, keep_memories: bool = False, dry_run: bool =
         False) -> Undone
-    delete_message(message_id: int, *, keep_memories: bool = False, dry_run: bool = False) ->
-        Undone
+    delete_message(message_id: int, *, keep_memories: bool = False, dry_run: bool = False)
+        -> Undone
     end(session_id: int) -> Session
     first_words(session_ids: Sequence[int]) -> Mapping[int, str]
     found_words(query: str, session_ids: Sequence[int]) -> Mapping[int, Message]
     get(session_id: int) -> Session
     keep_as_note(message_id: int, *, title: str | None = None) -> Note
     learned(session_id: int) -> Mapping[int, Sequence[Change]]
-    list(query: str = '', *, shelf: str | None = None, limit: int = 50, cursor: str | None =
-        None) -> Page[Session]
+    list(query: str = '', *, shelf: str | None = None, topic: int | None = None, limit: int
+        = 50, cursor: str | None = None) -> Page[Session]
     long_messages(session_id: int) -> Sequence[LongMessage]
     messages(session_id: int) -> Sequence[Message]
     move(session_id: int, app: str) -> Session
@@ -186,35 +186,41 @@ Sessions
     versions(session_id: int) -> Mapping[int, Sequence[int]]
     why(message_id: int | None = None) -> Why
 Notes
-    add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId |
-        None = None, created_at: datetime | None = None, profile: str = 'memo', pair_id: int |
-        None = None, parent_id: int | None = None, metadata: Metadata | None = None, wait: bool
-        = True) -> Note | None
-    add_files(paths: Iterable[Path | str], *, on_progress: Callable[[Progress], None] | None =
-        None) -> FilesAdded
-    add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
-        wait: bool = True) -> NotesAdded
-    add_upload(name: str, data: bytes, *, title: str | None = None, wait: bool = True) -> Note
-    ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
-        datetime | None = None, until: datetime | None = None, on_progress: Callable[[Progress],
-        None] | None = None) -> NotesAnswer
+    add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId
+        | None = None, created_at: datetime | None = None, profile: str = 'memo', pair_id:
+        int | None = None, parent_id: int | None = None, metadata: Metadata | None = None,
+        tags: Iterable[str] | None = None, wait: bool = True) -> Note | None
+    add_files(paths: Iterable[Path | str], *, on_progress: Callable[[Progress], None] | None
+        = None) -> FilesAdded
+    add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None =
+        None, wait: bool = True) -> NotesAdded
+    add_upload(name: str, data: bytes, *, title: str | None = None, wait: bool = True) ->
+        Note
+    ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None,
+        since: datetime | None = None, until: datetime | None = None, topic: int | None =
+        None, on_progress: Callable[[Progress], None] | None = None) -> NotesAnswer
     delete(note_id: int, *, hold: float = 0.0) -> Changed
+    find_topics(*, name: bool = False) -> Sequence[Topic]
     get(note_id: int) -> Note
     list(query: str = '', *, type: str | None = None, since: datetime | None = None, until:
-        datetime | None = None, metadata: Metadata | None = None, limit: int = 50, cursor: str |
-        None = None) -> Page[Note]
+        datetime | None = None, metadata: Metadata | None = None, tags: Iterable[str] = (),
+        topic: int | None = None, limit: int = 50, cursor: str | None = None) -> Page[Note]
     mark_as_read(chunk_ids: Sequence[int]) -> Changed
     reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
     report(*, top: int = 20) -> NotesReport
     restore(note_id: int) -> Note
-    search(query: str, *, limit: int = 10, type: str | None = None, pair_id: int | None = None,
-        parent_id: int | None = None, since: datetime | None = None, until: datetime | None =
-        None, metadata: Metadata | None = None, min_score: float | None = None, include_text:
-        bool = False, mode: str | None = None) -> NotesFound
+    search(query: str, *, limit: int = 10, type: str | None = None, pair_id: int | None =
+        None, parent_id: int | None = None, since: datetime | None = None, until: datetime |
+        None = None, metadata: Metadata | None = None, tags: Iterable[str] = (), topic: int
+        | None = None, min_score: float | None = None, include_text: bool = False, mode: str
+        | None = None) -> NotesFound
+    suggested_tags(note_id: int) -> Sequence[str]
+    topics() -> Sequence[Topic]
     update(note_id: int, *, text: str | None = None, title: str | None = None, metadata:
-        Metadata | None = None, wait: bool = True) -> Note
-    watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event
-        | None = None) -> None
+        Metadata | None = None, tags: Iterable[str] | None = None, wait: bool = True) ->
+        Note
+    watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop:
+        threading.Event | None = None) -> None
 Inbox
     accept(item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory
     accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered

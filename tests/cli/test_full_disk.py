@@ -80,6 +80,7 @@ READERS = {
     "notes search": "train",
     "notes ask": "train",
     "notes report": "",
+    "notes topics": "",
     "sessions list": "",
     "sessions show": "1",
     "apps list": "",

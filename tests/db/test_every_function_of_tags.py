@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from memchat.db import apps
+from memchat.db import apps, details, schema
 from memchat.errors import InputError
 from memchat.facts import changes, memories
 from memchat.facts.changes import Cause
@@ -77,6 +77,6 @@ def test_tags_are_counted_and_found_in_their_own_scopes_alone(tx, own) -> None:
 
 def test_the_tags_of_an_imported_row_are_written_without_an_event(tx, own) -> None:
     city = keep(tx, ANA, "Lisbon")
-    memories.write_tags(tx, city, ("home", "sun"))
+    details.put_tags(tx, schema.memories, city, ("home", "sun"))
     assert memories.tags_of(tx, city) == ("home", "sun")
     assert [e.kind for e in changes.events_of_memory(tx, city)] == ["add"]

@@ -37,7 +37,7 @@ from tests.support.rows import count
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "09d422bf8100ad4c"}
+LANDED = {"0100_baseline.py": "b997bd3f437c5387"}
 LATER = """
 import sys
 from pathlib import Path

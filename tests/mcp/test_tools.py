@@ -10,13 +10,14 @@ from mcp.shared.exceptions import MCPError
 
 from tests.support.answers import answer, fact
 from tests.support.mcp import ask, call, text
+from tests.support.planted import planted
 
 MEMORY_TOOLS = {
     "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
-    "get_context",
+    "get_context", "list_topics",
 }  # fmt: skip
 OTHERS = {"index_memo", "query_memory", "ask", "get_capabilities"}
-READS = {"recall", "list_memories", "get_context", "query_memory", "ask", "get_capabilities"}
+READS = {"recall", "list_memories", "get_context", "list_topics", *OTHERS} - {"index_memo"}
 MEMO = {"memoId": "m1", "createdAt": "2026-05-01", "title": "Garden"}
 
 
@@ -466,3 +467,15 @@ def test_while_memory_is_off_no_resource_and_no_prompt_gives_a_memory(mc, ana) -
 
     said = ask(mc, ana, read)
     assert "Porto" not in said and "memory is off" in said
+
+
+def test_topics_are_listed_and_narrow_a_search(mc, ana) -> None:
+    assert call(mc, ana, "list_topics").structured_content["topics"] == []
+    ana.notes.add_many(planted(1))
+    first, *_ = ana.notes.find_topics()
+    found = call(mc, ana, "list_topics").structured_content["topics"]
+    assert [one["notes"] for one in found] == [20, 20, 20]
+    assert found[0]["id"] == first.id and found[0]["words"] == list(first.words)
+    hits = call(mc, ana, "query_memory", question="boat dough violin", topic=first.id, topK=50)
+    titles = {one["title"] for one in hits.structured_content["result"]}
+    assert titles == {note.title for note in ana.notes.list(topic=first.id)}

@@ -119,14 +119,20 @@ class Asked:
 
 
 def begin(
-    question: str, mode: str, type: str | None, since: datetime | None, until: datetime | None
+    question: str,
+    mode: str,
+    type: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    topic: int | None = None,
 ) -> None:
-    """Ask the notes. Raises InputError for an empty question."""
+    """Ask the notes, or those of a topic. Raises InputError for an empty question."""
     if not question:
         raise InputError("the question is empty; write what you want to know")
     leave()
     notes = ui.person().notes
-    work = partial(notes.ask, question, mode=mode, type=type, since=since, until=until)
+    period = partial(notes.ask, since=since, until=until, topic=topic)
+    work = partial(period, question, mode=mode, type=type)
     asked = Asked(question, ui.app_name(), work)
     asked.wait(WAIT_SECONDS)
     st.session_state["asked notes"] = asked

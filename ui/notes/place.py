@@ -17,7 +17,7 @@ from ui import sidebar
 from ui.notes.note_text import place_of
 
 PAGE = "views/notes.py"
-EDITORS = ("add", "upload", "edit")
+EDITORS = ("add", "upload", "edit", "topics")
 _COMING = "coming note place"
 """The place that was chosen and is not in the address yet."""
 
@@ -31,6 +31,8 @@ class Place:
     """Offset and size in characters of the note's text."""
     editor: str = ""
     """One of ``EDITORS``, or empty."""
+    topic: int | None = None
+    """The topic whose notes are listed, or None for all."""
 
     @property
     def address(self) -> dict[str, str]:
@@ -38,6 +40,8 @@ class Place:
         parts = {"note": str(self.note_id)} if self.note_id is not None else {}
         if self.passage is not None:
             parts["at"] = "{}-{}".format(*self.passage)
+        if self.topic is not None:
+            parts["topic"] = str(self.topic)
         return parts | ({"do": self.editor} if self.editor else {})
 
 
@@ -85,6 +89,7 @@ def _addressed(query: Mapping[str, str]) -> Place:
         _number(query.get("note", "")),
         _passage(query.get("at", "")),
         editor if editor in EDITORS else "",
+        _number(query.get("topic", "")),
     )
 
 

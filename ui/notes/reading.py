@@ -12,7 +12,7 @@ from memchat.types import Note
 from ui import components as ui
 from ui import embedding_job, forgetting, hold, old_backups
 from ui.hold import Hold
-from ui.notes import answer, editor, place, row, search, waiting
+from ui.notes import answer, editor, place, row, search, topics, waiting
 from ui.notes.note_text import drawn_html, note_html, window
 from ui.notes.place import LIST, Place
 
@@ -60,6 +60,7 @@ def show(note: Note) -> None:
         turn = partial(st.session_state.update, {"note source": not source})
         label = "As text" if source else "Source"
         st.button(label, key="note-source", type="tertiary", on_click=turn)
+    topics.tags(note)
     _text(note)
     waiting.watch([note.id], jobs)
 

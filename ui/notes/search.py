@@ -10,7 +10,7 @@ import streamlit as st
 from memchat.types import NotesFound
 from ui import components as ui
 from ui import search_service
-from ui.notes import answer, row
+from ui.notes import answer, place, row
 
 PAGE = 10
 """Passages that a search shows at first, and how many more each time."""
@@ -23,6 +23,7 @@ class Filters:
     type: str | None = None
     first: date | None = None
     last: date | None = None
+    topic: int | None = None
 
     @property
     def since(self) -> datetime | None:
@@ -104,6 +105,7 @@ def filters() -> Filters:
         chosen or None,
         first.date_input("From", value=None, key="notes-from", persist_state="session"),
         last.date_input("Until", value=None, key="notes-until", persist_state="session"),
+        place.here().topic,
     )
 
 
@@ -126,9 +128,10 @@ def _search() -> None:
 def _ask(mode: str) -> None:
     state = st.session_state
     question = state["notes-words"].strip()
-    chosen = Filters(state["notes-type"] or None, state["notes-from"], state["notes-until"])
+    days, topic = (state["notes-from"], state["notes-until"]), place.here().topic
+    chosen = Filters(state["notes-type"] or None, *days, topic)
     begun = ui.attempt(
-        lambda: answer.begin(question, mode, chosen.type, chosen.since, chosen.until),
+        lambda: answer.begin(question, mode, chosen.type, chosen.since, chosen.until, topic),
         at="notes-box",
     )
     if begun:
@@ -177,6 +180,7 @@ def _searched(wanted: _Search) -> NotesFound:
         type=wanted.filters.type,
         since=wanted.filters.since,
         until=wanted.filters.until,
+        topic=wanted.filters.topic,
         include_text=True,
     )
 

@@ -12,9 +12,10 @@ import streamlit as st
 from memchat import Mended
 from memchat.errors import NotFound
 from memchat.types import Finding, Insights, UsageTotal, Wanted
-from ui import charts, decisions, forgetting, hold
+from ui import charts, decisions, forgetting, hold, sidebar
 from ui import components as ui
 from ui.hold import Hold
+from ui.notes import topics
 
 DAYS = 30
 GROWTH_DAYS = 365
@@ -30,7 +31,7 @@ def page() -> None:
     ui.heading("Insights", f"How the memory of the space “{ui.literal(ui.app_name())}” is doing.")
     ui.show_problem()
     figures = ui.person().memories.insights()
-    if not figures.kept and not figures.said:
+    if not figures.kept and not figures.said and not ui.person().notes.topics():
         ui.empty(
             "Nothing to see yet",
             "Once there are memories and chats, this page shows how the memory grows, what it is "
@@ -43,6 +44,7 @@ def page() -> None:
     _growth(figures)
     _makeup(figures)
     _use(figures)
+    _topics()
     _cost(ui.person().usage())
     _queue(figures)
     _audit()
@@ -51,10 +53,19 @@ def page() -> None:
 def _heads(figures: Insights) -> None:
     in_use = figures.states.get("in use", 0)
     with st.container(key="heads"):
-        st.metric("In use", f"{in_use:,}")
-        st.metric("Kept this week", f"{_since(figures.kept, 7):,}")
-        st.metric("Never used", f"{figures.never_used:,}")
+        _head("In use", in_use, "active")
+        _head("Kept this week", _since(figures.kept, 7), "all")
+        _head("Never used", figures.never_used, "never used")
         st.metric("Messages this week", f"{_since(figures.said, 7):,}")
+
+
+def _head(label: str, count: int, status: str) -> None:
+    """A number, and the way to the memories that it counts, the newest first."""
+    with st.container(key=f"head-{status.replace(' ', '-')}"):
+        st.metric(label, f"{count:,}")
+        if count and st.button("Show them", key=f"show-{label}", type="tertiary"):
+            st.session_state.update(status=status, sort="newest")
+            sidebar.lead_to("views/memories.py")
 
 
 def _today() -> date:
@@ -134,7 +145,13 @@ def _makeup(figures: Insights) -> None:
 
 
 def _use(figures: Insights) -> None:
-    left, right = st.columns(2, gap="large")
+    left, middle, right = st.columns(3, gap="large")
+    with middle:
+        st.subheader("Least used", anchor=False)
+        least = ui.person().memories.browse(Wanted(sort="least used"), limit=ENDING).memories
+        st.markdown("\n".join(f"- {ui.named(memory)}" for memory in least))
+        if not least:
+            st.caption("Those that are used least are listed here.")
     with left:
         st.subheader("Most used", anchor=False)
         used = [
@@ -153,6 +170,21 @@ def _use(figures: Insights) -> None:
         if not soon.total:
             st.caption("Nothing ends within 30 days.")
     st.page_link("views/memories.py", label="See and sort them all under Memories")
+
+
+def _topics() -> None:
+    st.subheader("Topics", anchor=False)
+    found = ui.person().notes.topics()[:ENDING]
+    today = _today()
+    this, before = (f"{at:%Y-%m}" for at in (today, today.replace(day=1) - timedelta(days=1)))
+    for one in found:
+        with st.container(key=f"row-topic-{one.id}"):
+            topics.link(one)
+            then, now = one.months.get(before, 0), one.months.get(this, 0)
+            both = ui.plural(one.notes + one.sessions, "note or chat", "notes and chats")
+            st.markdown(f":small[:gray[{both}, {now:,} this month, {then:,} last month]]")
+    if not found:
+        st.caption("What your notes and chats are about is listed here, once topics were found.")
 
 
 def _cost(totals: Sequence[UsageTotal]) -> None:

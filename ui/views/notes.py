@@ -9,7 +9,7 @@ import streamlit as st
 from memchat import Page
 from memchat.types import Note
 from ui import components as ui
-from ui.notes import answer, editor, place, reading, row, search, upload, waiting
+from ui.notes import answer, editor, place, reading, row, search, topics, upload, waiting
 from ui.notes.place import Place
 from ui.notes.search import Filters
 
@@ -27,7 +27,12 @@ def page() -> None:
         return
     ui.heading("Notes", "Voice memos and documents, to read, to search and to ask.")
     upload.progress()
+    if here.editor == "topics":
+        topics.overview()
+        return
     ui.show_problem()
+    if here.topic is not None:
+        topics.head(here.topic)
     _ways_in(here.editor)
     if ui.person().notes.list(limit=1):
         _notes()
@@ -58,6 +63,9 @@ def _notes() -> None:
     if search.words():
         search.results(chosen)  # an answer is shown again when nothing is searched for
         return
+    if chosen.topic is None:
+        every = Place(editor="topics")
+        st.button("Topics", key="topics", type="tertiary", on_click=place.go, args=(every,))
     asked = answer.last()
     if asked is not None:
         answer.show(asked)
@@ -87,6 +95,7 @@ def _listed(chosen: Filters) -> Page[Note]:
         type=chosen.type,
         since=chosen.since,
         until=chosen.until,
+        topic=chosen.topic,
         limit=PAGE,
         cursor=st.session_state["notes pages"][-1],
     )
