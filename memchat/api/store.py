@@ -14,9 +14,9 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -39,7 +39,7 @@ from memchat.config.keys import FILE as KEYS
 from memchat.config.providers import MINILM
 from memchat.config.settings import FILE as SETTINGS
 from memchat.config.settings import misspelt
-from memchat.db import apps, backup, jobs
+from memchat.db import apps, backup, encryption, jobs
 from memchat.db.database import FILE, damaged, utc_now
 from memchat.db.jobs import DeadHolder
 from memchat.errors import ConfigError, InputError, NotFound, StoreError, origin
@@ -70,28 +70,40 @@ class Backups:
         self._store = self._home / FILE
 
     def create(
-        self, file: Path | str | None = None, *, progress: types.OnProgress | None = None
+        self,
+        file: Path | str | None = None,
+        *,
+        passphrase: str | None = None,
+        progress: types.OnProgress | None = None,
     ) -> types.Backup:
         """Copy the store, while others may write to it, and check the copy.
 
-        Without ``file`` the copy is in the store's folder, named after the time. Raises NotFound if
-        there is no store, InputError if ``file`` exists, StoreError if the store is damaged or the
-        file cannot be written, StoreFull if the disk is full.
+        Without ``file`` the copy is in the store's folder, named after the time. With a
+        ``passphrase`` it is encrypted; nobody can read it who does not have that. Raises NotFound
+        if there is no store, InputError if ``file`` exists or the passphrase is empty, StoreError
+        if the store is damaged or the file cannot be written, StoreFull if the disk is full.
         """
         target = Path(file) if file is not None else self._new_path()
         try:
-            backup.make(self._store, target, types.timed(progress, "pages"))
+            backup.make(self._store, target, types.timed(progress, "pages"), passphrase)
         except InputError:
-            if file is not None:
+            if file is not None or not target.exists():
                 raise
-            return self.create(progress=progress)  # another one made in this second has the name
+            # another one made in this second has the name
+            return self.create(passphrase=passphrase, progress=progress)
         return backup.describe(target, self._store)
 
-    def write(self, out: BinaryIO, *, progress: types.OnProgress | None = None) -> None:
+    def write(
+        self,
+        out: BinaryIO,
+        *,
+        passphrase: str | None = None,
+        progress: types.OnProgress | None = None,
+    ) -> None:
         """Copy the store as ``create`` does, to a stream of bytes."""
         copy = backup.temporary_path(self._store)
         try:
-            self.create(copy, progress=progress)
+            self.create(copy, passphrase=passphrase, progress=progress)
             with copy.open("rb") as made:
                 shutil.copyfileobj(made, out)
         finally:
@@ -149,27 +161,37 @@ class Backups:
         kept = [one.file for one in every if one.problem is None][:keep]
         return [one.file for one in every if one.file not in kept]
 
-    def plan_restore(self, file: Path | str) -> types.RestorePlan:
+    def is_encrypted(self, file: Path | str) -> bool:
+        """Whether a file, or a backup of this name in the store's folder, is encrypted. Raises
+        NotFound where there is none."""
+        path = self._path(file)
+        if not path.exists():
+            raise NotFound(f"there is no file {path}", see="backup list")
+        return encryption.header(path) is not None
+
+    def plan_restore(self, file: Path | str, *, passphrase: str | None = None) -> types.RestorePlan:
         """What restoring a backup would take from the store; nothing is changed.
 
-        ``file`` is a path, or the name of a backup in the store's folder. Raises NotFound,
-        InputError, SchemaError or StoreError for a file that cannot be restored.
+        ``file`` is a path, or the name of a backup in the store's folder; an encrypted one needs
+        its ``passphrase``. Raises NotFound, InputError, SchemaError or StoreError for a file that
+        cannot be restored.
         """
-        path = self._checked(file)
-        described = backup.describe(path, self._store)
-        if not self._store.exists() or not self._store.stat().st_size:
-            return types.RestorePlan(described)
-        try:
-            with backup.opened_with(path, self._store) as both:
-                lost = backup.only_in_store(both)
-        except sqlite3.Error as error:
-            return types.RestorePlan(described, store_problem=str(error))
-        return types.RestorePlan(described, **lost)
+        with self._opened(file, passphrase) as (path, plain):
+            described = backup.describe(path, self._store, plain)
+            if not self._store.exists() or not self._store.stat().st_size:
+                return types.RestorePlan(described)
+            try:
+                with backup.opened_with(plain, self._store) as both:
+                    lost = backup.only_in_store(both)
+            except sqlite3.Error as error:
+                return types.RestorePlan(described, store_problem=str(error))
+            return types.RestorePlan(described, **lost)
 
     def restore(
         self,
         file: Path | str,
         *,
+        passphrase: str | None = None,
         keep_present: bool = True,
         progress: types.OnProgress | None = None,
     ) -> Path | None:
@@ -181,23 +203,30 @@ class Backups:
         new one. Raises as ``plan_restore``, and StoreError if the store is open anywhere or cannot
         be written, StoreFull if the disk is full; the store is unchanged then.
         """
-        path = self._checked(file)
-        there = self._store.exists() and self._store.stat().st_size
-        kept = self._new_path() if keep_present and there else None
-        # The saved index may hold vectors of what the backup lacks; the rows make it again.
-        drop_index = partial(shutil.rmtree, self._home / FOLDER, ignore_errors=True)
-        report = types.timed(progress, "pages")
-        backup.put_back(path, self._store, kept, drop_index, report)
-        return kept
+        with self._opened(file, passphrase) as (_, plain):
+            there = self._store.exists() and self._store.stat().st_size
+            kept = self._new_path() if keep_present and there else None
+            # The saved index may hold vectors of what the backup lacks; the rows make it again.
+            drop_index = partial(shutil.rmtree, self._home / FOLDER, ignore_errors=True)
+            report = types.timed(progress, "pages")
+            backup.put_back(plain, self._store, kept, drop_index, report)
+            return kept
 
-    def _checked(self, file: Path | str) -> Path:
+    def _path(self, file: Path | str) -> Path:
         path = Path(file)
         if not path.exists() and (self._home / path.name).exists() and path.name == str(file):
-            path = self._home / path.name
+            return self._home / path.name
+        return path
+
+    @contextmanager
+    def _opened(self, file: Path | str, passphrase: str | None) -> Iterator[tuple[Path, Path]]:
+        """A backup that was checked, and the file with what it holds, decrypted."""
+        path = self._path(file)
         if path.exists() and self._store.exists() and path.samefile(self._store):
             raise InputError(f"{path} is the store itself, not a backup", see="backup list")
-        backup.check(path)
-        return path
+        with backup.decrypted(path, self._store, passphrase) as plain:
+            backup.check(path, plain)
+            yield path, plain
 
     def _new_path(self) -> Path:
         """The path of a new backup; two in the same second have different ones."""

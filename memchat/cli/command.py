@@ -283,6 +283,19 @@ def confirm(
         raise typer.Exit(2)
 
 
+def secret(what: str, *, again: bool = False) -> str:
+    """What the person types without its being shown, twice if ``again``; without a terminal the
+    first line of standard input. Raises InputError where the two differ."""
+    from getpass import getpass
+
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    said = getpass(f"{what}: ")
+    if again and getpass(f"{what} again: ") != said:
+        raise InputError(f"the two were not the same {what}; nothing was done")
+    return said
+
+
 def agree(ask: str, names: Sequence[str], noun: str, *, yes: bool) -> None:
     """Show what a command is about, and ask once for all of it: ``ask`` has {} in its place."""
     if len(names) > 1 and not yes:

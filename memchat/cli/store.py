@@ -454,19 +454,24 @@ backup_group = cli.group(
 
 
 @cli.command(backup_group, without="user app as_json")
-def create(_: cli.Call, file: Path | None = Argument(None)) -> None:
+def create(_: cli.Call, file: Path | None = Argument(None), encrypt: bool = False) -> None:
     """Copy the whole store to a new file, check the copy, and print its path.
 
     Chats, the app and workers may go on meanwhile.
 
     :param file: The new file, - for standard output; without it one in the data folder, named after
         the time.
+    :param encrypt: Encrypt it with a passphrase, which is asked for; without a terminal it is the
+        first line of standard input.
     """
+    passphrase = cli.secret("passphrase", again=True) if encrypt else None
     with ProgressLine() as line:
         if str(file) == cli.PIPED:
-            _backups().write(cli.out(), progress=line.update)
+            _backups().write(cli.out(), passphrase=passphrase, progress=line.update)
         else:
-            print(_backups().create(file, progress=line.update).file)
+            print(_backups().create(file, passphrase=passphrase, progress=line.update).file)
+    if encrypt:
+        output.notice("nobody can open it without the passphrase, you neither: keep it elsewhere")
     if file is not None:
         output.notice(
             "backups under a name of your own are not in memchat backup list; when you forget "
@@ -489,7 +494,9 @@ def list_backups(call: cli.Call) -> None:
         made=lambda one: output.time(one.made_at, zone),
         size=lambda one: _size(one.size),
         forgotten_words=lambda one: words[one.holds_forgotten],
-        state=lambda one: "ok" if one.problem is None else "unusable",
+        state=lambda one: (
+            "unusable" if one.problem is not None else "encrypted" if one.encrypted else "ok"
+        ),
         file=lambda one: one.file.name,
     )
     for backup in () if call.as_json else found:
@@ -530,20 +537,25 @@ def prune(
 def restore(_: cli.Call, file: Path, no_backup: bool = False, yes: bool = False) -> None:
     """Replace the whole store by a backup, after showing what is lost.
 
-    No chat, app or worker may have the store open. The present store is kept as a backup.
+    No chat, app or worker may have the store open. The present store is kept as a backup. The
+    passphrase of an encrypted one is asked for; without a terminal it is the first line of standard
+    input.
 
     :param file: A backup, by path or by its name in the list.
     :param no_backup: Do not keep the present store as a backup.
     """
     backups = _backups()
-    plan = backups.plan_restore(file)
+    passphrase = cli.secret("passphrase") if backups.is_encrypted(file) else None
+    plan = backups.plan_restore(file, passphrase=passphrase)
     made = output.time(plan.backup.made_at, cli.settings().zone)
     for told in _consequences(plan, made, keep_present=not no_backup):
         output.notice(told)
     question = f"Replace the whole store by {plan.backup.file.name}?"
     cli.confirm(question, yes=yes, why="this replaces the whole store")
     with ProgressLine() as line:
-        kept = backups.restore(file, keep_present=not no_backup, progress=line.update)
+        kept = backups.restore(
+            file, passphrase=passphrase, keep_present=not no_backup, progress=line.update
+        )
     output.notice(f"restored {plan.backup.file}")
     if kept is not None:
         output.notice(f"the store as it was before is {kept}")

@@ -1,4 +1,4 @@
-"""Backups of a store: making, finding, checking, comparing and restoring them.
+"""Backups of a store: making, finding, checking, comparing and restoring them, encrypted or not.
 
 A backup is made while other processes go on writing, and gets its name only once it is whole and
 checked. Restoring replaces the store as a whole or not at all, and nobody else may have it open
@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memchat import disk
+from memchat.db import encryption
 from memchat.db.database import (
     BUSY_SECONDS,
     FILE,
@@ -47,6 +48,12 @@ OR EXISTS (
     WHERE (b.title > '' AND ifnull(m.title, '') = '')
     OR (b.summary > '' AND ifnull(m.summary, '') = ''))
 """
+_FORGETTINGS = f"""
+SELECT (SELECT max(seq) FROM sqlite_sequence WHERE name = 'scrubs'),
+    EXISTS (SELECT 1 FROM memories WHERE inactive_reason = '{FORGOTTEN}')
+"""
+"""A number that grows whenever something is forgotten or deleted, and whether a memory waits for
+that."""
 _ONLY_IN_STORE = """
 SELECT count(*) FROM main.{table} m WHERE {condition} AND NOT EXISTS (
     SELECT 1 FROM copy.{table} b WHERE b.id = m.id AND b.{time} = m.{time})
@@ -134,11 +141,12 @@ def delete(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def describe(path: Path, live: Path) -> Backup:
-    """What a backup is, compared with the store ``live``. An unusable one has a ``problem``."""
-    schema, problem = None, None
+def describe(path: Path, live: Path, plain: Path | None = None) -> Backup:
+    """What a backup is, compared with the store ``live``. An unusable one has a ``problem``. Of an
+    encrypted one ``plain`` is what it holds; without that, what its first line says is told."""
+    schema, problem, sealed = None, None, encryption.header(path)
     try:
-        schema = check(path)
+        schema = check(path, plain)
     except MemChatError as error:
         problem = str(error)
     about = path.lstat()
@@ -148,12 +156,14 @@ def describe(path: Path, live: Path) -> Backup:
         size=about.st_size,
         schema=schema,
         problem=problem,
-        holds_forgotten=holds_forgotten(path, live),
+        holds_forgotten=holds_forgotten(plain or path, live),
+        encrypted=sealed is not None,
     )
 
 
-def check(path: Path) -> str:
-    """The revision of a backup that can be restored.
+def check(path: Path, plain: Path | None = None) -> str:
+    """The revision of a backup that can be restored. Of an encrypted one ``plain`` is what it
+    holds; without that, its first line tells.
 
     Raises NotFound if there is no such file, InputError for a folder, SchemaError if a newer
     memchat, one from before the baseline or another program made its tables or changed them, and
@@ -167,8 +177,12 @@ def check(path: Path) -> str:
         raise StoreError(f"{path} is unfinished: the process that wrote it was ended")
     from memchat.db import migrate
 
+    if plain is None and (sealed := encryption.header(path)) is not None:
+        revision = str(sealed.get("schema"))
+        migrate.check_known(revision, path)
+        return revision
     try:
-        with closing(open_read_only(path)) as backup:
+        with closing(open_read_only(plain or path)) as backup:
             row = backup.execute(_REVISION).fetchone() if has_our_tables(backup, path) else None
             if row is None:
                 raise SchemaError(f"{path} is no backup of memchat: it is empty")
@@ -194,8 +208,13 @@ def _damage(database: sqlite3.Connection) -> str | None:
 
 def holds_forgotten(path: Path, live: Path) -> bool | None:
     """Whether a backup has a memory, message, note, title or summary that the store lacks or has
-    blanked; one that was only edited since does not count. None where that cannot be told."""
+    blanked; one that was only edited since does not count. An encrypted one has where anything was
+    forgotten since it was made. None where that cannot be told."""
     try:
+        if (sealed := encryption.header(path)) is not None:
+            with closing(open_read_only(live)) as store:
+                found, hidden = store.execute(_FORGETTINGS).fetchone()
+            return bool(hidden) or found != sealed.get("forgettings")
         with opened_with(path, live) as both:
             return bool(both.execute(_HOLDS_FORGOTTEN).fetchone()[0])
     except sqlite3.Error:
@@ -214,8 +233,9 @@ Report = Callable[[int, int], None]
 """Is called with the pages that are done, and all pages."""
 
 
-def make(store: Path, target: Path, report: Report) -> None:
-    """Copy the store to ``target``, which gets its name once it is whole and checked.
+def make(store: Path, target: Path, report: Report, passphrase: str | None = None) -> None:
+    """Copy the store to ``target``, which gets its name once it is whole and checked; encrypted
+    where there is a passphrase.
 
     Raises NotFound without a store, InputError if ``target`` exists, StoreFull where the disk is
     full, and StoreError if the store is damaged or ``target`` cannot be written.
@@ -224,11 +244,55 @@ def make(store: Path, target: Path, report: Report) -> None:
     if not store.exists() or not store.stat().st_size:
         raise none
     refuse_existing(target)
+    if passphrase is not None:
+        _make_encrypted(store, target, report, passphrase)
+        return
     with translated(store, target), closing(sqlite3.connect(store, timeout=BUSY_SECONDS)) as source:
         source.isolation_level = None
         if not has_our_tables(source, store):
             raise none
         write(source, target, report)
+
+
+def _make_encrypted(store: Path, target: Path, report: Report, passphrase: str) -> None:
+    # What is not encrypted yet stays in the folder of the store, where the same words are.
+    plain, temporary = temporary_path(store), temporary_path(target)
+    try:
+        make(store, plain, report)
+        with closing(open_read_only(plain)) as copy:
+            (schema,), (count, _) = (copy.execute(q).fetchone() for q in (_REVISION, _FORGETTINGS))
+        with translated(store, target):
+            with plain.open("rb") as source, open(disk.new_file(temporary), "wb") as out:
+                encryption.encrypt(source, out, passphrase, schema=schema, forgettings=count)
+                out.flush()
+                os.fsync(out.fileno())
+            _name(temporary, target)
+    finally:
+        delete(plain)
+        delete(temporary)
+
+
+@contextmanager
+def decrypted(path: Path, live: Path, passphrase: str | None) -> Iterator[Path]:
+    """A file with what a backup holds: the backup itself, or where it is encrypted another one
+    beside the store, which goes at the end.
+
+    Raises InputError without its passphrase, StoreError where it was changed or cut off.
+    """
+    if encryption.header(path) is None:
+        yield path
+        return
+    if passphrase is None:
+        raise InputError(f"{path} is encrypted; give its passphrase")
+    plain = temporary_path(live)
+    try:
+        with translated(live, plain):
+            disk.make_folder(live.parent)
+            with open(disk.new_file(plain), "wb") as out:
+                encryption.decrypt(path, out, passphrase)
+        yield plain
+    finally:
+        delete(plain)
 
 
 def refuse_existing(target: Path) -> None:

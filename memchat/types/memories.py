@@ -702,7 +702,8 @@ class Backup:
     """Why it cannot be restored, or None."""
     holds_forgotten: bool | None
     """Whether it holds words that were forgotten or deleted in the store since; None where that
-    cannot be told."""
+    cannot be told. An encrypted one counts as holding what was forgotten since it was made."""
+    encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,18 +300,20 @@ Users
     export(name: str, file: Path | str | TextIO, *, format: str = 'jsonl') -> Exported
     list() -> Sequence[UserInfo]
 Backups
-    create(file: Path | str | None = None, *, progress: Callable[[Progress], None] | None =
-        None) -> Backup
+    create(file: Path | str | None = None, *, passphrase: str | None = None, progress:
+        Callable[[Progress], None] | None = None) -> Backup
     delete(files: Iterable[Path | str]) -> Sequence[Path]
+    is_encrypted(file: Path | str) -> bool
     list() -> Sequence[Backup]
     named(files: Iterable[Path | str]) -> Sequence[Path]
     perhaps_forgotten() -> Sequence[Path]
-    plan_restore(file: Path | str) -> RestorePlan
+    plan_restore(file: Path | str, *, passphrase: str | None = None) -> RestorePlan
     prunable(*, keep: int = 1) -> Sequence[Path]
     prune(*, keep: int = 1) -> Sequence[Path]
-    restore(file: Path | str, *, keep_present: bool = True, progress: Callable[[Progress], None]
-        | None = None) -> Path | None
-    write(out: BinaryIO, *, progress: Callable[[Progress], None] | None = None) -> None
+    restore(file: Path | str, *, passphrase: str | None = None, keep_present: bool = True,
+        progress: Callable[[Progress], None] | None = None) -> Path | None
+    write(out: BinaryIO, *, passphrase: str | None = None, progress: Callable[[Progress], None]
+        | None = None) -> None
 """
 KINDS = [line for line in VERBS.split("\n") if line and not line.startswith(" ")]
 BUILT_IN = {"Any", "Callable", "Iterable", "Iterator", "Mapping", "Path", "Sequence", "Unpack"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import stat
+import tracemalloc
+import unicodedata
 from collections.abc import Callable
 from contextlib import closing
 from multiprocessing.connection import Connection
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memchat import Backups, MemChat
-from memchat.db import schema
+from memchat.db import encryption, schema
 from memchat.db.database import FILE
 from memchat.errors import InputError, MemChatError, NotFound, SchemaError, StoreError
 from memchat.search.embeddings import FOLDER
@@ -519,3 +521,162 @@ def test_a_backup_that_was_killed_is_listed_as_unfinished_and_deleted_by_pruning
         Backups(closed).restore(unfinished.file)
     Backups(closed).prune(keep=0)
     assert not any(name.endswith((".tmp", ".bak")) for name in names(closed))
+
+
+# --- encrypted
+
+PASSPHRASE = "pfüt\N{COMBINING DIAERESIS}ze im Mai"
+
+
+@pytest.fixture
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the key in a moment."""
+    monkeypatch.setitem(encryption._SCRYPT, "n", 1 << 14)
+
+
+@pytest.fixture
+def sealed(closed: Path) -> Path:
+    """An encrypted backup of the closed store that holds Lisbon."""
+    made = Backups(closed).create(passphrase=PASSPHRASE)
+    assert (made.encrypted, made.schema, made.problem) == (True, schema.HEAD, None)
+    return made.file
+
+
+def test_an_encrypted_backup_holds_no_readable_word_and_comes_back(
+    closed: Path, sealed: Path, open_store: Opener, tmp_path: Path
+) -> None:
+    content = sealed.read_bytes()
+    assert b"Lisbon" not in content and b"SQLite" not in content
+    assert stat.S_IMODE(sealed.stat().st_mode) == 0o600
+    assert names(closed) == {FILE, sealed.name}  # nothing that is not encrypted was left
+    with open_store() as mc:
+        mc.user("ana").memories.add("profile", "city", "Porto")
+    backups = Backups(closed)
+    for file in (sealed, sealed.name):
+        assert backups.is_encrypted(file)
+    plan = backups.plan_restore(sealed, passphrase=PASSPHRASE)
+    assert (plan.memories, plan.backup.file, plan.backup.holds_forgotten) == (1, sealed, False)
+    # The same words, typed on a machine that writes their accents in another way.
+    kept = backups.restore(sealed, passphrase=unicodedata.normalize("NFC", PASSPHRASE))
+    assert kept is not None and not backups.is_encrypted(kept) and holds(kept) > {"Porto"}
+    with open_store() as mc:
+        assert held(mc) == {"Lisbon"}
+    moved = Backups(tmp_path / "elsewhere")
+    moved.restore(sealed, passphrase=PASSPHRASE)
+    with MemChat(tmp_path / "elsewhere") as mc:
+        assert held(mc) == {"Lisbon"}
+
+
+def test_an_encrypted_backup_is_opened_by_its_own_passphrase_alone(
+    cheap: None, closed: Path, sealed: Path
+) -> None:
+    backups, before = Backups(closed), (closed / FILE).read_bytes()
+    there = names(closed)
+    for given, why in (
+        (None, "is encrypted; give its passphrase"),
+        ("", "is empty"),
+        (PASSPHRASE + "!", "the passphrase is another one"),
+    ):
+        for do in (backups.plan_restore, backups.restore):
+            with pytest.raises(InputError, match=why):
+                do(sealed, passphrase=given)
+    assert (closed / FILE).read_bytes() == before and names(closed) == there
+    with pytest.raises(InputError, match="is empty"):
+        backups.create(passphrase="")
+    with pytest.raises(NotFound):
+        backups.is_encrypted("memchat.db.none.bak")
+
+
+def _flip(place: int) -> Callable[[bytes], bytes]:
+    return lambda data: data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+LARGE = 1 << 20
+"""Bytes of one sealed part."""
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(_flip(60), id="a changed byte in the first line"),
+        pytest.param(_flip(400), id="a changed byte in the first part"),
+        pytest.param(_flip(LARGE + 400), id="a changed byte in a later part"),
+        pytest.param(_flip(-1), id="a changed last byte"),
+        pytest.param(lambda data: data[:-1], id="its last byte is missing"),
+        pytest.param(lambda data: data[: data.index(b"\n") + 1 + LARGE + 16], id="only one part"),
+        pytest.param(lambda data: data[: data.index(b"\n") + 1], id="only the first line"),
+        pytest.param(lambda data: data[:40], id="half of the first line"),
+        pytest.param(lambda data: data + b"\0", id="a byte more"),
+        pytest.param(lambda data: data.replace(b"16384", b"32768"), id="another cost"),
+        pytest.param(lambda data: data.replace(b"16384", b"9" * 9), id="a cost out of bounds"),
+        pytest.param(lambda data: data.replace(b'"version": 1', b'"version": 9'), id="newer"),
+    ],
+)
+def test_a_changed_or_cut_encrypted_backup_is_refused_and_the_store_is_as_it_was(
+    cheap: None, closed: Path, broken: Callable[[bytes], bytes]
+) -> None:
+    pad(closed / FILE)
+    backups, before = Backups(closed), (closed / FILE).read_bytes()
+    sealed = backups.create(passphrase=PASSPHRASE).file
+    content = sealed.read_bytes()
+    sealed.write_bytes(broken(content))
+    assert sealed.read_bytes() != content
+    for do in (backups.plan_restore, backups.restore):
+        with pytest.raises(MemChatError) as refused:
+            do(sealed, passphrase=PASSPHRASE)
+        assert str(sealed) in str(refused.value)
+    assert (closed / FILE).read_bytes() == before and len(names(closed)) == 2
+    sealed.write_bytes(content)
+    assert backups.plan_restore(sealed, passphrase=PASSPHRASE).memories == 0
+
+
+def test_an_encrypted_backup_counts_as_holding_what_was_forgotten_since(
+    cheap: None, closed: Path, open_store: Opener
+) -> None:
+    backups = Backups(closed)
+
+    def named() -> list[bool | None]:
+        """Whether each backup counts, the newest first."""
+        found = backups.list()
+        counted = [one.file for one in found if one.holds_forgotten]
+        assert backups.perhaps_forgotten() == counted
+        return [one.holds_forgotten for one in found]
+
+    with open_store() as mc:
+        ana = mc.user("ana")
+        note = ana.notes.add("Bees", title="Garden")
+        memory = ana.memories.add("profile", "hobby", "bees")
+        backups.create(passphrase=PASSPHRASE)
+        ana.memories.add("profile", "job", "nurse")
+        ana.memories.update(memory.id, value="wasps")
+        assert named() == [False]
+        ana.memories.delete(memory.id)
+        assert named() == [True]
+        mc.jobs.run()
+        assert named() == [True]
+        backups.create(passphrase=PASSPHRASE)
+        assert named() == [False, True]
+        ana.notes.delete(note.id)
+        mc.jobs.run()
+        assert named() == [True, True]
+        checks = [one.detail for one in mc.doctor() if one.name == "backup"]
+    assert len(checks) == 2 and all("still holds words" in one for one in checks)
+    assert backups.prune(keep=1) and named() == [True]
+    assert backups.list()[0].encrypted
+
+
+def test_encrypting_takes_no_more_memory_for_a_larger_store(cheap: None, tmp_path: Path) -> None:
+    peaks = []
+    for size in (4_000_000, 60_000_000):
+        plain, sealed, back = (tmp_path / f"{size}.{name}" for name in ("plain", "sealed", "back"))
+        with open(plain, "wb") as file:
+            file.truncate(size)
+        tracemalloc.start()
+        with open(plain, "rb") as source, open(sealed, "wb") as out:
+            encryption.encrypt(source, out, PASSPHRASE)
+        with open(back, "wb") as out:
+            encryption.decrypt(sealed, out, PASSPHRASE)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert back.stat().st_size == size
+    assert peaks[1] < 1.5 * peaks[0]

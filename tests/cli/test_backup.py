@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from memchat.db import schema
 from memchat.db.database import FILE
 from memchat.testing import ScriptedModel
 from tests.support.cli import Run, add
+from tests.support.terminal import Env, Terminal
 
 
 @pytest.fixture
@@ -86,6 +89,57 @@ def test_restoring_shows_what_is_lost_and_asks(run: Run, backup: Path, typed) ->
     assert run("restore", kept.name, "--yes", "--no-backup").code == 0
     assert values(run) == {"Porto", "bees"}
     assert len(run("backup", "list", "--json").json) == 2
+
+
+def test_an_encrypted_backup_takes_its_passphrase_from_standard_input(
+    run: Run, backup: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_passphrase(words: str, *args: str):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(words + "\nmore"))
+        return run(*args)
+
+    assert run("backup", "prune", backup.name, "--yes").code == 0
+    made = with_passphrase("open sesame", "backup", "create", "--encrypt")
+    assert made.code == 0 and "without the passphrase" in made.err
+    sealed = Path(made.out.strip())
+    assert b"Lisbon" not in sealed.read_bytes()
+    listed = run("backup", "list")
+    assert "encrypted" in listed.out and run("backup", "list", "--json").json[0]["encrypted"]
+    assert with_passphrase("", "backup", "create", "--encrypt").code == 1
+    gone = run("memories", "delete", "1", "--yes")
+    assert sealed.name in gone.err and "still in 1 backup" in gone.err
+    for wrong in ("open barley", "open sesame "):
+        refused = with_passphrase(wrong, "restore", sealed.name, "--yes")
+        assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+        assert "passphrase is another one" in refused.err and values(run) == set()
+    unsure = with_passphrase("open sesame", "restore", sealed.name)
+    assert unsure.code == 2 and "comes back" in unsure.err and values(run) == set()
+    done = with_passphrase("open sesame", "restore", sealed.name, "--yes")
+    assert done.code == 0 and values(run) == {"Lisbon"}
+    assert not [*home.glob("*.tmp")]
+
+
+def test_a_passphrase_is_typed_twice_and_not_shown(env: Env) -> None:
+    pytest.importorskip("termios")
+    add(env.memchat, "profile", "city", "Lisbon")
+    for second, code in (("open barley", 1), ("open sesame", 0)):
+        terminal = Terminal(env, "backup", "create", "my.bak", "--encrypt")
+        terminal.until("passphrase: ")
+        terminal.type("open sesame\r")
+        terminal.until("passphrase again: ")
+        terminal.type(f"{second}\r")
+        said = terminal.leave()
+        assert terminal.exit_code == code and "open" not in terminal.seen.replace("can open it", "")
+        assert code == 0 or "not the same passphrase; nothing was done" in said
+    assert "invalid" not in terminal.seen
+    terminal = Terminal(env, "restore", "my.bak")
+    terminal.until("passphrase: ")
+    terminal.type("open sesame\r")
+    terminal.until("[y/N]")
+    terminal.type("y\r")
+    assert "restored my.bak" in terminal.leave() and terminal.exit_code == 0
+    named = env.memchat("restore", "my.bak", "--passphrase", "open sesame", "--yes")
+    assert named.code == 2
 
 
 def test_a_file_that_is_no_backup_is_one_line(run: Run, backup: Path) -> None:

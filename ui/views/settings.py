@@ -104,7 +104,8 @@ def _data() -> None:
     st.subheader("Backups", anchor=False)
     for number, backup in enumerate(ui.desk().mc.backups.list()):
         with st.container(key=f"backup-{number}", horizontal=True, vertical_alignment="center"):
-            words = f"{ui.moment(backup.made_at)} · {backup.size / 1e6:,.1f} MB"
+            kind = " · encrypted" if backup.encrypted else ""
+            words = f"{ui.moment(backup.made_at)} · {backup.size / 1e6:,.1f} MB{kind}"
             st.markdown(ui.literal(f"{words} · {backup.problem}" if backup.problem else words))
             delete, key = (
                 f"Delete the backup of {ui.moment(backup.made_at)}",
