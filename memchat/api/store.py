@@ -247,7 +247,9 @@ class Users:
         with self._mc._assembly.database.read() as tx:
             return apps.users(tx)
 
-    def export(self, name: str, file: Path | str | TextIO, *, format: str = "jsonl") -> Exported:
+    def export(
+        self, name: str, file: Path | str | TextIO | BinaryIO, *, format: str = "jsonl"
+    ) -> Exported:
         """Write everything that is kept of a person into a new file, as ``User.export_file`` does.
         Raises NotFound where nothing is kept of them."""
         return self._mc.user(name).export_file(file, format=format)

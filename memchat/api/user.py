@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, Unpack
 
 from memchat import types
 from memchat.api import base
@@ -442,17 +442,19 @@ class User(Resource):
 
     def export_file(
         self,
-        file: Path | str | TextIO,
+        file: Path | str | TextIO | BinaryIO,
         *,
         format: str = "jsonl",
         all_apps: bool = True,
         progress: types.OnProgress | None = None,
     ) -> Exported:
         """Write what ``export`` gives into a new file that only this account may read, or to a
-        stream of text.
+        stream of text, for a zip file of bytes.
 
-        ``format`` is jsonl, a record on each line, which ``import_file`` reads, or markdown, a page
-        for people. ``progress`` counts records. Raises InputError where the file is there already,
+        ``format`` is jsonl, a record on each line, which ``import_file`` reads; zip, the same with
+        the files that notes were read from and that are unchanged; markdown, a page for people; or
+        prompt, the memories in force as lines to give to another assistant, without sensitive ones
+        and secrets. ``progress`` counts records. Raises InputError where the file is there already,
         NotFound where nothing is kept of the person, StoreError where it cannot be written.
         """
         from memchat.transfer.export import export_file

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
 
 import typer
 from typer import Argument, BadParameter, Option
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from memchat.api.store import Backups
 
 
+ExportFormat = Literal["jsonl", "markdown", "zip", "prompt"]
 apps_group = cli.group("See the apps, switch their memory on and off, delete them.")
 
 AppName = Annotated[str | None, Argument(metavar="APP", help="The app, the same as --app.")]
@@ -133,14 +134,13 @@ def list_users(call: cli.Call) -> None:
 
 
 @cli.command(users_group, "export", without="user app")
-def export_user(
-    call: cli.Call, name: str, file: Path, format: Literal["jsonl", "markdown"] = "jsonl"
-) -> None:
+def export_user(call: cli.Call, name: str, file: Path, format: ExportFormat = "jsonl") -> None:
     """Write all that is kept of a person into a file, as `memchat export` does.
 
     :param name: The person.
     :param file: A file that is not there yet, - for standard output.
-    :param format: jsonl, which import reads; markdown, a page for people.
+    :param format: jsonl, which import reads; zip, the same with the files of notes; markdown, a
+        page for people; prompt, lines for another assistant.
     """
     call.user = name
     _export(call, file, format, None)
@@ -621,16 +621,17 @@ def export(
     call: cli.Call,
     file: Path,
     app: str | None = Option(None, show_default="every app"),
-    format: Literal["jsonl", "markdown"] = "jsonl",
+    format: ExportFormat = "jsonl",
 ) -> None:
-    """Write what is kept of a person into a file, for another store or to read.
+    """Write what is kept of a person into a file, for another store, to read or to give away.
 
     Memories with their history, notes, conversations, and what waits in the inbox; no keys and no
     settings. A backup has the rest. Only your account may read the file; nothing is encrypted.
 
     :param file: A file that is not there yet, - for standard output.
     :param app: Only what is kept in this app.
-    :param format: jsonl, which import reads; markdown, a page for people.
+    :param format: jsonl, which import reads; zip, the same with the files of notes; markdown, a
+        page for people; prompt, lines for another assistant, without what is sensitive.
     """
     _export(call, file, format, app)
 
@@ -640,7 +641,9 @@ def _export(call: cli.Call, file: Path, format: str, app: str | None) -> None:
     if is_piped and call.as_json:
         raise BadParameter("with - standard output is the export itself; leave out --json")
     call.app = app or cli.DEFAULT_APP
-    to: AbstractContextManager[Path | TextIO] = cli.text_out() if is_piped else nullcontext(file)
+    to: AbstractContextManager[Path | TextIO | BinaryIO] = nullcontext(file)
+    if is_piped:
+        to = nullcontext(cli.out()) if format == "zip" else cli.text_out()
     person = call.known
     with ProgressLine() as line, to as target:
         done = person.export_file(target, format=format, all_apps=app is None, progress=line.update)

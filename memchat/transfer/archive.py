@@ -42,7 +42,7 @@ _HEAD = 4_096
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _ELEMENT = re.compile(r"[,{}\[\]]")
 _NEXT = re.compile(r"[\s,]*")
-_BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
+BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 
 LINK = "links, which are not followed"
 OUTSIDE = "files with a name that leads out of the archive"
@@ -94,7 +94,7 @@ class Member:
         """The whole text. Raises InputError where it is none, or too long for a list."""
         try:
             data = self.stream.read(LARGEST + 1)
-        except _BROKEN_ZIP as error:
+        except BROKEN_ZIP as error:
             raise InputError(BROKEN) from error
         if len(data) > LARGEST:
             raise InputError(BROKEN)
@@ -151,7 +151,7 @@ class Archive:
             try:
                 packed = stack.enter_context(zipfile.ZipFile(stream))
                 infos = sorted(packed.infolist(), key=lambda info: info.filename)
-            except _BROKEN_ZIP:
+            except BROKEN_ZIP:
                 self.left_out[BROKEN] += 1
                 return
             for info in infos:
@@ -162,15 +162,11 @@ class Archive:
         self, packed: zipfile.ZipFile, info: zipfile.ZipInfo, depth: int
     ) -> Iterator[Member]:
         self._count(info.file_size)
-        if info.file_size > max(SMALL, MOST_RATIO * info.compress_size):
-            raise InputError(
-                "the zip file would unpack to far more than an export does, as one does that is "
-                "made to fill a disk; nothing was imported"
-            )
+        check_size(info)
         try:
             with closing(packed.open(info)) as stream:
                 yield from self._member(info.filename, stream, depth + 1)
-        except _BROKEN_ZIP:
+        except BROKEN_ZIP:
             self.left_out[BROKEN] += 1
 
     def _is_wanted(self, info: zipfile.ZipInfo) -> bool:
@@ -193,6 +189,15 @@ class Archive:
                 f"it has more than {MOST_FILES:,} files, or {MOST_BYTES // 10**9} GB; "
                 "nothing was imported. Import its parts one by one"
             )
+
+
+def check_size(info: zipfile.ZipInfo) -> None:
+    """Raise InputError for a packed file that would unpack to far more than an export does."""
+    if info.file_size > max(SMALL, MOST_RATIO * info.compress_size):
+        raise InputError(
+            "the zip file would unpack to far more than an export does, as one does that is "
+            "made to fill a disk; nothing was imported"
+        )
 
 
 def _is_junk(name: str) -> bool:
@@ -249,7 +254,7 @@ class Values:
         left = self._text[self._place :]
         try:
             chunk = self._stream.read(max(_CHUNK, len(left)))
-        except (*_BROKEN_ZIP, OSError, UnicodeError):
+        except (*BROKEN_ZIP, OSError, UnicodeError):
             chunk = ""
             self.broken += 1
         self._text, self._place, self._ended = left + chunk, 0, not chunk

@@ -1,33 +1,39 @@
-"""Writes a person's export: JSON lines, which an import reads, or a Markdown page for people.
+"""Writes a person's export: JSON lines, which an import reads, alone or in a zip file with what
+notes were read from; a Markdown page for people; or a text to give to another assistant.
 
 It goes to a stream, or into a file that only this account may read.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, BinaryIO, TextIO
 from zoneinfo import ZoneInfo
 
 from memchat import disk
 from memchat.api.base import Exported
 from memchat.assembly import Assembly
-from memchat.errors import InputError, NotFound
+from memchat.errors import ConfigError, InputError, NotFound
+from memchat.facts import manual
+from memchat.learn.values import VALUE_LIMIT
+from memchat.notes import files, rows
 from memchat.transfer import kinds
-from memchat.transfer.kinds import FORMAT, VERSION, PersonRecords, Record, json_time
-from memchat.types import EVERY_APP, MEMORY_TYPES, OnProgress, Scope, timed
+from memchat.transfer.kinds import FORMAT, PACKED, VERSION, PersonRecords, Record, json_time
+from memchat.types import EVERY_APP, MEMORY_TYPES, OnProgress, Scope, named_value, timed
 
 _HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
 _SPEAKERS = {"user": "You", "assistant": "Assistant"}
 
 
-FORMATS = ("jsonl", "markdown")
+FORMATS = ("jsonl", "markdown", "zip", "prompt")
 _EVERY = 500
 """Records between two reports of the progress."""
 
@@ -138,6 +144,45 @@ def as_markdown(text: str) -> str:
     return " ".join(escaped.split())
 
 
+def _prompt(records: PersonRecords, now: datetime, zone: ZoneInfo) -> Iterator[str]:
+    """What is known of the person and holds now, to paste into another assistant: neither secrets
+    nor what is sensitive."""
+    today = now.astimezone(zone).date().isoformat()
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for memory in records.of(kinds.MEMORY):
+        key, value, until = memory["key"], memory["value"], memory["expires_at"]
+        held = memory["active"] and (memory["starts_at"] or "") <= today <= (until or "9")
+        if not held or memory["sensitive"] or manual.is_secret(key, value, keep=True):
+            records.read[kinds.MEMORY.name] -= 1
+            continue
+        told = memory["sentence"] or named_value(key, value)
+        told = " ".join((told if len(told) < VALUE_LIMIT - 20 else value).split())
+        day = datetime.fromisoformat(memory["said_at"]).astimezone(zone).date()
+        last = f" (until {until})" if until else ""
+        groups[memory["memory_type"]].append(f"- [{day}] {told}{last}")
+    yield "Please remember this about me. “You” in these lines is me; each has the day I said it."
+    for kind in (*MEMORY_TYPES, *sorted(groups.keys() - {*MEMORY_TYPES})):
+        if kind in groups:
+            yield f"## {_HEADINGS.get(kind, kind.capitalize())}"
+            yield "\n".join(groups[kind])
+
+
+def _originals(records: PersonRecords) -> Iterator[tuple[str, bytes]]:
+    """The files that notes were read from, by their names in a zip file: only those that are still
+    as they were read, since an import may have named any file of this machine."""
+    for note in records.of(kinds.NOTE):
+        path = Path(str(note["external_id"]))
+        try:
+            data, changed = files.content(path) if note["type"] == rows.TYPE else (b"", None)
+            if changed is not None and (
+                json_time(changed) == note["created_at"]
+                or files.read(path.name, data).text == note["content"]
+            ):
+                yield f"files/{note['id']}-{path.name}", data
+        except (InputError, ConfigError):
+            continue  # it is gone, or cannot be read any more; the text of its note is there
+
+
 def export(assembly: Assembly, scope: Scope, *, all_apps: bool) -> Iterator[Record]:
     """The records of a person, all of one moment; each is read when it is asked for."""
     with assembly.database.read() as tx:
@@ -153,7 +198,7 @@ def check_new(path: Path) -> None:
 def export_file(
     assembly: Assembly,
     scope: Scope,
-    to: Path | TextIO,
+    to: Path | TextIO | BinaryIO,
     form: str,
     *,
     all_apps: bool,
@@ -167,8 +212,11 @@ def export_file(
     """
     if form not in FORMATS:
         raise InputError(f"{form!r} is no format; use {' or '.join(FORMATS)}")
+    is_packed = form == "zip"
     if isinstance(to, Path):
         check_new(to)
+    elif isinstance(to, io.TextIOBase) == is_packed:
+        raise InputError("zip goes to a stream of bytes, every other format to one of text")
     report, now, expected, done = timed(progress, "records"), assembly.clock(), 0, 0
     with assembly.database.read() as tx:
         records = PersonRecords(tx, scope, all_apps=all_apps)
@@ -178,18 +226,32 @@ def export_file(
         if form == "markdown":
             page = _Page(records, assembly.settings.zone).paragraphs(scope.user, now)
             texts: Iterable[str] = (f"{paragraph}\n\n" for paragraph in page)
+        elif form == "prompt":
+            texts = (f"{part}\n\n" for part in _prompt(records, now, assembly.settings.zone))
         else:
             contains = records.counts()
             expected = sum(contains.values())
             about: Record = {"exported_at": json_time(now), "user": scope.user}
             about |= {"app": None if all_apps else scope.app, "contains": contains}
             texts = map(_line, _whole_file(records, about))
-        with disk.replacing(to) if isinstance(to, Path) else nullcontext(to) as out:
+        with ExitStack() as stack:
+            given = disk.replacing(to) if isinstance(to, Path) else nullcontext(to)
+            out: Any = stack.enter_context(given)
+            if is_packed:
+                raw = getattr(out, "buffer", out)
+                packed = stack.enter_context(zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED))
+                member = packed.open(PACKED, "w", force_zip64=True)
+                out = stack.enter_context(io.TextIOWrapper(member, "utf-8", newline=""))
             for text in texts:
                 out.write(text)
                 if records.read.total() >= done + _EVERY:
                     done = records.read.total()
                     report(done, max(expected, done))
+            if is_packed:
+                out.close()
+                for name, data in _originals(PersonRecords(tx, scope, all_apps=all_apps)):
+                    packed.writestr(name, data)
+                    records.read["file"] += 1
     return Exported(to if isinstance(to, Path) else Path("-"), dict(records.read))
 
 

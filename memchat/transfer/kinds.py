@@ -10,14 +10,16 @@ and what was deleted and waits for its purge. A backup has all of that.
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 
 import sqlalchemy as sa
 
@@ -30,6 +32,7 @@ from memchat.facts.changes import UPKEEP
 from memchat.facts.memories import visible
 from memchat.facts.proposals import FORGET, PROMOTE
 from memchat.learn.values import true_sentence
+from memchat.transfer.archive import BROKEN_ZIP, check_size
 from memchat.types.conversations import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 FORMAT = "memchat export"
@@ -483,7 +486,7 @@ def opened(file: Path) -> Iterator[tuple[Mapping[str, int], Iterator[tuple[int, 
     records raise it for a line that is none, and at the end where the file was cut off.
     """
     try:
-        with open(file, "rb") as stream:
+        with open(file, "rb") as given, packed(given) or nullcontext(given) as stream:
             # An empty line may stand anywhere.
             lines = ((n, line) for n, line in enumerate(stream, 1) if line.strip())
             counts = _header(file, lines).get("contains")
@@ -492,6 +495,24 @@ def opened(file: Path) -> Iterator[tuple[Mapping[str, int], Iterator[tuple[int, 
             yield contains, _records(file, lines)
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror})") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{file} is damaged ({error}); nothing was imported") from error
+
+
+def packed(file: IO[bytes]) -> IO[bytes] | None:
+    """The records in a zip file that an export made; None where the file is no such one. Raises
+    InputError where it would unpack to far more than an export does."""
+    try:
+        found = zipfile.ZipFile(file)
+        check_size(found.getinfo(PACKED))
+        return found.open(PACKED)
+    except (KeyError, *BROKEN_ZIP):
+        file.seek(0)
+        return None
+
+
+PACKED = "memchat.jsonl"
+"""What the records are called in a zip file."""
 
 
 def _header(file: Path, lines: Iterator[tuple[int, bytes]]) -> Record:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from memchat.errors import InputError
@@ -41,6 +42,10 @@ class Source:
     def items(self) -> Iterator[tuple[str, Item]]:
         """What it holds, each with the product. Raises InputError where it cannot be read, or
         nothing in it is known."""
+        with suppress(OSError), open(self._path, "rb") as file:
+            if kinds.packed(file) is not None:  # its other files are those of notes
+                self.products[OWN] = None
+                return
         archive = Archive()
         self.left_out = archive.left_out
         readers = {one: one(self.left_out, self.rules) for one in READERS}

@@ -69,8 +69,8 @@ User
         Unpack[Filters]) -> PromptContext
     delete_all() -> Deleted
     export(*, all_apps: bool = True) -> Iterator[dict[str, Any]]
-    export_file(file: Path | str | TextIO, *, format: str = 'jsonl', all_apps: bool = True,
-        progress: Callable[[Progress], None] | None = None) -> Exported
+    export_file(file: Path | str | TextIO | BinaryIO, *, format: str = 'jsonl', all_apps: bool =
+        True, progress: Callable[[Progress], None] | None = None) -> Exported
     import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
         | None = None) -> Imported
     import_history(path: Path | str, *, learn: str = 'later', newest: int = 200, dry_run: bool =
@@ -297,7 +297,7 @@ Services
     use(name: str, *, force: bool = False) -> Changed
 Users
     delete(name: str) -> Deleted
-    export(name: str, file: Path | str | TextIO, *, format: str = 'jsonl') -> Exported
+    export(name: str, file: Path | str | TextIO | BinaryIO, *, format: str = 'jsonl') -> Exported
     list() -> Sequence[UserInfo]
 Backups
     create(file: Path | str | None = None, *, passphrase: str | None = None, progress:

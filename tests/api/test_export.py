@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
 import stat
+import zipfile
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.transfer.kinds import KINDS
 from tests.support import private, transfer
+from tests.support.store import NOON
 
 
 @pytest.fixture
@@ -134,6 +140,81 @@ def test_words_are_shown_as_they_are_on_the_page(mc, tmp_path) -> None:
     ana.memories.add("fact", "note", "<b>*loud*</b> # [x](y)")
     page = ana.export_file(tmp_path / "ana.md", format="markdown").file.read_text(encoding="utf-8")
     assert r"\<b\>\*loud\*\</b\> \# \[x\](y)" in page
+
+
+def test_a_zip_has_the_records_and_the_files_that_notes_were_read_from(ana, tmp_path) -> None:
+    there = tmp_path / "papers"
+    there.mkdir()
+    kept, gone, changed, dated = (there / f"{n}.md" for n in ("kept", "gone", "changed", "dated"))
+    for file in (kept, gone, changed, dated):
+        file.write_text(f"# {file.stem}\n\nBees swarm in May.", encoding="utf-8")
+    assert len(ana.notes.add_files([there]).added) == 4
+    gone.unlink()
+    changed.write_text("Another secret.", encoding="utf-8")
+    os.utime(dated, (1, 1))  # touched, and says the same
+    done = ana.export_file(tmp_path / "ana.zip", format="zip")
+    assert stat.S_IMODE(done.file.stat().st_mode) == 0o600 and done.records["file"] == 2
+    with zipfile.ZipFile(done.file) as packed:
+        names = {re.sub(r"/\d+-", "/", name): name for name in packed.namelist()}
+        assert names.keys() == {"memchat.jsonl", "files/kept.md", "files/dated.md"}
+        assert packed.read(names["files/kept.md"]) == kept.read_bytes()
+        plain = ana.export_file(tmp_path / "ana.jsonl").file.read_bytes()
+        assert packed.read("memchat.jsonl") == plain
+    stream = io.BytesIO()
+    assert ana.export_file(stream, format="zip").records == done.records
+    assert zipfile.is_zipfile(stream)
+    for to, form in ((io.StringIO(), "zip"), (io.BytesIO(), "jsonl")):
+        with pytest.raises(InputError, match="stream of bytes"):
+            ana.export_file(to, format=form)
+
+
+def test_a_zip_takes_no_file_that_a_note_only_names(ana, tmp_path) -> None:
+    private = tmp_path / "id_rsa"
+    private.write_text("-----BEGIN KEY-----")
+    ana.notes.add("Bees", type="file", external_id=str(private))
+    ana.notes.add("Bees", type="file", external_id="/dev/zero")
+    ana.notes.add("Bees", type="file", external_id="a\0b")
+    with zipfile.ZipFile(ana.export_file(tmp_path / "ana.zip", format="zip").file) as packed:
+        assert packed.namelist() == ["memchat.jsonl"]
+
+
+def test_the_text_for_another_assistant_has_what_holds_now_and_neither_secrets_nor_more(
+    mc, clock, tmp_path
+) -> None:
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Porto")
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("preference", "tea", "green\ntea")
+    ana.memories.add("fact", "visit", "Ghent", expires_at=clock().date() + timedelta(days=3))
+    ana.memories.add("fact", "visit_to", "Bruges", expires_at=clock().date() + timedelta(days=1))
+    ana.memories.add("fact", "job", "nurse", starts_at=clock().date() + timedelta(days=9))
+    ana.memories.add("fact", "motto", "x" * 280)
+    secret = ana.memories.add("fact", "wifi_password", "hunter2-Zebra!9", keep_secret=True)
+    ill = ana.memories.add("fact", "health_condition", "asthma")
+    ana.memories.update(ill.id, sensitive=True)
+    ana.memories.update(secret.id, sensitive=False)
+    clock.advance(days=2)
+    to = io.StringIO()
+    done = ana.export_file(to, format="prompt")
+    day, until = NOON.date(), NOON.date() + timedelta(days=3)
+    assert to.getvalue().split("\n\n") == [
+        "Please remember this about me. “You” in these lines is me; each has the day I said it.",
+        "## Preferences",
+        f"- [{day}] Tea: green tea",
+        "## Profile",
+        f"- [{day}] You live in Lisbon.",
+        "## Facts",
+        f"- [{day}] Visit: Ghent (until {until})\n- [{day}] {'x' * 280}",
+        "",
+    ]
+    assert done.records == {"memory": 4}
+    (tmp_path / "pasted.txt").write_text(to.getvalue(), encoding="utf-8")
+    other = mc.user("bo")
+    found = other.import_history(tmp_path / "pasted.txt")
+    assert (found.saved, found.added) == (4, {"inbox_item": 4})
+    told = {item.value: item.reason for item in other.inbox.list()}
+    assert told["You live in Lisbon."].endswith(f"saved {day}")
+    assert told.keys() > {"Tea: green tea", f"Visit: Ghent (until {until})", "x" * 280}
 
 
 def test_the_progress_counts_records(mc, tmp_path) -> None:

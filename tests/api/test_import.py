@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import zipfile
 
 import pytest
 
@@ -22,32 +24,44 @@ def ana(tmp_path, clock, request):
 
 
 @pytest.fixture
-def own_file(ana, tmp_path):
-    """An export of what ``mc`` holds."""
-    return ana.export_file(tmp_path / "ana.jsonl").file
+def form() -> str:
+    """The format of the exports."""
+    return "jsonl"
 
 
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory) -> bytes:
-    """An export of the same from elsewhere, made once."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    with transfer.store(folder) as (mc, clock, extract_model):
-        ana = transfer.fill(mc, clock, extract_model)
-        return ana.export_file(folder / "ana.jsonl").file.read_bytes()
+both = pytest.mark.parametrize("form", ["jsonl", "zip"])
 
 
 @pytest.fixture
-def file(exported, tmp_path):
-    path = tmp_path / "ana.jsonl"
-    path.write_bytes(exported)
+def own_file(ana, tmp_path, form):
+    """An export of what ``mc`` holds."""
+    return ana.export_file(tmp_path / "ana.export", format=form).file
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> dict[str, bytes]:
+    """An export of the same from elsewhere in each format, made once."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    with transfer.store(folder) as (mc, clock, extract_model):
+        ana = transfer.fill(mc, clock, extract_model)
+        made = (ana.export_file(folder / name, format=name) for name in ("jsonl", "zip"))
+        return {one.file.name: one.file.read_bytes() for one in made}
+
+
+@pytest.fixture
+def file(exported, tmp_path, form):
+    path = tmp_path / "ana.export"
+    path.write_bytes(exported[form])
     return path
 
 
-def test_a_new_store_gives_the_same_export_byte_for_byte(file, mc, tmp_path) -> None:
+@both
+def test_a_new_store_gives_the_same_export_byte_for_byte(file, exported, mc, tmp_path) -> None:
     bo = mc.user("ana")
     done = bo.import_file(file)
     again = bo.export_file(tmp_path / "again.jsonl").file
-    without_header = [path.read_bytes().split(b"\n", 1)[1] for path in (file, again)]
+    given = exported["jsonl"], again.read_bytes()
+    without_header = [content.split(b"\n", 1)[1] for content in given]
     assert without_header[0] == without_header[1]
     assert not done.refused and not done.known and done.added["memory"] == 4
 
@@ -63,6 +77,7 @@ def test_everything_comes_back_after_it_was_deleted(ana, own_file) -> None:
     assert ids.isdisjoint(one["id"] for one in after if one["record"] == "memory")
 
 
+@both
 def test_importing_again_changes_nothing(ana, mc, own_file) -> None:
     for person in (ana, mc.user("bo")):
         person.import_file(own_file)
@@ -114,6 +129,7 @@ def test_a_trial_stores_nothing_and_says_the_same(file, mc) -> None:
     assert trial.added == done.added and not done.dry_run
 
 
+@both
 def test_what_was_forgotten_stays_forgotten_also_in_conversations_that_come_back(
     ana, own_file
 ) -> None:
@@ -309,6 +325,33 @@ def test_a_file_that_is_no_export_is_refused(mc, tmp_path, content, message) -> 
     file.write_text(content)
     with pytest.raises(InputError, match=message):
         mc.user("ana").import_file(file)
+
+
+def _cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def _bomb(_content: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("memchat.jsonl", bytes(20_000_000))
+    return made.getvalue()
+
+
+def _junk(content: bytes) -> bytes:
+    start = content.index(b"memchat.jsonl") + 200
+    return content[:start] + bytes(200) + content[start + 200 :]
+
+
+@pytest.mark.parametrize("form", ["zip"])
+@pytest.mark.parametrize(
+    ("broken", "why"), [(_cut, "no export"), (_bomb, "fill a disk"), (_junk, "is damaged|line")]
+)
+def test_a_zip_that_is_broken_is_refused_and_nothing_is_imported(file, mc, broken, why) -> None:
+    file.write_bytes(broken(file.read_bytes()))
+    with pytest.raises(InputError, match=why):
+        mc.user("ana").import_file(file)
+    assert list(mc.user("ana").export()) == []
 
 
 def test_a_missing_file_and_a_folder_are_refused(mc, tmp_path) -> None:

@@ -590,10 +590,13 @@ def test_memory_that_is_off_refuses_an_import(ana, take: Take) -> None:
 
 def test_an_own_export_is_left_to_import_file(ana, mc, take: Take, tmp_path: Path) -> None:
     ana.memories.add("fact", "pet", "a cat")
-    own = ana.export_file(tmp_path / "own").file
-    assert ana.import_history(own, dry_run=True).product == "memchat"
-    with pytest.raises(InputError, match="import_file"):
-        ana.import_history(own)
+    (tmp_path / "talk.json").write_text(json.dumps(TWO), encoding="utf-8")
+    ana.notes.add_files([tmp_path / "talk.json"])
+    for form in ("jsonl", "zip"):
+        own = ana.export_file(tmp_path / form, format=form).file
+        assert ana.import_history(own, dry_run=True).product == "memchat"
+        with pytest.raises(InputError, match="import_file"):
+            ana.import_history(own)
 
 
 def packed(*entries: tuple[zipfile.ZipInfo | str, bytes]) -> bytes:

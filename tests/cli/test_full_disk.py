@@ -337,6 +337,8 @@ def test_a_backup_or_restore_that_finds_no_room_leaves_the_store_as_it_was(tiny:
         with pytest.raises(StoreFull, match="Nothing that was kept is lost"):
             backups.create()
         with pytest.raises(StoreFull, match="Nothing that was kept is lost"):
+            backups.create(passphrase="open sesame")
+        with pytest.raises(StoreFull, match="Nothing that was kept is lost"):
             backups.restore(made.file)
         tiny.free()
     assert [backup.file for backup in backups.list()] == [made.file]

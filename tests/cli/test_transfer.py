@@ -38,6 +38,23 @@ def test_an_export_is_imported_elsewhere(run: Run, new_store: Run) -> None:
     assert {one["value"] for one in listed} == {"Lisbon", "green tea"}
 
 
+def test_a_zip_goes_elsewhere_and_a_text_to_another_assistant(
+    run: Run, new_store: Run, tmp_path: Path
+) -> None:
+    add(run, "profile", "city", "Lisbon")
+    (tmp_path / "bees.md").write_text("Bees swarm in May.", encoding="utf-8")
+    assert run("notes", "add", "bees.md").code == 0
+    done = run("export", "ana.zip", "--format", "zip")
+    assert done.out == "1 memory, 1 note, 1 file of ana written to ana.zip\n"
+    assert new_store("import", "ana.zip").out == "1 memory, 1 note imported\n"
+    assert new_store("import", "ana.zip").out.splitlines()[0] == "nothing imported"
+    done = run("users", "export", "ana", "ana.txt", "--format", "prompt")
+    assert done.out == "1 memory of ana written to ana.txt\n"
+    assert "You live in Lisbon." in (tmp_path / "ana.txt").read_text(encoding="utf-8")
+    piped = run("export", "-", "--format", "prompt")
+    assert piped.out == (tmp_path / "ana.txt").read_text(encoding="utf-8")
+
+
 def test_what_is_known_and_what_is_forgotten_is_told(run: Run) -> None:
     number = add(run, "profile", "city", "Lisbon")
     add(run, "preference", "tea", "green tea")
