@@ -228,6 +228,8 @@ class AsyncUser:
         *,
         learn: str = ...,
         newest: int = ...,
+        max_calls: int | None = ...,
+        max_cost: float | None = ...,
         dry_run: bool = ...,
         progress: Callable[[Progress], None] | None = ...,
     ) -> ImportedHistory: ...

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, Unpack
 from memchat import types
 from memchat.api import base
 from memchat.api.base import (
+    MOST,
     Answer,
     Changed,
     Deleted,
@@ -493,6 +494,8 @@ class User(Resource):
         *,
         learn: str = "later",
         newest: int = 200,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
         dry_run: bool = False,
         progress: types.OnProgress | None = None,
     ) -> types.ImportedHistory:
@@ -504,25 +507,30 @@ class User(Resource):
         adds nothing, or what was said since, and what was deleted here stays so. Facts that the
         product had saved wait in the inbox. ``learn`` says whether the ``newest`` conversations are
         read for memories, the oldest of them first: ``now``, ``later`` (a worker does) or ``no``;
-        the others are kept without being read. ``dry_run`` stores nothing and says what would be
-        done. ``progress`` counts conversations. ``undo_import`` takes the import back.
+        the others are kept without being read, until they are among the ``newest`` of a later
+        import. As many are read as ``max_calls`` of the model and ``max_cost`` US dollars allow, by
+        an estimate without calls that fail and are made again. ``jobs.stop`` ends the reading after
+        the conversation in hand; a worker or the same import goes on. ``dry_run`` stores nothing
+        and says what would be done. ``progress`` counts conversations. ``undo_import`` takes the
+        import back.
 
         Raises InputError where nothing of it can be imported, where it would unpack to far more
-        than an export does, for a bad ``learn`` or ``newest``, and where memory is off; StoreError
+        than an export does, for a bad ``learn``, number or cap, and where memory is off; StoreError
         where it cannot be written: what was stored before then stays.
         """
         from memchat.transfer.history import HistoryImport
 
         check_choice(learn, ("now", "later", "no"), "time to learn")
         check_count(newest, "number of conversations")
-        most = 0 if learn == "no" else newest
-        run = HistoryImport(self._assembly, self._scope, Path(path).expanduser(), most, progress)
+        most, file = 0 if learn == "no" else newest, Path(path).expanduser()
+        for cap in (max_calls, max_cost):
+            if cap is not None and not 0 <= cap <= MOST:
+                raise InputError(f"the cap {cap} cannot be; give a number from 0 to {MOST}")
+        run = HistoryImport(self._assembly, self._scope, file, most, max_calls, max_cost, progress)
         if dry_run:
             return run.preview()
         done = run.run()
-        if learn == "now":
-            run.read()
-        return done
+        return replace(done, waiting=run.read()) if learn == "now" else done
 
     def undo_import(self, import_id: str) -> Deleted:
         """Delete what ``import_history`` stored under this id, ``last`` for the latest import, with

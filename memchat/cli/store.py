@@ -671,6 +671,8 @@ def import_(
     file: HistoryFile = None,
     learn: Literal["now", "later", "no"] = "later",
     newest: int = 200,
+    max_calls: int | None = Option(None, min=0),
+    max_cost: float | None = Option(None, min=0),
     undo: str | None = None,
     audit: bool = False,
     format: Literal["markdown", "html"] = "markdown",
@@ -691,6 +693,8 @@ def import_(
     :param learn: When the newest conversations are read for memories: now, later (by memchat jobs
         run or a worker), or no: they are kept and found, and not read.
     :param newest: How many conversations are read.
+    :param max_calls: Read as many of them as take so many calls of the model.
+    :param max_cost: Read as many of them as cost so many US dollars, as estimated.
     :param undo: Take back the import with this id instead, "last" for the latest one.
     :param audit: Look through it instead, without a store: duplicates, contradictions, stale facts,
         junk, secrets (counted, not shown) and restated system prompts, as one page.
@@ -708,11 +712,16 @@ def import_(
     if audit:
         _audit(call, file, to, as_html=format == "html")
         return
-    person = call.person
-    with ProgressLine() as line:
-        plan = person.import_history(
-            file, learn=learn, newest=newest, dry_run=True, progress=line.update
-        )
+    told: list[int] = []
+
+    def done(dry_run: bool) -> ImportedHistory:
+        with ProgressLine() as line:
+            return call.person.import_history(
+                file, learn=learn, newest=newest, max_calls=max_calls, max_cost=max_cost,
+                dry_run=dry_run, progress=line.update,
+            )  # fmt: skip
+
+    plan = done(dry_run=True)
     if plan.product == "memchat":
         _import_own(call, file, dry_run)
         return
@@ -720,16 +729,28 @@ def import_(
         if not call.as_json:
             _tell(plan)
         cli.confirm("Import it?", yes=yes, why="the lines above say what would be imported")
-        with ProgressLine() as line:
-            plan = person.import_history(file, learn=learn, newest=newest, progress=line.update)
+        reading = cli.stopping(call.mc.jobs.stop) if learn == "now" else nullcontext(told)
+        with reading as told:
+            plan = done(dry_run=False)
     if call.as_json:
         output.print_json(plan)
-        return
+    else:
+        _tell_imported(plan)
+    if told:
+        raise typer.Exit(130)
+
+
+def _tell_imported(plan: ImportedHistory) -> None:
+    dry_run = plan.dry_run
     if dry_run:
         _tell(plan)
     print(f"{counted_records(plan.added)} {'would be imported' if dry_run else 'imported'}")
     if asked := plan.added.get("inbox_item"):
         print(f"{counted(asked, 'saved fact')} to say yes or no to: memchat inbox list")
+    if plan.waiting:
+        whole = counted(plan.to_read, "conversation")
+        read = f"{plan.to_read - plan.waiting} of {whole} read for memories"
+        print(f"{read}; memchat jobs run, or the same import again, goes on with the rest")
     if plan.id is not None:
         print(f"memchat import --undo {plan.id} takes the import back")
 

@@ -139,7 +139,7 @@ class Auditor:
             self.tx, sorted({p.message_id for found in self.proofs.values() for p in found})
         )
         for memory in held:
-            if memory.created_by != "auto":
+            if memory.created_by not in ("auto", "import"):
                 continue
             proofs = self._proofs(memory)
             if not proofs:

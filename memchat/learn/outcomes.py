@@ -108,7 +108,7 @@ def to_fact(verdict: Verdict, reading: SessionReading) -> Fact:
     return Fact(
         said_at=said_at,
         search_text=search_text(item.key, item.value, said_at, reading.zone, quote, item.cues),
-        created_by="auto",
+        created_by="import" if "import" in (reading.session.metadata or {}) else "auto",
         proofs=tuple((p.message_id, p.start, p.quote) for p in verdict.spans),
         detail=verdict.detail,
         around=None if verdict.bare else _around(verdict.spans[0], reading),

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from memchat import types
 from memchat.api.sessions import ANSWER_TOKENS, BESIDE_TOKENS
@@ -52,6 +54,18 @@ class _Fate:
     """The hashes of all turns that are known from then on."""
     new: tuple[int, ...]
     """The places of the messages that are new."""
+    unread: bool = False
+    """Whether an earlier import left it unread, or it still waits to be read."""
+
+
+class _Reading(NamedTuple):
+    """What it takes to read one conversation, of which ``last`` was said last; no call where it was
+    read already."""
+
+    last: datetime
+    place: int
+    calls: int
+    tokens: int
 
 
 @dataclass(slots=True)
@@ -63,6 +77,9 @@ class HistoryImport:
     path: Path
     newest: int
     """How many conversations are read for memories, the newest."""
+    max_calls: int | None
+    max_cost: float | None
+    """In US dollars."""
     progress: types.OnProgress | None
     now: datetime = field(init=False)
     _chosen: dict[int, int] = field(default_factory=dict)
@@ -82,7 +99,7 @@ class HistoryImport:
         """What there is and what would become of it; nothing is stored. Raises InputError where
         nothing can be imported, and where memory is off."""
         source, report = Source(self.path), types.timed(self.progress, "conversations")
-        newest: list[tuple[datetime, int, int, int]] = []
+        newest: list[_Reading] = []
         days: list[datetime] = []
         facts: dict[tuple[str, str], SavedFact] = {}
         place = said = saved = 0
@@ -97,7 +114,9 @@ class HistoryImport:
                 days = [min(days), max(days)] if days else []
                 if fate.new:
                     self._added.update(session=fate.session_id is None, message=len(fate.new))
-                    self._choose(newest, max(times), place, [item.turns[at] for at in fate.new])
+                said_now = item.turns if fate.unread else [item.turns[at] for at in fate.new]
+                if fate.new or (fate.kind == "known" and fate.session_id is not None):
+                    self._choose(newest, max(times), place, item.turns, said_now)
                 place, said = place + 1, said + len(times)
                 report(place, place)
             for product in dict.fromkeys(product for product, _ in facts):
@@ -111,16 +130,18 @@ class HistoryImport:
             raise InputError(f"nothing in {self.path} can be imported{source.why}")
         if not switch.on:
             raise InputError(f"{switch.reason}; nothing was imported")
-        order = sorted(newest)
-        self._chosen = {one[1]: turn for turn, one in enumerate(order)}
-        calls = 2 * sum(one[2] for one in order)  # each is read, and looked at again
-        effort = self._effort(calls, 2 * sum(one[3] for one in order)) if calls else ""
+        wanted = sorted((one for one in newest if one.calls), reverse=True)
+        fit = bisect(range(len(wanted)), False, key=lambda n: self._exceeds(wanted[: n + 1]))
+        order = wanted[:fit][::-1]
+        self._chosen = {one.place: turn for turn, one in enumerate(order)}
+        calls, tokens, cost = self._effort(order)
         product, (first, last) = " and ".join(source.products), days or (None, None)
         found = types.ImportedHistory(
             *(product, place, said, saved, first, last),
             to_read=len(order),
             calls=calls,
-            effort=effort,
+            effort=types.effort(calls, tokens, cost) if calls else "",
+            capped=len(wanted) - len(order),
             dry_run=True,
         )
         return self._told(found, source)
@@ -158,13 +179,18 @@ class HistoryImport:
         done = replace(plan, to_read=len(self._to_read), dry_run=False)
         return self._told(replace(done, id=import_id if +self._added else None), source)
 
-    def read(self) -> None:
-        """Read the conversations that were stored for it, the oldest first. What fails is tried
-        again by a worker."""
-        worker, report = self.assembly.parts().worker, types.timed(self.progress, "conversations")
+    def read(self) -> int:
+        """Read the conversations that were stored for it, the oldest first, until the worker is
+        stopped; how many still wait then. What fails is tried again by a worker."""
+        worker = self.assembly.parts().worker
+        report = types.timed(self.progress, "conversations read")
         for count, session_id in enumerate(sorted(self._to_read, key=self._to_read.__getitem__), 1):
             worker.run(kinds=("extract", "verify"), target_id=session_id)
+            if worker.stopping.is_set():
+                break
             report(count, len(self._to_read))
+        with self.assembly.database.read() as tx:
+            return sum(jobs.due_at(tx, "extract", one) is not None for one in self._to_read)
 
     def _told(self, done: types.ImportedHistory, source: Source) -> types.ImportedHistory:
         return replace(
@@ -219,36 +245,56 @@ class HistoryImport:
             kind = "open" if there[0].ended_at is None else "grown" if new else "known"
         if kind not in ("new", "grown"):
             new = []
+        unread = kind in ("grown", "known") and there is not None and _is_unread(tx, there[0])
         self._count[kind] += 1
-        return _Fate(kind, name, session_id, (*before, *(hashes[at] for at in new)), tuple(new))
+        known = *before, *(hashes[at] for at in new)
+        return _Fate(kind, name, session_id, known, tuple(new), unread)
 
     def _choose(
         self,
-        newest: list[tuple[datetime, int, int, int]],
+        newest: list[_Reading],
         last: datetime,
         place: int,
-        said: Sequence[Turn],
+        turns: Sequence[Turn],
+        unread: Sequence[Turn],
     ) -> None:
-        """Keep a conversation among the newest where it is one of them and the person spoke."""
+        """Keep a conversation among the newest where it is one of them and the person spoke. One
+        that was read already is one of them, and takes no call."""
         full = len(newest) >= self.newest
-        late = not full or (newest and last > newest[0][0])
-        if late and any(turn.role == "user" for turn in said):
+        late = not full or (newest and last > newest[0].last)
+        if late and any(turn.role == "user" for turn in turns):
+            said = unread if any(turn.role == "user" for turn in unread) else ()
             calls, tokens = _reading(said, self.assembly.extract_model().window)
-            (heapq.heapreplace if full else heapq.heappush)(newest, (last, place, calls, tokens))
+            (heapq.heapreplace if full else heapq.heappush)(
+                newest, _Reading(last, place, calls, tokens)
+            )
 
-    def _effort(self, calls: int, tokens: int) -> str:
-        """The calls and their price."""
+    def _exceeds(self, chosen: Sequence[_Reading]) -> bool:
+        """Whether reading these goes beyond a cap. Raises InputError where there is one in money
+        and the price is not known."""
+        calls, _, cost = self._effort(chosen)
+        if self.max_cost is not None and cost is None:
+            model = self.assembly.extract_model().name
+            raise InputError(f"the price of {model} is not known; give a cap in calls instead")
+        too_many = self.max_calls is not None and calls > self.max_calls
+        return too_many or (self.max_cost is not None and (cost or 0) > self.max_cost)
+
+    def _effort(self, chosen: Sequence[_Reading]) -> tuple[int, int, float | None]:
+        """The calls, tokens and price: each is read, and looked at again."""
+        calls, tokens = 2 * sum(one.calls for one in chosen), 2 * sum(one.tokens for one in chosen)
         prompts, model = self.assembly.parts().prompts, self.assembly.extract_model()
         instructions = estimate_tokens(prompts.render("extract", limit=str(MAX_FACTS)))
         sent, came = tokens + calls * (instructions + BESIDE_TOKENS), calls * ANSWER_TOKENS
-        return types.effort(calls, sent + came, cost_usd(model.name, sent, came))
+        return calls, sent + came, cost_usd(model.name, sent, came)
 
     def _write(self, batch: Sequence[tuple[int, str, Conversation]], import_id: str) -> None:
         with self.assembly.database.write(self.scope, ensure=True) as tx:
             for place, product, item in batch:
-                fate = self._fate(tx, product, item)
+                fate, turn_to_read = self._fate(tx, product, item), self._chosen.get(place)
                 if fate.new:
-                    self._store(tx, product, item, fate, import_id, self._chosen.get(place))
+                    self._store(tx, product, item, fate, import_id, turn_to_read)
+                elif fate.session_id is not None and turn_to_read is not None:
+                    self._queue(tx, fate.session_id, turn_to_read)
 
     def _store(
         self,
@@ -270,15 +316,22 @@ class HistoryImport:
         said = [(item.turns[at].role, item.turns[at].text, times[at]) for at in fate.new]
         added = [messages.add(tx, session_id, *one) for one in said]
         self._added["message"] += len(added)
-        begun = fate.session_id is None
-        history_undo.note(tx, import_id, product, session_id, added, begun=begun)
         sessions.put_external(tx, tx.own, fate.name, session_id, fate.known)
         waits = jobs.due_at(tx, "extract", session_id) is not None
+        begun, unread = fate.session_id is None, turn_to_read is None and not waits
+        history_undo.note(tx, import_id, product, session_id, added, begun=begun, unread=unread)
         read_to = 0 if turn_to_read is not None or waits else added[-1]
         title = mask(types.first_words(item.title, _TITLE))[:_TITLE] or None
         sessions.mark_extracted(tx, session_id, read_to, title, None)
+        self._queue(tx, session_id, turn_to_read)
+
+    def _queue(self, tx: Tx, session_id: int, turn_to_read: int | None) -> None:
+        """End a conversation, and queue its reading where it has its turn, or waits for it."""
         found = sessions.by_id(tx, session_id)
         assert found is not None
+        if turn_to_read is not None and history_undo.UNREAD in (found[0].metadata or {}):
+            sessions.mark_unread(tx, session_id, 1)
+            history_undo.note_read(tx, session_id)
         # The queue is worked off by these times, the oldest conversation first.
         wait = timedelta(milliseconds=len(self._chosen) - (turn_to_read or 0))
         close_session(tx, found[0], self.now - wait)
@@ -334,9 +387,14 @@ class HistoryImport:
                 value=fact.text,
             )
             self._added["inbox_item"] += proposals.add(tx, tx.own, asked) is None
-        history_undo.note(tx, import_id, product, session_id, added, begun=begun)
+        history_undo.note(tx, import_id, product, session_id, added, begun=begun, unread=False)
         sessions.put_external(tx, tx.own, f"{product}:saved facts", session_id, [*before, *new])
         sessions.end(tx, session_id)
+
+
+def _is_unread(tx: Tx, session: types.Session) -> bool:
+    waits = jobs.due_at(tx, "extract", session.id) is not None
+    return waits or history_undo.UNREAD in (session.metadata or {})
 
 
 def _reading(turns: Sequence[Turn], window: int) -> tuple[int, int]:

@@ -20,6 +20,8 @@ from memchat.forget.undo import delete_turns, take_back
 from memchat.types import Message, Undone, clean_metadata
 
 BEGAN = "import"
+UNREAD = "unread"
+"""What a conversation is noted with that no import had read."""
 LAST = "last"
 """Stands for the id of the latest import."""
 _MOST = 40
@@ -46,17 +48,31 @@ def new_id(tx: Tx) -> str:
 
 
 def note(
-    tx: Tx, import_id: str, product: str, session_id: int, added: Sequence[int], *, begun: bool
+    tx: Tx,
+    import_id: str,
+    product: str,
+    session_id: int,
+    added: Sequence[int],
+    *,
+    begun: bool,
+    unread: bool,
 ) -> None:
-    """Note beside a conversation that an import began it, or added these messages to it."""
+    """Note beside a conversation that an import began it, or added these messages to it, and
+    whether it leaves them unread."""
     place = f"{added[0]:x} {added[-1]:x}".translate(_LETTERS)
-    noted = {BEGAN: import_id, "product": product}
+    noted: dict[str, object] = {BEGAN: import_id, "product": product}
     if not begun:
         noted = {f"{BEGAN} {import_id}": f"{place} {_signed(tx, session_id, place)}"}
         mine = sa.select(_d.id).where(_d.session_id == session_id, _d.key.startswith(f"{BEGAN} "))
         oldest = mine.order_by(_d.key.desc()).offset(_MOST - 1)
         tx.execute(sa.delete(schema.details).where(_d.id.in_(oldest)))
+    noted |= {UNREAD: True} if unread else {}
     details.put(tx, schema.sessions, session_id, clean_metadata(noted), add=True)
+
+
+def note_read(tx: Tx, session_id: int) -> None:
+    """Note that a conversation is read from now on."""
+    tx.execute(sa.delete(schema.details).where(_d.session_id == session_id, _d.key == UNREAD))
 
 
 def _signed(tx: Tx, session_id: int, place: str) -> str:

@@ -17,9 +17,9 @@ MemoryStatus = Literal[
 ]
 """Which memories a list shows; the last three by the state of their vector."""
 CreatedBy = Literal["manual", "auto", "import", "mcp"]
-LEARNED: tuple[CreatedBy, ...] = ("auto", "mcp")
-"""What is no word of the person's own hand: a model read it out of a conversation, or a program
-wrote it."""
+LEARNED: tuple[CreatedBy, ...] = ("auto", "import", "mcp")
+"""What is no word of the person's own hand: a model read it out of a conversation held here or
+imported, or a program wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -800,6 +800,10 @@ class ImportedHistory:
     """How many calls of the model that takes at most."""
     effort: str = ""
     """The calls and their price."""
+    capped: int = 0
+    """How many conversations more would be read if there were no cap in calls or in money."""
+    waiting: int = 0
+    """How many conversations still wait to be read, since that was stopped or failed."""
     id: str | None = None
     """What ``undo_import`` takes back the import by; None where nothing was stored."""
     dry_run: bool = False
@@ -818,6 +822,7 @@ class ImportedHistory:
             **{f"left out: {what}: {count:,}": True for what, count in self.left_out.items()},
             f"to be read for memories: {counted(self.to_read, 'conversation')}, with at most "
             f"{self.effort}": self.to_read,
+            f"not read, as the cap is reached: {counted(self.capped, 'conversation')}": self.capped,
         }
         return [line for line, some in lines.items() if some]
 

@@ -73,8 +73,9 @@ User
         True, progress: Callable[[Progress], None] | None = None) -> Exported
     import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
         | None = None) -> Imported
-    import_history(path: Path | str, *, learn: str = 'later', newest: int = 200, dry_run: bool =
-        False, progress: Callable[[Progress], None] | None = None) -> ImportedHistory
+    import_history(path: Path | str, *, learn: str = 'later', newest: int = 200, max_calls: int
+        | None = None, max_cost: float | None = None, dry_run: bool = False, progress:
+        Callable[[Progress], None] | None = None) -> ImportedHistory
     inbox -> Inbox
     instructions(*, all_apps: bool = False) -> str
     memories -> Memories

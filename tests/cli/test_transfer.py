@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memchat import MemChat
+from memchat.providers import litellm_calls
 from tests.support import empty_store
+from tests.support.answers import answer
 from tests.support.cli import Run, add
-from tests.support.histories import talk, write, zipped
+from tests.support.histories import SEPTEMBER, talk, write, zipped
 from tests.support.terminal import Env
+from tests.support.wire import OpenAIServer
 
 
 @pytest.fixture
@@ -188,6 +193,38 @@ def test_an_export_of_another_assistant_is_shown_before_it_is_imported(
     again = run("import", "theirs.zip", "--yes")
     assert again.code == 0 and "here already: 2 conversations" in again.out.splitlines()
     assert "nothing imported" in again.out
+
+
+def test_ctrl_c_stops_the_reading_after_the_one_in_hand_and_says_how_to_go_on(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    litellm_calls.litellm()
+    many = [talk(str(n), f"Hello {n}", at=SEPTEMBER + n) for n in range(4)]
+    write(tmp_path / "theirs.json", many)
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", server.key)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+        monkeypatch.setenv("MEMCHAT_EXTRACT_MODEL", "openai/cheap")
+
+        def interrupted(_messages: list[dict[str, object]]) -> str:
+            if len(server.requests) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+            return answer()
+
+        server.reply = interrupted
+        done = run("import", "theirs.json", "--learn", "now", "--yes", "--max-calls", "6")
+        assert done.code == 130 and len(server.requests) == 2
+        assert "not read, as the cap is reached: 1 conversation" in done.out
+        assert done.out.splitlines()[-2:] == [
+            "2 of 3 conversations read for memories; memchat jobs run, or the same import again, "
+            "goes on with the rest",
+            f"memchat import --undo {done.out.split()[-5]} takes the import back",
+        ]
+        server.reply = lambda _messages: answer()
+        assert "1 done, 0 failed" in run("jobs", "run").out
+        assert len(server.requests) == 3
+        capped = run("import", "theirs.json", "--yes", "--max-cost", "1")
+        assert capped.code == 1 and "price of openai/cheap is not known" in capped.err
 
 
 def test_an_import_is_undone_by_its_id(run: Run, tmp_path: Path) -> None:
