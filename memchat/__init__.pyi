@@ -102,6 +102,7 @@ from memchat.types import NoteSource as NoteSource
 from memchat.types import NotesReport as NotesReport
 from memchat.types import NoteUse as NoteUse
 from memchat.types import OwnType as OwnType
+from memchat.types import PastImport as PastImport
 from memchat.types import Place as Place
 from memchat.types import PluginInfo as PluginInfo
 from memchat.types import ProgramConversation as ProgramConversation

@@ -65,6 +65,7 @@ from memchat import (
     NotesReport,
     OwnType,
     Page,
+    PastImport,
     PluginInfo,
     ProgramConversation,
     Progress,
@@ -233,6 +234,7 @@ class AsyncUser:
         dry_run: bool = ...,
         progress: Callable[[Progress], None] | None = ...,
     ) -> ImportedHistory: ...
+    async def imports(self) -> Sequence[PastImport]: ...
     async def undo_import(self, import_id: str) -> Deleted: ...
     async def delete_all(self) -> Deleted: ...
 

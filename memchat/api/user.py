@@ -532,6 +532,14 @@ class User(Resource):
         done = run.run()
         return replace(done, waiting=run.read()) if learn == "now" else done
 
+    def imports(self) -> Sequence[types.PastImport]:
+        """What ``import_history`` stored here and is still there, the latest import first, with how
+        much of it waits to be read."""
+        from memchat.transfer.history_undo import listed
+
+        with self._database.read(self._scope) as tx:
+            return listed(tx)
+
     def undo_import(self, import_id: str) -> Deleted:
         """Delete what ``import_history`` stored under this id, ``last`` for the latest import, with
         what only that taught; the same can be imported again. What the person answered with a yes

@@ -9,15 +9,17 @@ are letters, as no figures in what is noted may look like a secret.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from memchat.db import Tx, details, messages, schema, sessions
+from memchat.db import Tx, details, jobs, messages, schema, sessions
 from memchat.errors import NotFound
 from memchat.forget import purge
 from memchat.forget.undo import delete_turns, take_back
-from memchat.types import Message, Undone, clean_metadata
+from memchat.transfer.formats import moment
+from memchat.types import Message, PastImport, Undone, clean_metadata
 
 BEGAN = "import"
 UNREAD = "unread"
@@ -80,9 +82,25 @@ def _signed(tx: Tx, session_id: int, place: str) -> str:
 
 
 def _ids(tx: Tx) -> set[str]:
-    rows = tx.execute(_NOTED.where(_d.key.startswith(BEGAN)), {"app": tx.own})
-    found = (json.loads(row.value) if row.key == BEGAN else row.key[7:] for row in rows)
-    return {one for one in found if isinstance(one, str)}
+    return {one.id for one in listed(tx)}
+
+
+def listed(tx: Tx) -> list[PastImport]:
+    """The imports of which something is left here, the latest first."""
+    talks: defaultdict[str, set[int]] = defaultdict(set)
+    products: dict[int, str] = {}
+    for session_id, key, value in tx.execute(_NOTED, {"app": tx.own}):
+        if key == "product":
+            products[session_id] = str(json.loads(value))
+        elif key.startswith(BEGAN):
+            talks[str(json.loads(value)) if key == BEGAN else key[7:]].add(session_id)
+    waiting, found = jobs.unfinished_targets(tx, "extract", tx.own), []
+    for one, mine in sorted(talks.items(), reverse=True):
+        if (at := moment(one[:19])) is not None:  # else a program noted something of its own
+            names = {products[session_id] for session_id in mine & products.keys()}
+            told = " and ".join(sorted(names))
+            found.append(PastImport(one, told, at, len(mine), len(mine & waiting)))
+    return found
 
 
 def undo(tx: Tx, import_id: str) -> tuple[Undone, int]:

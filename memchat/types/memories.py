@@ -828,6 +828,20 @@ class ImportedHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class PastImport:
+    """An import of another product's export, which can be taken back."""
+
+    id: str
+    product: str
+    """Where it came from."""
+    at: datetime
+    conversations: int
+    """How many it began, or added to."""
+    waiting: int
+    """How many of them wait to be read for memories."""
+
+
+@dataclass(frozen=True, slots=True)
 class Insights:
     """Figures about the memories of an app. Days are in the user's time zone."""
 

@@ -23,11 +23,11 @@ FileChange FileFailure FilesAdded Filters Finding Given Hit Imported ImportedHis
 InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
 MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message Messages Metadata MigrationResult
 NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer
-NotesFound NotesReport OwnType Page Place PluginInfo ProgramConversation Progress PromptContext
-ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RequestDone
-RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services
-Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer ToolCall Topic Undone
-Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
+NotesFound NotesReport OwnType Page PastImport Place PluginInfo ProgramConversation Progress
+PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts
+RequestDone RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo
+Services Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer ToolCall Topic
+Undone Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -76,6 +76,7 @@ User
     import_history(path: Path | str, *, learn: str = 'later', newest: int = 200, max_calls: int
         | None = None, max_cost: float | None = None, dry_run: bool = False, progress:
         Callable[[Progress], None] | None = None) -> ImportedHistory
+    imports() -> Sequence[PastImport]
     inbox -> Inbox
     instructions(*, all_apps: bool = False) -> str
     memories -> Memories

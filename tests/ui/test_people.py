@@ -14,9 +14,22 @@ from memchat.config import Settings
 from memchat.config.settings import load, set_settings
 from memchat.errors import ConfigError, InputError, ScopeError, StoreError
 from tests.support import empty_store
+from tests.support.histories import talk
 from tests.support.ui.browser import free_port
 from tests.support.ui.oidc import COOKIE_SECRET, let_in
-from tests.support.ui.tab import act, app, buttons, forget_desk, listed, press, room, say, text
+from tests.support.ui.tab import (
+    act,
+    app,
+    buttons,
+    forget_desk,
+    give,
+    listed,
+    press,
+    room,
+    say,
+    text,
+    until,
+)
 from ui import components, launch, people, theme
 from ui.people import Person, person_of, public_origin, read_auth
 
@@ -77,6 +90,20 @@ def name_of(home: Path, said: dict[str, Any]) -> str:
 
 
 # Who is let in
+
+
+def test_what_one_person_imports_is_for_nobody_else(app_for: LetIn) -> None:
+    app_for(BOTH)
+    ana, bob = (app("settings", user=said, part="data") for said in (ANA, BOB))
+    give(ana, "theirs.json", json.dumps([talk("a", "I live in Lisbon", "Fine.")]).encode())
+    until(ana, lambda: not ana.button(key="import").disabled)
+    bob.run()
+    assert bob.button(key="import").disabled and "2 messages" not in text(bob)
+    press(ana, "import")
+    until(ana, lambda: "ChatGPT · 1 chat" in text(ana))
+    bob.run()
+    assert "ChatGPT ·" not in text(bob) and "Imported" not in text(bob)
+    assert "import-undone-0" not in {one.key for one in bob.button}
 
 
 def test_who_has_not_signed_in_sees_a_way_to_sign_in_and_nothing_else(app_for: LetIn) -> None:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from memchat import MemChat
 from memchat.config import keys
 from tests.support.chat_providers import KEY
-from tests.support.ui.tab import app, buttons, press, say, text, until
+from tests.support.ui.tab import app, buttons, give, press, say, text, until
 from tests.support.wire import Fail, OpenAIServer, Say
 from ui import components
 from ui.desk import Desk, Task
@@ -268,12 +268,12 @@ def test_what_was_exported_is_imported_after_everything_was_deleted(desk: Desk) 
     ana.delete_all()
     at = app("settings", part="data")
     assert at.get("download_button")[0].disabled
-    at.file_uploader(key="upload").set_value(("mine.jsonl", lines, "application/jsonl")).run()
+    give(at, "mine.jsonl", lines)
+    until(at, lambda: "An export of memchat: 1 memory would be new." in text(at))
     press(at, "import")
     until(at, lambda: "Imported: 1 memory." in text(at))
     assert [m.value for m in ana.memories.list()] == ["Lisbon"]
-    at.file_uploader(key="upload").set_value(("mine.jsonl", lines[:-30], "text/plain")).run()
-    press(at, "import")
+    give(at, "mine.jsonl", lines[:-30])
     until(at, lambda: "nothing was imported" in text(at))
     assert "ine.jsonl was cut off" in text(at)
 
@@ -290,7 +290,8 @@ def test_an_import_tells_of_notes_that_were_deleted_here_or_changed_elsewhere(
     (here,) = [note.id for note in ana.notes.list() if note.external_id == 2]
     ana.notes.delete(here)
     at = app("settings", part="data")
-    at.file_uploader(key="upload").set_value(("new.jsonl", exported(other), "text/plain")).run()
+    give(at, "new.jsonl", exported(other))
+    until(at, lambda: not at.button(key="import").disabled)
     press(at, "import")
     until(at, lambda: "Deleted here, and left out: 1 note." in text(at))
     assert "Changed elsewhere later than here, and taken from there: 1 note." in text(at)

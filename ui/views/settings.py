@@ -9,7 +9,7 @@ import streamlit as st
 
 from ui import components as ui
 from ui import sidebar, space
-from ui.settings import choices, clients, embedding, health, models, tasks, transfer, wipe
+from ui.settings import choices, clients, embedding, health, history, models, tasks, transfer, wipe
 
 BACKUP = "backup"
 
@@ -24,7 +24,7 @@ def page() -> None:
         "advanced": _advanced,
     }
     if not ui.who().is_admin:
-        parts = {"memory": _own_memory, "data": transfer.show}
+        parts = {"memory": _own_memory, "data": _own_data}
     part = st.query_params.get("part", "")
     part = part if part in parts else next(iter(parts))
     sidebar.address(more={"part": part})
@@ -114,8 +114,13 @@ def _data() -> None:
             st.button(delete, key=key, on_click=_delete_backup, args=(backup.file,))
     st.button("Make a backup", key="backup", on_click=_back_up, disabled=tasks.running(BACKUP))
     tasks.ended(BACKUP)
-    transfer.show()
+    _own_data()
     wipe.show()
+
+
+def _own_data() -> None:
+    history.show()
+    transfer.show()
 
 
 def _back_up() -> None:

@@ -56,6 +56,11 @@ def until(at: AppTest, holds: Callable[[], object], seconds: float = 30) -> None
     assert not at.exception
 
 
+def give(at: AppTest, name: str, content: bytes) -> None:
+    """Choose a file to be imported."""
+    at.file_uploader(key="upload").set_value((name, content, "application/octet-stream")).run()
+
+
 def text(at: AppTest) -> str:
     """All that the page says."""
     kinds = (at.title, at.subheader, at.markdown, at.caption, at.text, at.error, at.info)
