@@ -28,6 +28,7 @@ from memchat.facts.in_force import (
     is_single_valued,
     planned_target,
     replaced_by_plan,
+    said_order,
     values_of_key,
 )
 from memchat.facts.memories import Fact, NewMemory
@@ -239,13 +240,32 @@ class Consolidation:
 
     def _end(self, fact: Fact, target: Memory | None) -> Change:
         if target is None:
-            return Change("refused", None, fact.quotes, reason="the fact it ends is not there")
+            return self._end_unknown(fact)
         if target.last_seen_at > fact.said_at:
             return Change("refused", None, fact.quotes, reason=SAID_AGAIN)
         if (waits := self._confirm.of_end(fact, target)) is not None:
             return waits
         ended = end_memory(self.tx, target, fact, fact.said_at, fact.proofs, self.cause)
         return Change("ended", ended, fact.quotes, before=target.value)
+
+    def _end_unknown(self, fact: Fact) -> Change:
+        """An import of newer conversations may tell of the end of what older ones, imported later,
+        say: it is noted as over, so that they do not bring it into force."""
+        waits = self._confirm.of_forgotten(fact, None)
+        if fact.created_by != "import" or waits or self._find_same_value(fact):
+            return Change("refused", None, fact.quotes, reason="the fact it ends is not there")
+        memory_id = self._add_row(fact)
+        changes.deactivate(self.tx, self._reload(memory_id), "ended", self.cause)
+        return Change("ended", self._reload(memory_id), fact.quotes, before=fact.value)
+
+    def _over_since(self, fact: Fact) -> Memory | None:
+        """What took the place of an imported fact under a key that holds one value, and is over by
+        now: so the fact is past, too, though no value holds."""
+        if fact.created_by != "import" or self._holds_many(fact):
+            return None
+        there = memories.of_key(self.tx, [self.tx.own], fact.key)
+        over = (m for m in there if m.inactive_reason in ("ended", "expired"))
+        return max((m for m in over if m.said_at > fact.said_at), key=said_order, default=None)
 
     def _find_same_value(self, fact: Fact) -> Memory | None:
         known = memories.by_sha1(self.tx, self.tx.ids, fact.sha1)
@@ -333,7 +353,7 @@ class Consolidation:
         if winner is not None and known.inactive_reason == "merged":
             return self._repeat(fact, winner)
         others = self._rivals(fact.key, known.id) if winner is None else [winner]
-        late = any(other.said_at > fact.said_at for other in others)
+        late = any(other.said_at > fact.said_at for other in others) or self._over_since(fact)
         over = known.inactive_reason == "ended" and known.last_seen_at > fact.said_at
         if over or (late and fact.starts_at is None):
             changes.add_evidence(self.tx, known.id, fact.proofs)
@@ -406,7 +426,7 @@ class Consolidation:
             known = {memory_id, *(m.id for m in there)}
             there += [m for m in self._rivals(fact.key, memory_id) if m.id not in known]
             holding = (m for m in there if memories.holds_on(m, self.tx.today))
-            newer = next((m for m in holding if m.said_at > fact.said_at), None)
+            newer = next((m for m in holding if m.said_at > fact.said_at), self._over_since(fact))
             if newer is not None:
                 new = self._reload(memory_id)
                 changes.deactivate(self.tx, new, "superseded", self.cause, replaced_by=newer.id)

@@ -41,6 +41,10 @@ def city(name: str, **more: Any) -> str:
     return answer(fact(f"I live in {name}", "city", name, **more))
 
 
+def drives(name: str) -> str:
+    return answer(fact(f"I drive {name}", "car", name, memory_type="fact"))
+
+
 def lives(name: str, at: float = SEPTEMBER, chat: str = "") -> dict[str, Any]:
     return talk(chat or name, f"I live in {name}", "Fine.", at=at)
 
@@ -105,6 +109,37 @@ def test_older_conversations_add_past_values_and_never_replace_a_newer_one(
     assert told(ana) == [("Cork", "import")] and ana.inbox.list() == []
     past = {one.value: one.inactive_reason for one in ana.memories.list(status="all")}
     assert past == {"Cork": None} | dict.fromkeys(("Turin", "Ghent", "Lyon"), "superseded")
+
+
+def test_what_ended_before_its_beginning_was_imported_does_not_begin_again(
+    ana, take: Take, extract_model
+) -> None:
+    sold = fact("I sold the Volvo", "car", "the Volvo", memory_type="fact", **{"is": "ends"})
+    extract_model.replies.append(answer(sold))
+    take([talk("sold", "I sold the Volvo", at=SEPTEMBER + 9 * DAY)])
+    assert told(ana) == []
+    names = ("the Skoda", "the Volvo", "the Skoda")
+    extract_model.replies += [drives(name) for name in names]
+    said = [f"I drive {name}" for name in names]
+    take([talk(f"c{n}", words, at=SEPTEMBER + n * DAY) for n, words in enumerate(said)])
+    assert told(ana) == []
+    past = {one.value: one.inactive_reason for one in ana.memories.list(status="all")}
+    assert past == {"the Volvo": "ended", "the Skoda": "superseded"}
+    extract_model.replies.append(drives("a Fiat"))
+    take([talk("new", "I drive a Fiat", at=SEPTEMBER + 20 * DAY)])
+    assert told(ana) == [("a Fiat", "import")]
+
+
+def test_an_end_of_what_was_forgotten_brings_no_word_of_it_back(
+    ana, take: Take, extract_model
+) -> None:
+    extract_model.replies.append(city("Ghent"))
+    take([lives("Ghent")])
+    ana.memories.delete(ana.memories.list()[0].id)
+    left = fact("I left Ghent", "city", "Ghent", **{"is": "ends"})
+    extract_model.replies.append(answer(left))
+    take([talk("left", "I left Ghent", at=SEPTEMBER - DAY)])
+    assert ana.memories.list(status="all") == []
 
 
 def test_what_shares_the_key_of_something_forgotten_waits(ana, take: Take, extract_model) -> None:
