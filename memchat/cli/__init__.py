@@ -17,7 +17,18 @@ from pathlib import Path
 import typer
 
 from memchat import disk
-from memchat.cli import chat, command, memories, notes, output, serve, sessions, store, system
+from memchat.cli import (
+    chat,
+    command,
+    memories,
+    notes,
+    output,
+    serve,
+    sessions,
+    store,
+    system,
+    transfer,
+)
 from memchat.config.settings import misspelt, read_env_file
 from memchat.errors import MemChatError
 
@@ -77,8 +88,8 @@ app.command()(store.worker)
 app.command()(store.backfill)
 app.add_typer(store.services_group, name="services")
 app.command()(system.audit)
-app.command()(store.export)
-app.command("import")(store.import_)
+app.command()(transfer.export)
+app.command("import")(transfer.import_)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(system.mcp, name="mcp")

@@ -86,7 +86,7 @@ class Member:
                 yield from whole
                 if len(held) > LARGEST:
                     raise InputError(BROKEN)
-        except (*_BROKEN_ZIP, OSError, UnicodeError) as error:
+        except (*BROKEN_ZIP, OSError, UnicodeError) as error:
             raise InputError(BROKEN) from error
         yield held
 
