@@ -18,6 +18,7 @@ import typer
 
 from memchat import disk
 from memchat.cli import chat, command, memories, notes, output, serve, sessions, store, system
+from memchat.cli.workflows import app as workflows
 from memchat.config.settings import misspelt, read_env_file
 from memchat.errors import MemChatError
 
@@ -68,6 +69,7 @@ app.command()(chat.recall)
 app.command()(sessions.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(notes.app, name="notes")
+app.add_typer(workflows, name="workflow")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(store.apps_group, name="apps")
 app.add_typer(store.users_group, name="users")
