@@ -29,6 +29,7 @@ from memchat.api.store import Jobs as Jobs
 from memchat.api.store import Services as Services
 from memchat.api.store import Users as Users
 from memchat.api.user import Apps as Apps
+from memchat.api.workflows import Workflows as Workflows
 from memchat.chat import Chat as Chat
 from memchat.chat import Reply as Reply
 from memchat.config import Settings as Settings
@@ -115,6 +116,7 @@ from memchat.types import RefusedRecord as RefusedRecord
 from memchat.types import ReplyParts as ReplyParts
 from memchat.types import RequestDone as RequestDone
 from memchat.types import RestorePlan as RestorePlan
+from memchat.types import RunStep as RunStep
 from memchat.types import Scope as Scope
 from memchat.types import Service as Service
 from memchat.types import ServiceInfo as ServiceInfo
@@ -127,6 +129,9 @@ from memchat.types import UsageTotal as UsageTotal
 from memchat.types import UserInfo as UserInfo
 from memchat.types import Wanted as Wanted
 from memchat.types import Why as Why
+from memchat.types import WorkflowInfo as WorkflowInfo
+from memchat.types import WorkflowProblem as WorkflowProblem
+from memchat.types import WorkflowRun as WorkflowRun
 from memchat.types import Written as Written
 
 __all__: list[str]

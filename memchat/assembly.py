@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memchat.config import Settings
@@ -120,8 +120,10 @@ class Assembly:
         from memchat.learn.learner import Learner
         from memchat.notes.search import NotesBlock
         from memchat.search.prompt_block import PromptBlock
+        from memchat.workflows.runs import Run
 
         common = (self.database, self.settings)
+        new_run = partial(Run, *common, self.recall, self.tier_model, self.usable_embedder)
         learner = Learner(*common, self.prompts, self.extract_model, self.embedding_space)
         chooser = ModelFilter(self.prompts, self.extract_model)
         return Parts(
@@ -135,7 +137,7 @@ class Assembly:
             notes=NotesBlock(*common, self.prompts, self.recall()),
             query_timeout=self.query_timeout(),
             model_filter=chooser if self.settings.filter_pinned else None,
-            worker=Worker(*common, self.clock, learner, self.embedding_space),
+            worker=Worker(*common, self.clock, learner, self.embedding_space, new_run),
         )
 
     def chat_model(self, name: str | None = None) -> ChatModel:
@@ -148,6 +150,11 @@ class Assembly:
                 raise ConfigError(f"{name} cannot be used: {chosen.problem}; {chosen.remedy}")
             return factory.chat_model(settings)
         return self._once("chat_model", lambda: factory.chat_model(self.settings))
+
+    def tier_model(self, tier: str) -> ChatModel:
+        """The model of a tier of workflows: fast, balanced (the model that answers) or high."""
+        named = {"fast": self.settings.fast_model, "high": self.settings.high_model}
+        return self.chat_model(named.get(tier))
 
     def extract_model(self, name: str | None = None) -> ChatModel:
         """The cheaper model that extracts memories from ended conversations, or the one of this

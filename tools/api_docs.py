@@ -21,6 +21,7 @@ CLASSES = {
     "User": "ana",
     "Memories": "ana.memories",
     "Notes": "ana.notes",
+    "Workflows": "ana.workflows",
     "Sessions": "ana.sessions",
     "Inbox": "ana.inbox",
     "Mentions": "ana.mentions",

@@ -17,13 +17,15 @@ UNDO_SECONDS = 10.0
 NAME_LENGTH = 36
 KEPT = "kept"
 KEEP, REPLACE, OVER = "Keep", "Replace it", "It is over"
-FORGET, SHARE = "Forget it", "Keep in every space"
+FORGET, SHARE, CALL = "Forget it", "Keep in every space", "Call it"
 DID = {KEEP: "Kept", REPLACE: "Kept instead", OVER: "Over", SHARE: "Kept in every space"}
 """What each yes did."""
 
 
 def label(item: InboxItem) -> str:
     """What a yes does, as its button says."""
+    if item.run_id is not None:
+        return CALL
     if item.relation in ("forget", "promote"):
         return FORGET if item.relation == "forget" else SHARE
     if item.memory_id is not None:
@@ -43,7 +45,8 @@ def label_of_no(item: InboxItem) -> str:
     """What a no does, as its button says."""
     if item.related_id:
         return "Leave both"
-    return {"forget": "Do not forget it", "promote": "Leave it here"}.get(item.relation, "Reject")
+    noes = {"forget": "Do not forget it", "promote": "Leave it here", "call": "Do not call it"}
+    return noes.get(item.relation, "Reject")
 
 
 def label_of_many(items: Sequence[InboxItem]) -> str:
@@ -69,7 +72,9 @@ def buttons(item: InboxItem) -> None:
 
 def accept_one(item: InboxItem) -> None:
     """Say yes to one item."""
-    if item.relation == "forget":
+    if item.run_id is not None:
+        ui.attempt(lambda: ui.person().inbox.accept(item.id))
+    elif item.relation == "forget":
         forgetting.forget_as_asked(item)
     else:
         accept([item.id])

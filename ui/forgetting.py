@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from memchat.errors import NotFound
-from memchat.types import Elsewhere, InboxItem, Memory
+from memchat.types import Elsewhere, InboxItem, Memory, WorkflowRun
 from ui import components as ui
 from ui import hold, old_backups
 from ui.desk import Task
@@ -61,10 +61,10 @@ def _unproved(ids: Sequence[int]) -> str:
 
 def forget_as_asked(item: InboxItem) -> None:
     """Forget the memory that a program asked to forget; for some seconds it can be undone."""
-    user, done = ui.person(), list[Memory]()
+    user, done = ui.person(), list[Memory | WorkflowRun]()
     if not ui.attempt(lambda: done.append(user.inbox.accept(item.id, hold=UNDO_SECONDS))):
         return
-    name = _words(done[0])
+    name = _words(*(one for one in done if isinstance(one, Memory)))
     ids = [done[0].id]
     words = f"Forgot: {ui.literal(name)}. {GONE}"
     held = hold.keep(words, UNDO_SECONDS, _undo, memory_ids=ids, back=f"item-{item.id}")

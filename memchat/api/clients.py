@@ -20,6 +20,7 @@ from memchat import types
 from memchat.api.base import Resource, check_choice
 from memchat.api.note_files import NoteWriting
 from memchat.api.sessions import Incoming, Messages
+from memchat.api.workflows import Workflows
 from memchat.assembly import Assembly
 from memchat.config.settings import HOME
 from memchat.db import Tx, apps, messages, records, sessions
@@ -31,6 +32,7 @@ from memchat.forget import purge
 from memchat.forget.undo import take_back
 from memchat.language.text import has_words
 from memchat.notes import rows
+from memchat.workflows import rows as workflows
 
 log = logging.getLogger(__name__)
 
@@ -263,6 +265,18 @@ class ClientAccess(Resource):
         # A chunk may be cut anew for the model.
         writing.embed(note_id, lambda result: report(min(result.embedded, whole), whole))
         return writing.get(note_id)
+
+    def run_workflow(self, workflow: str, text: str = "") -> types.WorkflowRun:
+        """Run a workflow that the person shared with this program, on a text. It waits in the
+        person's inbox before it calls a tool that may change something. Raises NotFound for any
+        other workflow."""
+        self._require_writing()
+
+        def begin(tx: Tx) -> int:
+            self._called(tx)
+            return workflows.begin(tx, workflow, types.clean_text(text).strip(), program=self.name)
+
+        return Workflows(self._assembly, self._scope)._do(begin)
 
     def with_masked_texts(self, hits: Iterable[types.NoteHit]) -> Sequence[types.NoteHit]:
         """Passages of notes with their texts as a model may read them: without what looks like a

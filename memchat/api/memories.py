@@ -17,10 +17,11 @@ from memchat.facts.changes import Cause
 from memchat.facts.in_force import as_of
 from memchat.facts.manual import ManualChanges
 from memchat.facts.memories import ValuesInForce
-from memchat.facts.proposals import FORGET, PROMOTE
+from memchat.facts.proposals import CALL, FORGET, PROMOTE
 from memchat.forget import mentions, purge
 from memchat.language.secrets import mask
 from memchat.search import passages
+from memchat.workflows import rows as workflows
 
 
 class Mentions(base.Resource):
@@ -408,22 +409,33 @@ class Inbox(base.Resource):
         with self._database.read(self._scope) as tx:
             return manual.current_question(tx, item)
 
-    def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> types.Memory:
+    def accept(
+        self, item_id: int, *, value: str | None = None, hold: float = 0.0
+    ) -> types.Memory | types.WorkflowRun:
         """Say yes to an item, with other words where ``value`` gives some: what was proposed is
         stored, replaced or ended. Where the memory it speaks of is gone, it is stored as new.
 
         A memory that a program asked to forget is deleted for good. With ``hold`` its purge waits
         so many seconds, and ``Memories.restore`` undoes the deletion meanwhile; else it is done
-        when this returns. Raises NotFound where nothing waits under this number, StoreError as
+        when this returns. Where the run of a workflow asks whether to call a tool, it goes on, and
+        is what this gives. Raises NotFound where nothing waits under this number, StoreError as
         ``Memories.delete``.
         """
         with self._database.write(self._scope, ensure=True) as tx:
             item = self._found_item(tx, item_id)
-            if value is not None and item.relation in (FORGET, PROMOTE):
-                raise InputError("it is about a whole memory; answer it without other words")
-            if item.relation != FORGET:
+            if value is not None and item.relation in (FORGET, PROMOTE, CALL):
+                raise InputError("its words cannot be changed; answer it without other words")
+            if item.run_id is None and item.relation != FORGET:
                 return manual.accept(tx, item, value)
-            memory = manual.forget(tx, item, hold)
+            if item.run_id is not None:
+                workflows.go_on(tx, workflows.run(tx, item.run_id), yes=True)
+            else:
+                memory = manual.forget(tx, item, hold)
+        if item.run_id is not None:
+            worker = self._assembly.parts().worker
+            worker.run(kinds=(workflows.KIND,), target_id=item.run_id)
+            with self._database.read(self._scope) as tx:
+                return workflows.run(tx, item.run_id)
         if not hold:
             self._run_purge(memory.id)
         return memory

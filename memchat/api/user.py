@@ -28,6 +28,7 @@ from memchat.api.clients import ClientAccess, Clients
 from memchat.api.memories import Inbox, Memories, Mentions
 from memchat.api.notes import Notes
 from memchat.api.sessions import Incoming, Messages, Sessions
+from memchat.api.workflows import Workflows
 from memchat.assembly import Assembly
 from memchat.db import Tx, apps, details, jobs, messages, schema, sessions, usage
 from memchat.errors import InputError, MemChatError, NotFound, ProviderError, StoreError
@@ -104,6 +105,11 @@ class User(Resource):
     def notes(self) -> Notes:
         """The notes of this app: memos and documents."""
         return Notes(self._assembly, self._scope)
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        """The workflows of this app, and their runs."""
+        return Workflows(self._assembly, self._scope)
 
     @cached_property
     def inbox(self) -> Inbox:
@@ -433,9 +439,9 @@ class User(Resource):
         Each has a ``record``: app, client (a program), session, message, memory, evidence, event
         (the history of a memory), note or inbox_item (what waits for an answer). Without
         ``all_apps`` it is what this app has alone. Only a backup has what was spent, what replies
-        were given, what was not kept or not asked about again, what waits for its second look, and
-        what each program wrote. Keys, settings, vectors and what was deleted are not among it.
-        Deleted bytes stay in the store until the iteration has ended.
+        were given, workflows and their runs, what was not kept or not asked about again, what waits
+        for its second look, and what each program wrote. Keys, settings, vectors and what was
+        deleted are not among it. Deleted bytes stay in the store until the iteration has ended.
         """
         from memchat.transfer.export import export
 

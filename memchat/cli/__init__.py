@@ -29,6 +29,7 @@ from memchat.cli import (
     system,
     transfer,
 )
+from memchat.cli.workflows import app as workflows
 from memchat.config.settings import misspelt, read_env_file
 from memchat.errors import MemChatError
 
@@ -79,6 +80,7 @@ app.command()(chat.recall)
 app.command()(sessions.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(notes.app, name="notes")
+app.add_typer(workflows, name="workflow")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(store.apps_group, name="apps")
 app.add_typer(store.users_group, name="users")

@@ -524,7 +524,8 @@ def accept(
 ) -> None:
     """Say yes: it counts as your own word, and does what is asked. Prints the memory's id.
 
-    A yes to forgetting deletes the memory for good. What --query finds is shown first.
+    A yes to forgetting deletes the memory for good. A yes to the call of a tool lets the run of the
+    workflow go on. What --query finds is shown first.
 
     :param value: Remember these words instead.
     """
@@ -532,18 +533,22 @@ def accept(
     numbers = _chosen(call, inbox, item_ids, query, "Say yes to {}?", yes=yes)
     if value is not None and len(numbers) > 1:
         raise BadParameter("--value goes with the number of one item")
-    stored: dict[int, types.Memory] = {}
+    stored: dict[int, types.Memory | types.WorkflowRun] = {}
 
     def say_yes(part: Sequence[int]) -> None:
         stored[part[0]] = inbox.accept(*part, value=value)
 
     call.each(numbers, say_yes, lambda item_id: _answered(stored[item_id]))
-    for memory in stored.values():
+    known = [one for one in stored.values() if isinstance(one, types.Memory)]
+    for one in stored.values():
+        if isinstance(one, types.WorkflowRun):
+            output.notice(f"run {one.id} of {one.slug}: {one.error or one.state}")
+    for memory in known:
         if memory.inactive_reason == "forgotten":
             output.notice(f"forgot memory {memory.id}")
         elif not call.as_json:
             print(memory.id)
-    if any(memory.inactive_reason == "forgotten" for memory in stored.values()):
+    if any(memory.inactive_reason == "forgotten" for memory in known):
         call.tell_forgotten()
     call.embed_now()
 
@@ -585,7 +590,9 @@ def _chosen(
     return [item.id for item in found]
 
 
-def _answered(memory: types.Memory) -> dict[str, Any]:
+def _answered(memory: types.Memory | types.WorkflowRun) -> dict[str, Any]:
+    if isinstance(memory, types.WorkflowRun):
+        return {"run_id": memory.id, "state": memory.state}
     if memory.inactive_reason == "forgotten":
         return {"id": memory.id, "forgotten": True}
     return memory.to_json()

@@ -421,7 +421,7 @@ def call_tool(
     :param args: Its arguments.
     """
     _require_sdk()
-    from memchat.mcp.client import MCPClient, find
+    from memchat.providers.mcp_client import MCPClient, find
 
     client = MCPClient(find(settings().home, name))
     if tool is None:

@@ -108,6 +108,12 @@ class Settings:
     """MEMCHAT_CHAT_MODEL: a litellm model name, e.g. ``ollama/llama3.2``."""
     extract_model: str = _setting("MEMCHAT_EXTRACT_MODEL", providers.OFFLINE_EXTRACT)
     """MEMCHAT_EXTRACT_MODEL: the cheap model that extracts memories from an ended session."""
+    fast_model: str | None = _setting("MEMCHAT_FAST_MODEL", None)
+    """MEMCHAT_FAST_MODEL: the model of steps of workflows whose ``costTier`` is fast; without it,
+    the chat model."""
+    high_model: str | None = _setting("MEMCHAT_HIGH_MODEL", None)
+    """MEMCHAT_HIGH_MODEL: the model of those whose ``costTier`` is high; without it, the chat
+    model."""
     transcribe_model: str | None = _setting("MEMCHAT_TRANSCRIBE_MODEL", None)
     """MEMCHAT_TRANSCRIBE_MODEL: the model that writes down what is said in audio files, e.g.
     ``openai/whisper-1``; without it they cannot be notes."""
@@ -193,7 +199,8 @@ class Settings:
     def redirect_warnings(self) -> list[str]:
         """A sentence for each address that is not the provider's own and that messages go to."""
         models = (self.chat_model, self.extract_model, self.embed_model, self.transcribe_model)
-        return providers.redirect_warnings(self.addresses, filter(None, models))
+        tiers = (self.fast_model, self.high_model)
+        return providers.redirect_warnings(self.addresses, filter(None, (*models, *tiers)))
 
     def models_line(self) -> str:
         """The models and where each is asked, in one line."""
@@ -202,8 +209,8 @@ class Settings:
             "reading": self.extract_model,
             "vectors": self.embed_model,
         }
-        if self.transcribe_model is not None:
-            models["audio"] = self.transcribe_model
+        others = {"audio": self.transcribe_model, "fast": self.fast_model, "high": self.high_model}
+        models |= {use: name for use, name in others.items() if name is not None}
         asked = (
             f"{use}: {providers.model_and_host(self.addresses, name)}"
             for use, name in models.items()

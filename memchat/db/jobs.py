@@ -85,8 +85,8 @@ _PASSAGES = _Queue(
     {"run_at": None, "created_at": None, "processed_at": None},
 )
 _QUEUES = (_JOBS, _PASSAGES)
-_TARGETS = {"forget": "memory", "delete": "note"}
-"""The kinds of jobs whose target is a memory or a note; the target of the others is a session."""
+_TARGETS = {"forget": "memory", "delete": "note", "workflow": "run"}
+"""The kinds of jobs whose target is a memory, a note or a run; that of the others is a session."""
 _NEXT_ID = sa.select(sa.func.coalesce(sa.func.max(_j.id), 0) + 2).scalar_subquery()
 _ENQUEUE = upsert(
     t.jobs,

@@ -362,6 +362,7 @@ proposals = Table(
     foreign_key("apps.id"),
     foreign_key("sessions.id", nullable=True),
     foreign_key("messages.id", nullable=True),
+    Column("run_id", Integer, ForeignKey("workflow_runs.id", ondelete="CASCADE")),
     Column("status", String, nullable=False, server_default=text("'pending'")),
     Column("reason", Text, nullable=False),
     Column("by", String),
@@ -389,6 +390,7 @@ proposals = Table(
     Index("ix_proposals_app_id_status", "app_id", "status"),
     Index("ix_proposals_session_id", "session_id"),
     Index("ix_proposals_message_id", "message_id"),
+    Index("ix_proposals_run_id", "run_id", sqlite_where=text("run_id IS NOT NULL")),
     Index("ix_proposals_memory_id", "memory_id"),
     Index("ix_proposals_related_id", "related_id"),
     sqlite_autoincrement=True,
@@ -564,6 +566,45 @@ embeddings = Table(
     count_column("token_count"),
     time_column("created_at"),
 )
+workflows = Table(
+    "workflows",
+    metadata,
+    id_column(),
+    foreign_key("apps.id"),
+    Column("slug", String, nullable=False),
+    Column("definition", Text, nullable=False),
+    count_column("on_note"),
+    time_column("next_at", nullable=True),
+    Column("shared_with", Text, nullable=False, server_default=text("'[]'")),
+    time_column("created_at"),
+    UniqueConstraint("app_id", "slug"),
+    Index("ix_workflows_next_at", "next_at", sqlite_where=text("next_at IS NOT NULL")),
+    sqlite_autoincrement=True,
+)
+"""Workflows that the person added. ``definition`` is the JSON text as it was given, and
+``shared_with`` a JSON array of the names of programs."""
+workflow_runs = Table(
+    "workflow_runs",
+    metadata,
+    id_column(),
+    foreign_key("apps.id"),
+    Column("slug", String, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("state", String, nullable=False, server_default=text("'running'")),
+    Column("trigger", String, nullable=False),
+    Column("input", Text, nullable=False),
+    Column("steps", Text, nullable=False, server_default=text("'[]'")),
+    Column("notes", Text, nullable=False, server_default=text("'[]'")),
+    Column("error", Text),
+    time_column("created_at"),
+    time_column("finished_at", nullable=True),
+    CheckConstraint("state IN ('running', 'waiting', 'stopped', 'failed', 'done')", name="state"),
+    Index("ix_workflow_runs_app_id_id", "app_id", "id"),
+    Index("ix_workflow_runs_created_at", "created_at"),
+    sqlite_autoincrement=True,
+)
+"""Runs of workflows, each with the definition that it began with. ``input`` and ``steps`` are JSON,
+and so is ``notes``, the ids of the notes that it was given: it goes with any of them."""
 jobs = Table(
     "jobs",
     metadata,

@@ -42,6 +42,7 @@ from memchat.language.lexicon import is_sensitive
 from memchat.language.telling import sentence_of
 from memchat.learn.values import VALUE_LIMIT, true_sentence
 from memchat.search import passages, turns
+from memchat.workflows import rows as workflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +302,8 @@ def accept(tx: Tx, item: types.Proposal, value: str | None = None) -> types.Memo
     request to forget, which ``forget`` answers; NotFound where there is nothing to end.
     """
     cause = KEPT_REFUSAL if item.status == "refused" else INBOX
+    if item.run_id is not None:
+        raise InputError("a call cannot be taken back; say yes to this one by itself")
     if item.memory_id is not None:
         memory = _accept_about(tx, item, item.memory_id, cause)
     elif item.memory_type is None or item.key is None:
@@ -359,7 +362,10 @@ def forget(tx: Tx, item: types.Proposal, hold: float) -> types.Memory:
 
 def reject(tx: Tx, item: types.Proposal) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
-    the item is removed with its words."""
+    the item is removed with its words. The run of a workflow that asks is stopped."""
+    if item.run_id is not None:
+        workflows.stop(tx, item.run_id)
+        return
     found = marks(item)
     if item.relation == FORGET and item.memory_id is not None:
         hidden = _hidden(tx, item.memory_id)

@@ -15,6 +15,7 @@ from memchat.db.records import among, columns, from_row
 from memchat.facts import changes, memories
 from memchat.facts.memories import Fact
 from memchat.types import Memory, Proposal, clean_tags
+from memchat.workflows import rows as workflows
 
 _p = t.proposals.c
 REJECTED = "you said no to it before"
@@ -24,6 +25,8 @@ WITHOUT_WORDS = (FORGOTTEN, BLANKED)
 """Reasons of refusals that keep no word of what was proposed."""
 FORGET, PROMOTE = "forget", "promote"
 """The relation of an item in which a program asks about a whole memory."""
+CALL = "call"
+"""The relation of an item in which the run of a workflow asks whether to call a tool."""
 _APART = ("ends", FORGET, PROMOTE)
 """Relations of which each is a question of its own."""
 _OPEN = ("pending", "unchecked")
@@ -97,6 +100,8 @@ def question(item: Proposal, target: Memory | None, newer: Memory | None = None)
     """What a yes to an item does, as a question. ``target`` is the memory that it would replace or
     end, None where that is gone or changed; of a pair, ``newer`` replaces it."""
     known = in_words(target) if target is not None else ""
+    if item.relation == CALL:
+        return item.value or ""
     if item.key is None:
         if target is None or (item.related_id is not None and newer is None):
             return "What it is about is gone."
@@ -150,6 +155,13 @@ def add(tx: Tx, app_id: int, held: Proposal) -> str | None:
         every = clean_tags([*(known.tags or "").split(), *held.tags])
         change(tx, known.id, tags=" ".join(every))
     return "rejected" if known.status == "rejected" else "pending"
+
+
+def ask_about_run(tx: Tx, app_id: int, run_id: int, question: str, reason: str) -> None:
+    """Have a person decide whether the run of a workflow goes on; asked anew each time."""
+    workflows.remove_questions(tx, run_id)
+    asked = Proposal(reason, value=question, relation=CALL, run_id=run_id)
+    _insert(tx, app_id, asked, tx.now)
 
 
 def find(tx: Tx, app_id: int, held: Proposal) -> Any:
@@ -238,7 +250,7 @@ def sessions_awaiting_second_look(tx: Tx, user: str) -> list[int]:
 def words_of(one: Proposal) -> str:
     """The words of a proposal, without the name of the program that asked: the person gave it.
     Empty where only the reason is kept."""
-    if one.key is None and one.memory_id is None:
+    if one.key is None and one.memory_id is None and one.run_id is None:
         return ""
     reason = one.reason.removeprefix(f"{one.by} ") if one.by else one.reason
     said = (one.value, one.quote, one.around, one.sentence, reason, " ".join(one.tags))

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -44,6 +45,7 @@ from memchat.notes import rows as notes_rows
 from memchat.search import embeddings, passages, receipts, render, turns
 from memchat.search.embed import shortened
 from memchat.types import Event, Evidence, Hit, Memory, Message
+from memchat.workflows import rows as workflows
 
 
 @dataclass(slots=True)
@@ -233,10 +235,7 @@ def _blank_attachments(tx: Tx, occurrences: Occurrences) -> None:
     stays."""
     for app_id, facts in occurrences.scopes.items():
         values = searched_wordings(facts) | occurrences.sentences
-
-        def blanked(words: str, values: set[str] = values) -> str:
-            return blank(words, spans_of(values, words))
-
+        blanked = partial(_blanked, values)
         for turn in messages.with_attachments(tx, apps.related_ids(tx, app_id)):
             left = tuple(
                 replace(one, name=blanked(one.name), text=blanked(one.text))
@@ -244,6 +243,18 @@ def _blank_attachments(tx: Tx, occurrences: Occurrences) -> None:
             )
             if left != turn.attachments:
                 messages.set_attachments(tx, turn.id, left)
+
+
+def _blank_runs(tx: Tx, occurrences: Occurrences) -> None:
+    """Blank the words in the runs of workflows."""
+    for app_id, facts in occurrences.scopes.items():
+        values = searched_wordings(facts) | occurrences.sentences
+        blanked = partial(_blanked, values)
+        workflows.blank(tx, apps.related_ids(tx, app_id), blanked)
+
+
+def _blanked(values: Collection[str], words: str) -> str:
+    return blank(words, spans_of(values, words))
 
 
 def redacted_text(turn: Message, occurrences: Occurrences) -> str:
@@ -424,6 +435,8 @@ def forget(
     if tombstone and not keep_transcript:
         rewritten += _blank_aside(tx, occurrences)
         _blank_attachments(tx, occurrences)
+    if tombstone:
+        _blank_runs(tx, occurrences)
     # The search text of a turn holds the facts that were learned from it.
     for session_id in occurrences.values:
         turns.write(tx, session_id)

@@ -12,6 +12,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_origin
+from urllib.parse import quote
 
 import httpx
 from pydantic import TypeAdapter
@@ -44,7 +45,9 @@ def _asked(route: Route, *given: Any, **named: Any) -> dict[str, Any]:
     arguments = {**bound.pop("only", {}), **bound.pop("changes", {}), **bound}
     for name in arguments.keys() - route.parameters.keys():
         raise InputError(f"{name} cannot be given over HTTP")
-    path = route.path.format(**{name: int(arguments.pop(name)) for name in route.in_path})
+    path = route.path.format(
+        **{name: quote(f"{arguments.pop(name)}", "") for name in route.in_path}
+    )
     plain: dict[str, Any] = to_jsonable_python(arguments)
     request: dict[str, Any] = {"method": route.method, "url": path}
     if route.in_address:

@@ -108,7 +108,7 @@ class Rest:
 
         named = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
         parameters = [named("request", annotation=Request)]
-        parameters += [named(name, annotation=int) for name in route.in_path]
+        parameters += [named(name, annotation=route.hints[name]) for name in route.in_path]
         if route.model is not None:
             told: Any = Annotated[route.model, Query() if route.in_address else Body()]
             required = any(one.is_required() for one in route.model.model_fields.values())

@@ -66,6 +66,7 @@ EXAMPLES: dict[str, Any] = {
     "on": True,
     "memo_id": "memo-1",
     "transcript": "The fence is to be green.",
+    "workflow": "ask-memory",
     "created_at": "2026-05-01T09:00:00Z",
 }
 
@@ -205,6 +206,7 @@ ROUTES = (
     Route("PUT", "/api/program/memories/{memory_id}", "program.remember_instead", "write"),
     Route("POST", "/api/program/memories/{memory_id}/promote", "program.promote", "write"),
     Route("POST", "/api/program/notes", "program.index_memo", "write", "notes.get"),
+    Route("POST", "/api/program/workflows/{workflow}/run", "program.run_workflow", "write"),
     Route("GET", "/api/sessions", "sessions.list", "read"),
     Route("GET", "/api/sessions/{session_id}", "sessions.get", "read"),
     Route("GET", "/api/sessions/{session_id}/messages", "sessions.messages", "read"),

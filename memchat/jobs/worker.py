@@ -15,13 +15,14 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from memchat import processes, waiting
 from memchat.config import Settings
 from memchat.db import Tx, apps, jobs, sessions
 from memchat.db.database import Database
 from memchat.db.jobs import EMBEDDING_KINDS, Claim, ClaimRequest
-from memchat.errors import ConfigError, MemChatError, origin
+from memchat.errors import ConfigError, MemChatError, StoreError, origin
 from memchat.facts import memories, proposals
 from memchat.facts.in_force import apply_due_dates, as_of
 from memchat.forget import mentions, purge
@@ -32,6 +33,10 @@ from memchat.notes import rows
 from memchat.search import passages
 from memchat.search.embed import EmbeddingSpace, at_once
 from memchat.types import Job, Learned, OnProgress, Scope, Session, timed
+from memchat.workflows import rows as workflows
+
+if TYPE_CHECKING:
+    from memchat.workflows.runs import Run
 
 
 @dataclass(slots=True)
@@ -74,7 +79,7 @@ log = logging.getLogger(__name__)
 
 PURGES = ("forget", rows.KIND)
 """The kinds that purge memories and notes."""
-KINDS = (*PURGES, "extract", "verify", *EMBEDDING_KINDS, "expire", "topics")
+KINDS = (*PURGES, "extract", "verify", *EMBEDDING_KINDS, workflows.KIND, "expire", "topics")
 """The kinds of jobs in the order in which they run: memories and notes are purged before any
 conversation is sent to a model."""
 FORGET_BATCH = 100
@@ -94,6 +99,7 @@ class Worker:
         clock: Callable[[], datetime],
         learner: Learner,
         embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
+        new_run: Callable[[Claim], Run],
     ) -> None:
         """``embedding_space`` gives the space in use, or None and why there is none."""
         self._database = database
@@ -101,6 +107,7 @@ class Worker:
         self._clock = clock
         self._learner = learner
         self._embedding_space = embedding_space
+        self._new_run = new_run
         self._owner = processes.new_owner()
         self.news: set[str] = set()
         """What was logged of an outage of the embedding service, since it last embedded a text."""
@@ -123,6 +130,8 @@ class Worker:
         part of a conversation. ``parallel`` conversations of different people are read at once."""
         done = JobsDone() if done is None else done
         self._release_dead_workers()
+        if workflows.KIND in kinds:
+            self._keep_up_workflows()
         purges = [kind for kind in PURGES if kind in kinds]
         self._purge_due(purges, user, target_id, done)
         if "extract" in kinds:
@@ -144,11 +153,41 @@ class Worker:
                 self._do(claimed[0], "look_late", look, done)
         if embedding := [kind for kind in EMBEDDING_KINDS if kind in kinds]:
             self._embed(embedding, done, user, target_id, on_progress)
+        while workflows.KIND in kinds and (claimed := self._claim(workflows.KIND, user, target_id)):
+            self._run_workflow(claimed[0], done)
         if "expire" in kinds:
             self.expire(user)
         if "topics" in kinds and target_id is None:
             self.find_topics(user)
         return done
+
+    def begin_run(self, begin: Callable[[Tx], int]) -> Run:
+        """A run of a workflow that ``begin`` makes, or makes go on. Raises StoreError where another
+        process does it."""
+        with self._database.write() as tx:
+            run_id = begin(tx)
+            claimed = self._claim_in(tx, [workflows.KIND], 1, 1, target_id=run_id)
+        if not claimed:
+            raise StoreError(f"another process does the run {run_id}; workflow runs shows it")
+        return self._new_run(claimed[0])
+
+    def _keep_up_workflows(self) -> None:
+        with self._database.read() as tx:
+            due = workflows.is_due(tx)
+        if due:
+            with self._database.write() as tx:
+                workflows.upkeep(tx)
+
+    def _run_workflow(self, claim: Claim, done: JobsDone) -> None:
+        try:
+            self._new_run(claim).go(unattended=True)
+        except Exception as error:  # noqa: BLE001
+            if not isinstance(error, MemChatError):
+                log.error("job %s failed: %s", claim.id, origin(error))
+            self._failed([claim], error, done)
+        else:
+            done.done += 1
+            log.info("workflow: run %d done", claim.target_id)
 
     def _another(self) -> Worker:
         """A worker beside this one, which stops with it."""
@@ -167,7 +206,7 @@ class Worker:
         """Whether a job is due, or is held by a process that has ended."""
         with self._database.read() as tx:
             due = jobs.due_kinds(tx, None, self._clock())
-            left = bool(jobs.dead_holders(tx))
+            left = bool(jobs.dead_holders(tx)) or workflows.is_due(tx)
         if due and due <= set(EMBEDDING_KINDS) and self._embedding_space()[0] is None:
             return left  # there is no embedding model to run them
         return bool(due) or left

@@ -145,6 +145,18 @@ class WrittenResult(Result):
         )
 
 
+class RunResult(Result):
+    """A run of a workflow."""
+
+    note: str = DATA
+    id: int
+    state: str
+    """done, failed, or waiting for the person's yes"""
+    output: str
+    """What the last step gave"""
+    error: str | None = None
+
+
 class Found(Result):
     """One thing that a search found."""
 
@@ -395,6 +407,7 @@ _ADDS = ToolAnnotations(
 _CHANGES = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
+_RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
 
 Limit = Annotated[int, Field(ge=1, le=50, description="The most results")]
 Chars = Annotated[
@@ -460,8 +473,10 @@ class Tools:
             self.get_capabilities,
         )
         adds = (self.remember, self.promote_memory, self.index_memo)
+        runs = (self.run_workflow,)
         changes = (self.update_memory, self.forget)
-        for hints, tools in ((_READS, reads), (_ADDS, adds), (_CHANGES, changes)):
+        every = ((_READS, reads), (_ADDS, adds), (_CHANGES, changes), (_RUNS, runs))
+        for hints, tools in every:
             for tool in tools:
                 said, helps = types.documented(tool)
                 _describe(tool, helps)
@@ -651,6 +666,16 @@ class Tools:
         made = {"memoId": memoId, "chunks": count, "chunkIds": ids}
         return CallToolResult(content=[text], structured_content=made)
 
+    async def run_workflow(self, call: Call, workflow: str, text: str = "") -> RunResult:
+        """Run one of the workflows that the person shared with you, on a text. Before it calls a
+        tool that may change something it waits for the person's yes in their inbox; tell them so.
+
+        :param workflow: Its short name, as ask-memory
+        :param text: What it is about, such as a question
+        """
+        run = await LongCall(call).run(lambda: self._who(call).run_workflow(workflow, text))
+        return RunResult.shown(run)
+
     def query_memory(
         self,
         call: Call,
@@ -720,7 +745,8 @@ class Tools:
         """What this memory server can do now: whether memory is on, whether what you remember is
         stored or waits for the person's yes, and which tools there are."""
         access, switch = self._who(call), self._user.memory_switch()
-        tools = [*sorted(MEMORY_TOOLS if switch.on else ()), "index_memo", "query_memory", "ask"]
+        notes = "index_memo", "query_memory", "ask", "run_workflow"
+        tools = [*sorted(MEMORY_TOOLS if switch.on else ()), *notes]
         return Capabilities(
             version=version("memchat"),
             client=access.name,

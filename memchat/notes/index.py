@@ -22,6 +22,7 @@ from memchat.providers import Embedder
 from memchat.search import embeddings, passages
 from memchat.search.embed import embed_documents
 from memchat.types import NewNote
+from memchat.workflows import rows as workflows
 
 PROFILES: Mapping[str, chunking.Profile] = {"memo": chunking.MEMO, "document": chunking.DOCUMENT}
 
@@ -85,12 +86,18 @@ class Cutter:
 
 def write(tx: Tx, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     """Store a note, or replace the one of the same type and external id; its id, and whether
-    other words were there before. Where nothing changes its chunks stay as they are."""
+    other words were there before. Where nothing changes its chunks stay as they are. A new one
+    begins the workflows that wait for notes."""
     new = prepared.note
+    begun = workflows.waiting_for(tx, app_id, new)
+    external = new.external_id
+    if begun and external is not None and rows.by_external_id(tx, app_id, new.type, external):
+        begun = []  # it was there before
     note_id, reworded = rows.put(tx, app_id, new, tx.now, sized_for=prepared.sized_for)
     linked = new.pair_id is not None or new.parent_id is not None
     if reworded or linked or rows.chunk_parts(tx, note_id) != prepared.parts:
         rows.replace_chunks(tx, note_id, prepared.parts, new.pair_id, new.parent_id)
+    workflows.note_came(tx, app_id, note_id, new, begun)
     return note_id, reworded
 
 

@@ -28,6 +28,7 @@ from memchat.search.keywords import passage_id
 from memchat.search.passages import Passage
 from memchat.types import NoteCounts, NoteUse
 from memchat.types.conversations import EARLIEST, LATEST, ExternalId, NewNote, Note, NoteHit
+from memchat.workflows import rows as workflows
 
 if TYPE_CHECKING:
     from memchat.search.ranking import ScoreParts
@@ -260,8 +261,10 @@ def remove_traces(tx: Tx, note_id: int, hashes: Sequence[str]) -> None:
 
 
 def remove_from_chats(tx: Tx, note_id: int) -> None:
-    """Delete what receipts and prompts of chats hold of a note."""
+    """Delete what receipts and prompts of chats hold of a note, and the runs of workflows that read
+    it."""
     receipts.remove(tx, "note", [note_id])
+    workflows.remove_of_note(tx, note_id)
 
 
 def deleted_at(tx: Tx, app_id: int, type: str, external_id: ExternalId) -> datetime | None:

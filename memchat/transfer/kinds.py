@@ -219,6 +219,7 @@ INBOX_ITEM = _kind(
     schema.proposals,
     _i.app_id.in_(_here)
     & (_i.status == "pending")
+    & _i.run_id.is_(None)
     & (_i.memory_id.is_(None) | _i.memory_id.in_(_facts)),
     "id app message_id:message reason memory_type key value expires_at starts_at many cues"
     " sensitive relation target_id:memory quote start around sentence masked memory_id:memory"

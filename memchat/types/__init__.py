@@ -7,3 +7,4 @@ and the memory holds through that day.
 from memchat.types.conversations import *
 from memchat.types.labels import *
 from memchat.types.memories import *
+from memchat.types.workflows import *

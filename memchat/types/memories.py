@@ -351,6 +351,8 @@ class Proposal:
     """The program that asked, with whose name ``reason`` begins."""
     session_id: int | None = None
     """The conversation that it comes from."""
+    run_id: int | None = None
+    """The run of a workflow that goes on with a yes: it calls the tool that ``value`` names."""
     created_at: datetime = datetime(1, 1, 1, tzinfo=UTC)
     id: int = 0
     """Its number, once it is stored."""

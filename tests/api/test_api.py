@@ -25,9 +25,10 @@ MemoryChanges MemoryOrigin MemorySwitch Mended Mentions Message Messages Metadat
 NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer
 NotesFound NotesReport OwnType Page PastImport Place PluginInfo ProgramConversation Progress
 PromptContext ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts
-RequestDone RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo
-Services Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer ToolCall Topic
-Undone Usage UsageTotal UseCounts User UserInfo Users Wanted Why Written
+RequestDone RestorePlan RunStep SchemaError Scope ScopeError SecretError Service ServiceError
+ServiceInfo Services Session SessionQuote Sessions Settings StoreError StoreFull StreamedAnswer
+ToolCall Topic Undone Usage UsageTotal UseCounts User UserInfo Users Wanted Why WorkflowInfo
+WorkflowProblem WorkflowRun Workflows Written
 """
 VERBS = """
 MemChat
@@ -93,6 +94,7 @@ User
     undo_import(import_id: str) -> Deleted
     unmend(mended: Mended) -> Changed
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
+    workflows -> Workflows
 ClientAccess
     begin_request(key: str, request: str) -> RequestDone | None
     called() -> None
@@ -111,6 +113,7 @@ ClientAccess
     remember_instead(memory_id: int, type: str, key: str, value: str, *, expires_at: date | None
         = None, starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     require_memory() -> None
+    run_workflow(workflow: str, text: str = '') -> WorkflowRun
     update(memory_id: int, value: str | None = None, *, expires_at: date | None = None,
         starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
@@ -187,6 +190,20 @@ Sessions
     used(session_id: int) -> Mapping[int, Sequence[str]]
     versions(session_id: int) -> Mapping[int, Sequence[int]]
     why(message_id: int | None = None) -> Why
+Workflows
+    add(definition: str) -> WorkflowInfo
+    delete(slug: str) -> Changed
+    get(slug: str) -> WorkflowInfo
+    get_run(run_id: int) -> WorkflowRun
+    list() -> Sequence[WorkflowInfo]
+    resume(run_id: int, *, yes: bool = False, on_text: Callable[[str, str], object] | None =
+        None, ask: Callable[[str], bool] | None = None) -> WorkflowRun
+    run(slug: str, text: str = '', *, note_id: int | None = None, on_text: Callable[[str, str],
+        object] | None = None, ask: Callable[[str], bool] | None = None) -> WorkflowRun
+    runs(slug: str | None = None, *, limit: int = 50) -> Sequence[WorkflowRun]
+    share(slug: str, program: str, *, on: bool = True) -> WorkflowInfo
+    stop(run_id: int) -> WorkflowRun
+    validate(definition: str) -> Sequence[WorkflowProblem]
 Notes
     add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId
         | None = None, created_at: datetime | None = None, profile: str = 'memo', pair_id:
@@ -224,7 +241,7 @@ Notes
     watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop:
         threading.Event | None = None) -> None
 Inbox
-    accept(item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory
+    accept(item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory | WorkflowRun
     accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered
     keep_refused(refusal_id: int) -> Memory
     list(*, status: str = 'pending') -> Sequence[InboxItem]

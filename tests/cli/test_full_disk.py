@@ -59,6 +59,12 @@ WRITERS = {
     "apps off": "",
     "apps delete": "default --yes",
     "users delete": "ana --yes",
+    "workflow add": "weekly-review",
+    "workflow delete": "weekly-review",
+    "workflow share": "weekly-review Web",
+    "workflow run": "ask-memory train",
+    "workflow resume": "1",
+    "workflow stop": "1",
     "inbox accept": "1",
     "inbox reject": "1",
     "jobs run": "",
@@ -81,6 +87,9 @@ READERS = {
     "notes ask": "train",
     "notes report": "",
     "notes topics": "",
+    "workflow list": "",
+    "workflow show": "ask-memory",
+    "workflow runs": "",
     "sessions list": "",
     "sessions show": "1",
     "apps list": "",
@@ -101,7 +110,7 @@ OTHERS |= {
     "mcp call",
 }
 OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe", "export", "import"}
-OTHERS |= {"users export", "serve"}
+OTHERS |= {"users export", "serve", "workflow validate"}
 """The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]
 """What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""

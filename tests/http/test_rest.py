@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from dataclasses import replace
 from datetime import date
@@ -399,3 +400,17 @@ def test_the_page_on_http_lists_every_call() -> None:
     told = re.findall(r"^\| `([A-Z]+) (/api\S*)` \| `([\w.]*)`.* \| (\w+) \|$", page, re.M)
     assert [(r.method, r.path, r.verb, r.right) for r in ROUTES] == told[: len(ROUTES)]
     assert len(told) == len(ROUTES) + 3
+
+
+def test_a_program_runs_a_workflow_that_is_shared_with_it(served: Served) -> None:
+    step = {"id": "a", "type": "Memory Query", "config": {"query": "{{TRANSCRIPT}}"}}
+    text = json.dumps({"slug": "find", "name": "Find", "steps": [step]})
+    served.ana.workflows.add(text)
+    path = "/api/program/workflows/find/run"
+    assert asked(served, "POST", path, "ask", json={}).status_code == 404
+    served.ana.workflows.share("find", "ask")
+    with client(served, "ask") as program:
+        run = program.program.run_workflow("find", "tea")
+        assert (run.state, run.output) == ("done", "No note speaks of that.")
+        with pytest.raises((NotFound, StoreError)):
+            program.program.run_workflow("../memories/1", "tea")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import ConfigError, NotFound, ProviderError
-from memchat.mcp import client
-from memchat.mcp.client import MCPClient, McpServer
+from memchat.providers import mcp_client as client
+from memchat.providers.mcp_client import MCPClient, McpServer
 from tests.support.slow import slow_but
 
 FAULTY = McpServer(

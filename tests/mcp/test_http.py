@@ -22,8 +22,8 @@ from memchat import MemChat
 from memchat.config import tokens
 from memchat.config.tokens import Token, Tokens
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
-from memchat.mcp.client import MCPClient, McpServer
 from memchat.mcp.server import SESSIONS
+from memchat.providers.mcp_client import MCPClient, McpServer
 from tests.support import empty_store
 from tests.support.mcp import command, run
 

@@ -16,8 +16,11 @@ MEMORY_TOOLS = {
     "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
     "get_context", "list_topics",
 }  # fmt: skip
-OTHERS = {"index_memo", "query_memory", "ask", "get_capabilities"}
-READS = {"recall", "list_memories", "get_context", "list_topics", *OTHERS} - {"index_memo"}
+OTHERS = {"index_memo", "query_memory", "ask", "run_workflow", "get_capabilities"}
+READS = {"recall", "list_memories", "get_context", "list_topics", *OTHERS} - {
+    "index_memo",
+    "run_workflow",
+}
 MEMO = {"memoId": "m1", "createdAt": "2026-05-01", "title": "Garden"}
 
 
@@ -44,7 +47,7 @@ def test_each_tool_says_when_to_call_it_and_what_it_does_to_the_store(mc, ana) -
         assert tool.annotations.read_only_hint == (name in READS), name
         destructive = name in {"forget", "update_memory"}
         assert bool(tool.annotations.destructive_hint) == destructive, name
-        assert tool.annotations.open_world_hint is False
+        assert tool.annotations.open_world_hint is (name == "run_workflow")
 
 
 def test_both_searches_say_what_a_result_that_is_not_confident_is_worth(mc, ana) -> None:

@@ -26,6 +26,8 @@ _READ_ANEW = Tool.from_function
 def _from_function(method: Any, **given: Any) -> Tool:
     """The tool that a method is. The SDK reads its schemas off the signature for each server, which
     takes longer than most tests with one."""
+    if not hasattr(method, "__func__"):
+        return _READ_ANEW(method, **given)
     tool = _READ.get(method.__func__)
     if tool is None:
         tool = _READ[method.__func__] = _READ_ANEW(method, **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 
@@ -193,3 +194,25 @@ def test_an_answer_whose_memory_was_changed_since_cannot_be_undone(mc: MemChat) 
     press(at, buttons(at, "undo-")[0])
     assert "changed or forgotten since" in text(at)
     assert [m.value for m in ana.memories.list()] == ["hojicha"]
+
+
+def test_a_workflow_that_asks_before_a_call_gets_a_yes_or_a_no(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    step = {"id": "act", "type": "MCP Tool", "config": {"server": "none", "tool": "send"}}
+    ana.workflows.add(json.dumps({"slug": "w", "name": "W", "steps": [step]}))
+    run = ana.workflows.run("w")
+    with private.database(mc).write() as tx:
+        from memchat.db import apps
+        from memchat.facts import proposals
+        from memchat.types import Scope
+
+        own = apps.ensure(tx, Scope("ana")).own
+        proposals.ask_about_run(tx, own, run.id, "Call send of none?", "it asks first")
+    (item,) = ana.inbox.list()
+    at = app("inbox")
+    assert "Call send of none?" in text(at)
+    assert at.button(key=f"accept-{item.id}").label == "Call it"
+    assert at.button(key=f"reject-{item.id}").label == "Do not call it"
+    assert not buttons(at, f"decide-{item.id}")
+    press(at, f"accept-{item.id}")
+    assert not ana.inbox.list() and ana.workflows.get_run(run.id).state == "failed"

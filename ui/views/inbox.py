@@ -157,7 +157,7 @@ def _actions(item: InboxItem, *, ready: bool) -> None:
             on_click=decisions.reject,
             args=([item.id],),
         )
-        if item.memory_id is None and item.relation != "ends":
+        if item.memory_id is None and item.relation not in ("ends", "call"):
             st.button("Edit", key=f"decide-{item.id}", on_click=_decide, args=(item.id,))
         if item.message_id is not None and st.button(
             "Open that message", key=f"source-{item.id}", type="tertiary"

@@ -25,7 +25,7 @@ from mcp.types import Tool
 from pydantic import ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass
 
-from memchat import disk
+from memchat import disk, waiting
 from memchat.config.settings import FILE
 from memchat.config.settings import MCP_SERVERS as TABLE
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound, ProviderError, misfits
@@ -111,7 +111,7 @@ class MCPClient:
         # In a thread of its own: the caller's may have an event loop, and keeps it.
         pool = ThreadPoolExecutor(1)
         try:
-            return pool.submit(anyio.run, limited).result()
+            return waiting.result(pool.submit(anyio.run, limited))
         except TimeoutError:
             raise ProviderError(
                 f"the MCP server {self._server.name!r} did not answer within {self._timeout:g} s",
