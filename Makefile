@@ -55,6 +55,13 @@ ui: $(READY)
 test: $(COMPILED)
 	@OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow' $(ARGS)
 
+# Tests of every store, with each in PostgreSQL: the server is the one that the tests bring.
+test-postgres: $(COMPILED)
+	@OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow' \
+		-p tests.support.on_postgres $(or $(ARGS),tests/db/test_contract.py tests/forget \
+		tests/db/test_every_function.py tests/search/test_search.py tests/api/test_import.py \
+		tests/api/test_user.py tests/facts/test_consolidation.py tests/facts/test_inbox.py)
+
 bench-crash: $(READY)
 	@$(BIN)/python -m benchmarks.crash $(ARGS)
 

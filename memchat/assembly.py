@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memchat.config import Settings
 from memchat.config.providers import runs_locally
 from memchat.db import Tx, records
-from memchat.db.database import Database
+from memchat.db.database import Database, utc_now
 from memchat.errors import ConfigError, MemChatError, SchemaError
 from memchat.prompts import Prompts
 from memchat.providers import factory
@@ -44,6 +44,17 @@ class _Space:
     """Why there is none."""
 
 
+def open_database(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Database:
+    """The rows of the store that the settings name."""
+    if settings.database_url is None:
+        return Database(settings.home, clock, settings.zone)
+    try:
+        from memchat.db.postgres import Postgres
+    except ImportError as error:
+        raise ConfigError("a store in PostgreSQL needs pip install 'memchat[postgres]'") from error
+    return Postgres(settings.database_url, settings.home, clock, settings.zone)
+
+
 class Assembly:
     """The parts of one store. Models that are given are used instead of those of the settings."""
 
@@ -59,7 +70,7 @@ class Assembly:
         another version."""
         self.settings = settings
         self.clock = clock
-        self.database = Database(settings.home, clock, settings.zone)
+        self.database = open_database(settings, clock)
         self.database.embeds = self.embeds
         self.database.types = settings.types
         given = {"chat_model": chat_model, "extract_model": extract_model}
@@ -214,8 +225,6 @@ class Assembly:
 
     def _build_space(self, *, opening: bool) -> _Space:
         """The space of the service in use, or of a first service for a new store."""
-        from memchat.search.vector_index import VectorIndex
-
         with self.database.read() as tx:
             state = embeddings.service_state(tx)
             stored = embeddings.get_service(tx, state[0])
@@ -232,8 +241,7 @@ class Assembly:
             self._register_first(embedder.service, state)
             return self._build_space(opening=opening)
         service = embedder.service
-        index = VectorIndex(self.settings.home, store_id, state[0], service)
-        self.database.index = index
+        index = self.database.vector_index(store_id, state[0], service)
         space = EmbeddingSpace(self.database, embedder, service, index, state[0])
         return _Space(state, space, None)
 

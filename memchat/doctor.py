@@ -191,7 +191,7 @@ def _store(database: Database) -> Iterator[Check]:
         counts = repair.keyword_counts(tx)
         unscrubbed = tx.execute(sa.select(t.scrubs.c.id).limit(1)).first()
     size = f"{rows} memories, {counted(noted, 'note')}"
-    yield Check("database", "ok", f"{database.path.name}, schema {t.HEAD}, {size}")
+    yield Check("database", "ok", f"{database.name}, schema {t.HEAD}, {size}")
     if wrong or stray:
         detail = f"{counted(len(wrong), 'note')} with chunks that do not fit the text"
         if stray:

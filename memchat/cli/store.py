@@ -17,7 +17,7 @@ from memchat.cli import command as cli
 from memchat.cli import memories, output, system, transfer
 from memchat.cli.output import ProgressLine
 from memchat.config.providers import MINILM, embedding_name
-from memchat.errors import NotFound
+from memchat.errors import InputError, NotFound
 from memchat.types import MOST_AT_ONCE, MOST_BATCH, JobStatus, RestorePlan, counted
 
 if TYPE_CHECKING:
@@ -562,7 +562,7 @@ def wipe(_: cli.Call, with_settings: bool = False, yes: bool = False) -> None:
     """
     from memchat.api.store import wipe, wipe_files
 
-    home = cli.settings().home
+    home = _folder_of_store()
     files = wipe_files(home, with_settings=with_settings)
     if not files:
         output.notice(f"there is nothing of memchat to delete in {home}")
@@ -576,7 +576,18 @@ def wipe(_: cli.Call, with_settings: bool = False, yes: bool = False) -> None:
 def _backups() -> Backups:
     from memchat.api.store import Backups
 
-    return Backups(cli.settings().home)
+    return Backups(_folder_of_store())
+
+
+def _folder_of_store() -> Path:
+    """The data folder, where the store lies in it. Raises InputError where it does not."""
+    found = cli.settings()
+    if found.database_url is not None:
+        raise InputError(
+            "this store is in PostgreSQL: pg_dump and pg_restore copy it and bring it back, and "
+            "DROP SCHEMA deletes it; docs/postgres.md says how"
+        )
+    return found.home
 
 
 _LOST = {"memories": "memory", "sessions": "session", "messages": "message"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
@@ -210,3 +210,53 @@ def _import_own(call: cli.Call, file: Path, dry_run: bool) -> None:
         output.notice(output.plain(f"line {one.line} was refused: {one.reason}"))
     if len(done.refused) > REFUSED_MOST:
         output.notice(f"{len(done.refused):,} lines were refused; --json lists all of them")
+
+
+db_group = cli.group("See where the store is, and copy all of it into PostgreSQL or back.")
+
+
+@cli.command(db_group, without="user app")
+def status(call: cli.Call) -> None:
+    """Say where the store is, what keeps it, and how many rows it has in each table."""
+    from memchat.transfer import stores
+
+    settings = cli.settings()
+    place = str(settings.home) if settings.database_url is None else "env"
+    with closing(stores.open_store(place, settings)) as store:
+        found = stores.status(store)
+    if call.as_json:
+        output.print_json(found)
+        return
+    for line in (f"store   {found.store}", f"engine  {found.engine}", f"schema  {found.schema}"):
+        print(output.plain(line))
+    filled = [[name, str(count)] for name, count in found.rows.items() if count]
+    output.print_table(["table", "rows"], filled, none="nothing is in it yet")
+
+
+@cli.command(db_group, without="user app")
+def copy(call: cli.Call, source: str, target: str) -> None:
+    """Copy a whole store into an empty one, and check that both are the same.
+
+    All users, with vectors and what was forgotten, so that no model is called. Settings, keys and
+    prompts stay in their folder. End chats, the app and workers before: what they write meanwhile
+    is not in the copy. One that is broken off leaves nothing; run it again.
+
+    Each of the two is a data folder, a postgresql:// address, or the word env for the address in
+    MEMCHAT_DATABASE_URL. Others on the machine can read a password that stands on a command line.
+
+    :param source: The store that is copied, which stays as it is.
+    :param target: Where to: a folder without a store, or a database or schema without one.
+    """
+    from memchat.transfer import stores
+
+    settings = cli.settings()
+    with (
+        closing(stores.open_store(source, settings)) as old,
+        closing(stores.open_store(target, settings, new=True)) as new,
+        ProgressLine() as line,
+    ):
+        copied = stores.copy(old, new, line.update)
+    shown = copied if call.as_json else [one for one in copied if one.rows]
+    call.table(shown, "table rows sha256", none="", sha256=lambda one: one.sha256[:16])
+    rows = counted(sum(one.rows for one in copied), "row")
+    output.notice(f"{rows} copied; counts and hashes of all tables are the same on both sides")

@@ -91,6 +91,14 @@ def minutes(name: str, value: str) -> tuple[float, ...]:
 
 RETRY_MINUTES = (1.0, 2.0, 4.0, 8.0, 16.0)
 HOME = "MEMCHAT_HOME"
+DATABASE_URL = "MEMCHAT_DATABASE_URL"
+
+
+def database_address(name: str, value: str) -> str:
+    """The address of a database of PostgreSQL; no error shows its password."""
+    if not value.startswith(("postgresql://", "postgres://")):
+        raise ConfigError(f"{name} is no address; give postgresql://user:password@host/database")
+    return value.replace("postgres://", "postgresql://", 1)
 
 
 def _setting(variable: str, default: object, parse: Parser = text) -> Any:
@@ -104,6 +112,11 @@ class Settings:
 
     home: Path = field(metadata={"variable": HOME, "parse": folder})
     """MEMCHAT_HOME: the data folder."""
+    database_url: str | None = field(
+        default=None, repr=False, metadata={"variable": DATABASE_URL, "parse": database_address}
+    )
+    """MEMCHAT_DATABASE_URL: ``postgresql://user:password@host/database``, where the store is to be
+    in PostgreSQL; without it the store is a file of the data folder."""
     chat_model: str = _setting("MEMCHAT_CHAT_MODEL", providers.OFFLINE_CHAT)
     """MEMCHAT_CHAT_MODEL: a litellm model name, e.g. ``ollama/llama3.2``."""
     extract_model: str = _setting("MEMCHAT_EXTRACT_MODEL", providers.OFFLINE_EXTRACT)

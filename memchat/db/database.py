@@ -18,10 +18,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
+import sqlalchemy as sa
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -30,10 +31,13 @@ from memchat.db import Tx, apps, schema
 from memchat.db.records import UTC_ZONE
 from memchat.errors import InputError, SchemaError, StoreError, StoreFull
 from memchat.language import text
-from memchat.types import NO_TYPES, Scope
+from memchat.types import NO_TYPES, Scope, Service
 
 if TYPE_CHECKING:
+    from memchat.search.pgvector import PgVectorIndex
     from memchat.search.vector_index import VectorIndex
+
+    VectorSearch: TypeAlias = VectorIndex | PgVectorIndex
 
 
 def utc_now() -> datetime:
@@ -73,6 +77,8 @@ class Database:
         self.clock = clock
         self.zone = zone
         self.path = home / FILE
+        self.name = FILE
+        """What it is called in messages."""
         self.embeds: Callable[[], bool] = bool
         """Whether there is an embedding model."""
         self._writing = threading.Lock()
@@ -82,18 +88,7 @@ class Database:
         """Types of memories beside the usual ones."""
         self.backup: Path | None = None
         """The copy of the store from before it was migrated; None if it was not."""
-        try:
-            disk.make_folder(home)
-            if not self.path.exists():
-                # Only the owner of the file may read it.
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        except OSError as error:
-            otherwise = StoreError(
-                f"the data folder {home} cannot be used ({error.strerror}); "
-                "make it writable or set MEMCHAT_HOME to another"
-            )
-            raise disk.failure(error, str(home), otherwise) from error
-        self._engine = _engine(self.path)
+        self._engine = self._open()
         self.index: VectorIndex | None = None
         """The index of the service in use, where it is in memory."""
         self._closed = False
@@ -106,6 +101,27 @@ class Database:
         except BaseException:
             self.close()
             raise
+
+    def _open(self) -> Engine:
+        try:
+            disk.make_folder(self.home)
+            if not self.path.exists():
+                # Only the owner of the file may read it.
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            otherwise = StoreError(
+                f"the data folder {self.home} cannot be used ({error.strerror}); "
+                "make it writable or set MEMCHAT_HOME to another"
+            )
+            raise disk.failure(error, str(self.home), otherwise) from error
+        return _engine(self.path)
+
+    def vector_index(self, store_id: str, service_id: int, service: Service) -> VectorSearch:
+        """The search of the vectors of a service."""
+        from memchat.search.vector_index import VectorIndex
+
+        self.index = VectorIndex(self.home, store_id, service_id, service)
+        return self.index
 
     def close(self) -> None:
         """Close every connection, those in use at the end of their transaction. When the last
@@ -225,8 +241,7 @@ class Database:
         with self.write() as tx:
             # Only after truncating, so that another process repeats it if this one is killed; and
             # only these: what was forgotten meanwhile is not scrubbed yet.
-            done = ((row[0],) for row in left)
-            tx.driver.executemany("DELETE FROM scrubs WHERE id = ?", done)
+            tx.execute(sa.delete(schema.scrubs).where(schema.scrubs.c.id.in_([i for i, _ in left])))
         return True
 
     def truncate_wal(self) -> bool:
@@ -289,6 +304,10 @@ def has_our_tables(connection: sqlite3.Connection, path: Path) -> bool:
 
 def was_used(tx: Tx, table: Table) -> bool:
     """Whether a table has or ever had a row."""
+    if tx.on_postgres:
+        sql = "SELECT last_value FROM pg_sequences WHERE schemaname = current_schema()"
+        named = f" AND sequencename = '{table.name}_id_seq' AND last_value IS NOT NULL"
+        return tx.driver.execute(sql + named).fetchone() is not None
     sql = f"SELECT 1 FROM {table.name} UNION ALL SELECT 1 FROM sqlite_sequence WHERE name = ?"
     return tx.driver.execute(sql, (table.name,)).fetchone() is not None
 

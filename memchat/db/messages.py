@@ -155,9 +155,17 @@ def index(
 ) -> None:
     """Write the passages of these messages of a conversation and of their neighbours, whose words
     are their context. ``texts`` are those by which messages are embedded from now on."""
+    for one in passages_of(tx, session_id, ids, texts):
+        passages.put(tx, one)
+
+
+def passages_of(
+    tx: Tx, session_id: int, ids: Collection[int], texts: Mapping[int, str] | None = None
+) -> list[Passage]:
+    """The passages that ``index`` writes."""
     new = texts or {}
     turns = tx.rows(_SEARCHED, session=session_id)
-    app_id, wanted = tx.value(_APP, session=session_id), set(ids)
+    app_id, wanted, found = tx.value(_APP, session=session_id), set(ids), []
     said = [new.get(turn.id, turn.text) for turn in turns]
     words = ["", *(text or turn.content for text, turn in zip(said, turns, strict=True)), ""]
     places = {n + d for n, turn in enumerate(turns) if turn.id in wanted for d in (-1, 0, 1)}
@@ -168,8 +176,8 @@ def index(
         # Neighbours count only once the message was read: before, its rows change all the time.
         context = f"{words[n]}\n{words[n + 2]}" if text else ""
         hashed = passages.text_hash(text) if text else None
-        one = Passage("turn", turn.id, app_id, words[n + 1], text, hashed, context, reply)
-        passages.put(tx, one)
+        found.append(Passage("turn", turn.id, app_id, words[n + 1], text, hashed, context, reply))
+    return found
 
 
 def set_texts(tx: Tx, session_id: int, texts: Mapping[int, str]) -> None:
@@ -260,7 +268,7 @@ def by_ids(tx: Tx, ids: Sequence[int]) -> dict[int, Message]:
 def by_session(tx: Tx, ids: Collection[int]) -> dict[int, list[int]]:
     """These messages, by their conversation."""
     found: dict[int, list[int]] = {}
-    for message in by_ids(tx, sorted(ids)).values():
+    for _, message in sorted(by_ids(tx, [*ids]).items()):
         found.setdefault(message.session_id, []).append(message.id)
     return found
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
+from array import array
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -49,6 +50,35 @@ class UtcTime(sa.TypeDecorator[datetime]):
         return None if value is None else datetime.fromisoformat(value)
 
 
+class _Vector(sa.types.UserDefinedType[str]):
+    """pgvector's, of any length."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_how: Any) -> str:
+        return "vector"
+
+
+class VectorBytes(sa.TypeDecorator[bytes]):
+    """The float32 numbers of a vector, as bytes; in PostgreSQL one of pgvector's."""
+
+    impl = sa.LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return _Vector() if dialect.name == "postgresql" else sa.LargeBinary()
+
+    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name != "postgresql":
+            return value
+        return f"[{','.join(map(repr, memoryview(value).cast('f')))}]"
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> bytes | None:
+        if value is None or dialect.name != "postgresql":
+            return value  # type: ignore[no-any-return]
+        return array("f", map(float, value[1:-1].split(","))).tobytes()
+
+
 @lru_cache(maxsize=16)
 def utc_text(value: datetime) -> str:
     """The stored form of an aware datetime."""
@@ -77,7 +107,9 @@ class Tx:
     ) -> None:
         self.connection = connection
         self.driver: Any = connection.connection.driver_connection
-        """The connection of the sqlite3 module below that of SQLAlchemy."""
+        """The connection of the sqlite3 module, or of psycopg, below that of SQLAlchemy."""
+        self.on_postgres = connection.dialect.name == "postgresql"
+        self._dialect = connection.dialect.name
         self.execute = connection.execute
         self.now = now
         self.zone = zone
@@ -119,8 +151,10 @@ class Tx:
     def rows(self, statement: sa.Executable, **values: Any) -> list[Any]:
         """All rows of a constant statement, with these values for its parameters and columns.
         Raises the driver's own errors."""
-        compiled = _compiled(statement, *values)
-        return compiled.read(self.driver.execute(compiled.text, compiled.bind(values)).fetchall())
+        compiled = _compiled(self._dialect, statement, *values)
+        cursor = self.driver.execute(compiled.text, compiled.bind(values))
+        # psycopg has no rows to give where a statement returns none.
+        return compiled.read(cursor.fetchall()) if cursor.description else []
 
     def column(self, statement: sa.Executable, **values: Any) -> list[Any]:
         """The first column of the rows."""
@@ -132,6 +166,8 @@ class Tx:
 
     def latest(self, statement: sa.Executable, **values: Any) -> Any:
         """``value``, asked for once as long as this transaction writes nothing."""
+        if self.on_postgres:  # it does not count what was written
+            return self.value(statement, **values)
         asked, written = (statement, *values.items()), self.driver.total_changes
         known = self._latest.get(asked)
         if known is None or known[0] != written:
@@ -142,7 +178,7 @@ class Tx:
         self, statement: sa.Executable, most: int = 4_096, /, **values: Any
     ) -> Iterator[list[Any]]:
         """The rows in lists of so many at most."""
-        compiled = _compiled(statement, *values)
+        compiled = _compiled(self._dialect, statement, *values)
         cursor = self.driver.execute(compiled.text, compiled.bind(values))
         while found := cursor.fetchmany(most):
             yield compiled.read(found)
@@ -151,12 +187,22 @@ class Tx:
         """Run a constant statement once for each row of values; all of them name the same."""
         every = list(rows)
         if every:
-            compiled = _compiled(statement, *every[0])
-            self.driver.executemany(compiled.text, map(compiled.bind, every))
+            compiled = _compiled(self._dialect, statement, *every[0])
+            self.driver.cursor().executemany(compiled.text, [*map(compiled.bind, every)])
 
     def insert(self, table: sa.Table, **values: Any) -> int:
         """Insert one row; returns its id."""
         return int(self.value(_inserting(table), **values))
+
+    def insert_new(self, table: sa.Table, **values: Any) -> int | None:
+        """Insert one row; returns its id, or None where another has its key or its id."""
+        found = self.value(_inserting_new(table), **values)
+        if self.on_postgres and found is not None and "id" in values:
+            # The ids that it gives itself go on after this one.
+            named = "pg_get_serial_sequence(%s, 'id') AS ids"
+            sql = f"SELECT setval(ids, greatest(%s, nextval(ids))) FROM {named}"
+            self.driver.execute(sql, (found, table.name))
+        return None if found is None else int(found)
 
 
 _SCRUB = sa.insert(sa.table("scrubs", sa.column("app_id")))
@@ -170,6 +216,11 @@ _UNNAME = _UNNAME.where(_topics.c.app_id.in_(sa.select(_apps.c.id).where(_apps.c
 @cache
 def _inserting(table: sa.Table) -> sa.Executable:
     return sa.insert(table).returning(*table.primary_key)
+
+
+@cache
+def _inserting_new(table: sa.Table) -> sa.Executable:
+    return insert(table).on_conflict_do_nothing().returning(*table.primary_key)
 
 
 def upsert(
@@ -186,13 +237,15 @@ def upsert(
     return new.on_conflict_do_update(found, set_=changed, where=where)
 
 
-class _Compiler(sqlite.statement_compiler):  # type: ignore[misc, name-defined]
-    """Writes constants into the statement: SQLite uses no partial index for a bound value."""
+class _Constants:
+    """Writes constants into the statement: no partial index is used for a bound value."""
 
     def visit_bindparam(self, bindparam: Any, **how: Any) -> str:
         how["literal_binds"] = not bindparam.required
-        return str(super().visit_bindparam(bindparam, **how))
+        return str(super().visit_bindparam(bindparam, **how))  # type: ignore[misc]
 
+
+class _Compiler(_Constants, sqlite.statement_compiler):  # type: ignore[misc, name-defined]
     def get_from_hint_text(self, table: Any, text: str) -> str:
         return text  # INDEXED BY, which SQLAlchemy leaves out for SQLite
 
@@ -200,9 +253,9 @@ class _Compiler(sqlite.statement_compiler):  # type: ignore[misc, name-defined]
 class _Statement:
     """A statement as the driver takes it."""
 
-    def __init__(self, statement: Any, names: tuple[str, ...]) -> None:
-        dialect = sqlite()
-        dialect.statement_compiler = _Compiler
+    def __init__(self, name: str, statement: Any, names: tuple[str, ...]) -> None:
+        dialect = _with_constants(name)
+        self._strict = name == "postgresql"
         compiled: Any = statement.compile(dialect=dialect, column_keys=names)
         self.text = str(compiled)
         self._names: list[str] = compiled.positiontup or []
@@ -221,7 +274,9 @@ class _Statement:
             values = {**values}
             for name, process in self._stored:
                 values[name] = process(values[name])
-        return [values[name] for name in self._names]
+        bound = [values[name] for name in self._names]
+        # No column is of truth values, and PostgreSQL makes no number of one.
+        return [int(v) if isinstance(v, bool) else v for v in bound] if self._strict else bound
 
     def read(self, found: list[tuple[Any, ...]]) -> list[Any]:
         if not self._readers:
@@ -234,8 +289,19 @@ class _Statement:
 
 
 @lru_cache(maxsize=2_048)
-def _compiled(statement: sa.Executable, *names: str) -> _Statement:
-    return _Statement(statement, names)
+def _compiled(dialect: str, statement: sa.Executable, *names: str) -> _Statement:
+    return _Statement(dialect, statement, names)
+
+
+@cache
+def _with_constants(name: str) -> Dialect:
+    if name == "sqlite":
+        writes = sqlite()
+        writes.statement_compiler = _Compiler
+        return writes
+    from memchat.db import postgres
+
+    return postgres.dialect(_Constants)
 
 
 class _List(sa.TypeDecorator[Any]):
@@ -244,14 +310,22 @@ class _List(sa.TypeDecorator[Any]):
     impl = sa.String
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
+    def __init__(self, of: Any = sa.BigInteger) -> None:
+        super().__init__()
+        self.of = of
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return sa.String() if dialect.name == "sqlite" else sa.ARRAY(self.of)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """Raises OverflowError for a number that is too large for an id."""
         values = [*value]
-        if values and isinstance(values[0], str):
-            return json.dumps(values)
-        if values and not -(2**63) <= min(values) <= max(values) < 2**63:
+        words = bool(values) and isinstance(values[0], str)
+        if values and not words and not -(2**63) <= min(values) <= max(values) < 2**63:
             raise OverflowError("no id is so large")
-        return str(values)
+        if dialect.name != "sqlite":
+            return values
+        return json.dumps(values) if words else str(values)
 
 
 class _Elements(FunctionElement[Any]):
@@ -263,13 +337,17 @@ def _elements(element: _Elements, compiler: Any, **how: Any) -> str:
     return f"(SELECT value FROM json_each({compiler.process(element.clauses, **how)}))"
 
 
+@compiles(_Elements, "postgresql")
+def _unnested(element: _Elements, compiler: Any, **how: Any) -> str:
+    return f"(SELECT unnest({compiler.process(element.clauses, **how)}))"
+
+
 def among(column: sa.ColumnElement[Any], values: str | Iterable[Any]) -> sa.ColumnElement[bool]:
     """A condition: the column is one of a list, that of a parameter or this one."""
+    of = _List(sa.Text if isinstance(column.type, sa.String) else sa.BigInteger)
     if isinstance(values, str):
-        given: Any = sa.bindparam(values, type_=_List)
-    else:
-        given = sa.literal([*values], _List)
-    return column.bool_op("IN")(_Elements(given))
+        return column.bool_op("IN")(_Elements(sa.bindparam(values, type_=of)))
+    return column.bool_op("IN")(_Elements(sa.literal([*values], of)))
 
 
 T = TypeVar("T", bound=Hashable)

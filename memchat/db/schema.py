@@ -18,7 +18,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     String,
     Table,
@@ -29,7 +28,7 @@ from sqlalchemy import (
     text,
 )
 
-from memchat.db.records import UtcTime
+from memchat.db.records import UtcTime, VectorBytes
 
 HEAD = "0100"
 """The revision this code reads and writes. A test compares it with the newest migration. Numbers
@@ -562,7 +561,7 @@ embeddings = Table(
     metadata,
     Column("hash", String(64), primary_key=True),
     Column("service_id", Integer, ForeignKey("services.id", ondelete="CASCADE"), primary_key=True),
-    Column("embedding", LargeBinary, nullable=False),
+    Column("embedding", VectorBytes, nullable=False),
     count_column("token_count"),
     time_column("created_at"),
 )

@@ -472,9 +472,10 @@ def heirs_of_unread(tx: Tx, message_ids: Collection[int]) -> dict[int, int]:
     has read: by the session of the copies, the id of its first one."""
     unread = sa.select(_m.id).join(t.sessions, _s.id == _m.session_id)
     ids = list(tx.execute(unread.where(_m.id.in_(message_ids), t.unread_messages)).scalars())
-    first = sa.select(_m.session_id, sa.func.min(_m.id)).where(_m.copied_from.in_(ids))
+    first = sa.select(sa.func.min(_m.id)).where(_m.copied_from.in_(ids)).group_by(_m.copied_from)
     heirs: dict[int, int] = {}
-    for session_id, message_id in tx.execute(first.group_by(_m.copied_from)):
+    copies = sa.select(_m.session_id, _m.id).where(_m.id.in_(first))
+    for session_id, message_id in tx.execute(copies):
         heirs[session_id] = min(message_id, heirs.get(session_id, message_id))
     return heirs
 

@@ -28,7 +28,7 @@ _BY = {
     name: sa.select(t.memory_events).where(among(_e[name], "ids")).order_by(_e.id)
     for name in ("memory_id", "session_id", "message_id")
 }
-_old, _new = (sa.type_coerce(one, sa.JSON)["value"].as_string() for one in (_e.old, _e.new))
+_old, _new = (sa.func.json_extract(one, "$.value") for one in (_e.old, _e.new))
 _EDITS = (
     sa.select(_e.memory_id, sa.func.max(_e.at))
     .where(among(_e.memory_id, "ids"), _e.kind == "edit", _e.actor == "user")
@@ -218,6 +218,7 @@ def update_quotes(
     """Update the quotes from a message after some of its words were blanked in place. Of a quote
     with clauses that were spared, the first is the quote from now on."""
     quoted = sa.select(_s.id, _s.start, _s.quote).where(_s.message_id == message_id)
+    had = t.memory_sources.alias().c
     for i, start, quote in tx.execute(quoted).all():
         end = start + len(quote)
         inside = [place for place in sorted(spared) if start <= place[0] and place[1] <= end]
@@ -226,7 +227,10 @@ def update_quotes(
             clause = content[slice(*inside[0])]
             now = clause.strip()
             start = inside[0][0] + clause.index(now)
-        same = sa.update(t.memory_sources).prefix_with("OR REPLACE").where(_s.id == i)
+        here = (had.id == i, had.memory_id == _s.memory_id, had.message_id == _s.message_id)
+        twin = sa.delete(t.memory_sources).where(_s.id != i, sa.exists().where(*here))
+        tx.execute(twin.where(_s.start == start, _s.quote == now))
+        same = sa.update(t.memory_sources).where(_s.id == i)
         tx.execute(same.values(quote=now, start=start))
 
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from memchat import types
 from memchat.db import Tx, details, messages, schema
-from memchat.db.records import among
+from memchat.db.records import among, upsert
 from memchat.errors import InputError, NotFound, SecretError
 from memchat.facts import changes, keys, memories, proposals
 from memchat.facts.changes import UPKEEP, Cause
@@ -620,7 +620,7 @@ def _put_back(tx: Tx, images: RowImages, cause: Cause) -> None:
             tx.execute(sa.delete(stored).where(*(stored.c[name] == row[name] for name in names)))
         # The quotes of before may hold words that were forgotten since.
         if (there := old[stored.name]) and stored is not schema.memory_sources:
-            tx.execute(sa.insert(stored).prefix_with("OR IGNORE"), there)
+            tx.execute(upsert(stored), there)
 
 
 def _put_items_back(tx: Tx, images: RowImages, item_ids: Collection[int]) -> list[int]:

@@ -171,14 +171,14 @@ def find(tx: Tx, app_id: int, held: Proposal) -> Any:
     same = sa.select(_p.id, _p.status, _p.tags).where(
         _p.app_id == app_id,
         _p.status != "refused",
-        _p.key.is_(held.key),
-        _p.value.is_(held.value),
-        _p.memory_id.is_(held.memory_id),
-        _p.related_id.is_(held.related_id),
+        _p.key.is_not_distinct_from(held.key),
+        _p.value.is_not_distinct_from(held.value),
+        _p.memory_id.is_not_distinct_from(held.memory_id),
+        _p.related_id.is_not_distinct_from(held.related_id),
         _p.relation == held.relation if apart else _p.relation.not_in(_APART),
     )
     if held.relation == "ends":
-        same = same.where(_p.target_id.is_(held.target_id))
+        same = same.where(_p.target_id.is_not_distinct_from(held.target_id))
     return tx.execute(same).first()
 
 

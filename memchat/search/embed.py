@@ -30,8 +30,8 @@ from memchat.search.passages import text_hash
 from memchat.types import Usage, clean_text
 
 if TYPE_CHECKING:
+    from memchat.db.database import VectorSearch
     from memchat.providers import Embedder, Vectors
-    from memchat.search.vector_index import VectorIndex
     from memchat.types import Service
 
 
@@ -291,7 +291,7 @@ class EmbeddingSpace:
     database: Database
     embedder: Embedder
     service: Service
-    index: VectorIndex
+    index: VectorSearch
     service_id: int
     recent: OrderedDict[str, Vectors] = field(default_factory=OrderedDict, repr=False)
     """The latest questions' vectors, by hash: a search writes nothing to disk."""

@@ -107,6 +107,10 @@ def use_service(tx: Tx, service_id: int) -> None:
         records.put(tx, _CHANGES, str(service_state(tx)[1] + 1))
     records.put(tx, _IN_USE, str(service_id))
     records.put(tx, "embed_dim", str(service.dimensions))
+    if tx.on_postgres:
+        from memchat.search import pgvector
+
+        pgvector.make_index(tx, service_id, service.dimensions)
     if coming(tx) == service_id:
         clear_coming(tx)
 
@@ -171,6 +175,10 @@ def remove_service(tx: Tx, service_id: int) -> None:
     for key, found in ((_IN_USE, in_use(tx)), (_COMING, coming(tx))):
         if found == service_id:
             records.remove(tx, key)
+    if tx.on_postgres:
+        from memchat.search import pgvector
+
+        pgvector.drop_index(tx, service_id)
     tx.execute(sa.delete(t.services).where(_s.id == service_id))
 
 
@@ -224,6 +232,11 @@ class OwnerVectors(NamedTuple):
 def query_hash(text: str) -> str:
     """The hash under which a query's vector is stored."""
     return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
+
+
+def vector_text(vector: Vectors) -> str:
+    """A vector as PostgreSQL reads it."""
+    return f"[{','.join(map(repr, vector.tolist()))}]"
 
 
 def exists(tx: Tx, service_id: int, hashed: str) -> bool:

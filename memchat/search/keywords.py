@@ -35,6 +35,8 @@ CONTEXT_WEIGHT = 0.44
 _MARKS = "qtsn"
 """A consonant for each kind in the prefix of its words, which the stemmer leaves alone."""
 _REPLY = "r"
+COLUMNS = "text", "context"
+"""Of an indexed passage: its own words, and those around it."""
 
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -51,6 +53,8 @@ _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjkmnpqrtvw")
 """Hexadecimal digits as consonants, which the stemmer leaves alone."""
 _MOST_TERMS = 48
+_LONGEST = 2_000
+"""Bytes of a stem at most: PostgreSQL takes no longer ones."""
 _DEEP_BYTES = 1_000
 
 _STOP_WORDS = """
@@ -128,12 +132,12 @@ def matches(
         return Matches(words)
     names = _prefixes(kind, app_ids, replies=replies)
     # Only turns have a context.
-    columns = ("text:", "context:") if kind == "turn" else ("",)
+    columns = COLUMNS if kind == "turn" else COLUMNS[:1]
     held: dict[int, int] = {}
     count = [0] * len(words)
     for k, word in enumerate(words):
-        any_of = " OR ".join(f'"{name}{_coded(word)}"' for name in names)
-        found = [_rows(tx, f"{column}({any_of})") for column in columns]
+        any_of = [f"{name}{_coded(word)}" for name in names]
+        found = [_rows(tx, [any_of], column) for column in columns]
         count[k] = len(set(chain.from_iterable(found)))
         for place, rows in enumerate(found):
             bit = 1 << k + place * len(words)
@@ -156,8 +160,7 @@ def rows_holding_all(tx: Tx, kind: Kind, app_ids: Sequence[int], words: Sequence
     if not terms or not app_ids:
         return set()
     names = _prefixes(kind, app_ids, replies=kind == "turn")
-    each = (" OR ".join(f'"{name}{_coded(term)}"' for name in names) for term in terms)
-    return set(_rows(tx, " AND ".join(f"text:({any_of})" for any_of in each)))
+    return set(_rows(tx, [[f"{name}{_coded(term)}" for name in names] for term in terms]))
 
 
 def is_held_by_more(tx: Tx, kind: Kind, app_ids: Sequence[int], word: str, most: int) -> bool:
@@ -165,31 +168,63 @@ def is_held_by_more(tx: Tx, kind: Kind, app_ids: Sequence[int], word: str, most:
     known."""
     terms = query_terms(word)
     names = _prefixes(kind, app_ids)
-    any_of = " OR ".join(f'"{name}{_coded(term)}"' for name in names for term in terms)
+    any_of = [f"{name}{_coded(term)}" for name in names for term in terms]
     if not any_of:
         return False
-    found = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? LIMIT ?"
-    return int(_run(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
+    if tx.on_postgres:
+        found, match = _POSTGRES_HELD.format(column=COLUMNS[0]), _tsquery([any_of])
+    else:
+        found, match = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?", _match([any_of])
+    mark = "%s" if tx.on_postgres else "?"
+    sql = f"SELECT count(*) FROM ({found} LIMIT {mark}) AS found"
+    return int(_run(tx, sql, match, most + 1)[0][0]) > most
 
 
 def stems(words: Iterable[str]) -> dict[str, str]:
     """The stems under which the index holds these folded words, by word."""
-    listed = sorted(set(words))
+    name = _prefix(0)
+    coded = {word: f"{name}{_coded(word)}" for word in words}
+    found = _stemmed(coded.values())
+    return {word: found[one].removeprefix(name) for word, one in coded.items()}
+
+
+def _stemmed(terms: Iterable[str]) -> dict[str, str]:
+    """The stem of each of these terms as SQLite's tokenizer makes it."""
+    listed = sorted(set(terms))
     with closing(sqlite3.connect(":memory:")) as memory:
         memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
         memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
-        rows = ((n, f"{_prefix(0)}{_coded(word)}") for n, word in enumerate(listed))
-        memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", rows)
+        memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", enumerate(listed))
         found = memory.execute("SELECT doc, term FROM stem").fetchall()
-    return {listed[n]: term.removeprefix(_prefix(0)) for n, term in found}
+    return {listed[n]: term[:_LONGEST] for n, term in found}
 
 
-def _rows(tx: Tx, match: str) -> list[int]:
-    """The owners of the passages that match."""
-    # As one JSON text: building a tuple for each row takes longer than the search.
+def _rows(tx: Tx, each: Sequence[Sequence[str]], column: str = "") -> list[int]:
+    """The owners of the passages that hold one word of each list, in this column or in any."""
+    # As one value: building a tuple for each row takes longer than the search.
+    if tx.on_postgres:
+        held = _POSTGRES_HELD.format(column=column or COLUMNS[0])
+        sql = f"SELECT array_agg(passage_id >> 2) FROM ({held}) AS held"
+        return _run(tx, sql, _tsquery(each))[0][0] or []
     sql = "SELECT json_group_array(rowid >> 2) FROM passages_fts WHERE passages_fts MATCH ?"
-    found: list[int] = json.loads(_run(tx, sql, match)[0][0])
+    found: list[int] = json.loads(_run(tx, sql, _match(each, column))[0][0])
     return found
+
+
+def _match(each: Sequence[Sequence[str]], column: str = "") -> str:
+    """The query of FTS5 for one word of each list."""
+    parts = (" OR ".join(f'"{word}"' for word in any_of) for any_of in each)
+    return " AND ".join(f"{column}:({any_of})" if column else f"({any_of})" for any_of in parts)
+
+
+_POSTGRES_HELD = "SELECT passage_id FROM passage_words WHERE {column} @@ %s::tsquery"
+
+
+def _tsquery(each: Sequence[Sequence[str]]) -> str:
+    """The query of PostgreSQL for one word of each list, by their stems."""
+    stem = _stemmed(word for any_of in each for word in any_of)
+    parts = (" | ".join(f"'{stem[word]}'" for word in any_of) for any_of in each)
+    return " & ".join(f"({any_of})" for any_of in parts)
 
 
 def _score(bits: int, rare: Sequence[float]) -> float:
@@ -214,12 +249,21 @@ def write(
     """Index a passage that has no keyword row. Replies are indexed apart, and found only by
     searches that ask for them."""
     name = _prefix(app_id, passage_id & 3, reply)
+    if tx.on_postgres:
+        held = [_indexed(name, words).split() for words in (text, context)]
+        stem = _stemmed(chain(*held))
+        sql = "INSERT INTO passage_words VALUES (%s, array_to_tsvector(%s), array_to_tsvector(%s))"
+        _run(tx, sql, passage_id, *([stem[word] for word in words] for words in held))
+        return
     sql = "INSERT INTO passages_fts (rowid, text, context) VALUES (?, ?, ?)"
     _run(tx, sql, passage_id, _indexed(name, text), _indexed(name, context))
 
 
 def remove(tx: Tx, passage_ids: Iterable[int]) -> None:
     """Delete keyword rows. Their words stay in the bytes of the file until ``scrub``."""
+    if tx.on_postgres:
+        _run(tx, "DELETE FROM passage_words WHERE passage_id = ANY (%s)", [*passage_ids])
+        return
     rows = ((i,) for i in passage_ids)
     tx.driver.executemany("DELETE FROM passages_fts WHERE rowid = ?", rows)
 
@@ -227,6 +271,8 @@ def remove(tx: Tx, passage_ids: Iterable[int]) -> None:
 def scrub(tx: Tx) -> None:
     """Rewrite the segments of the index, which is the only way to remove deleted words from
     them."""
+    if tx.on_postgres:
+        return
     # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
     # for damaged. Record 10 describes the structure, with two bytes for each level.
     structure = "SELECT length(block) FROM passages_fts_data WHERE id = 10"
@@ -237,27 +283,40 @@ def scrub(tx: Tx) -> None:
 def wrong_rows(tx: Tx, wanted: Iterable[tuple[int, int, bool, str]]) -> set[int]:
     """The passages whose keyword rows are missing, superfluous, or hold another text or scope.
     ``wanted`` has id, scope row, whether it is a reply, and words of each."""
-    held = dict(_run(tx, "SELECT rowid, text FROM passages_fts"))
-    right = {
+    right: dict[int, Any] = {
         i: _indexed(_prefix(app_id, i & 3, reply), words) for i, app_id, reply, words in wanted
     }
+    if tx.on_postgres:
+        held = dict(_run(tx, "SELECT passage_id, tsvector_to_array(text) FROM passage_words"))
+        stem = _stemmed(word for words in right.values() for word in words.split())
+        right = {i: sorted({stem[w] for w in words.split()}) for i, words in right.items()}
+        held = {i: sorted(words) for i, words in held.items()}
+    else:
+        held = dict(_run(tx, "SELECT rowid, text FROM passages_fts"))
     return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
 
 
 def ids(tx: Tx, kind: Kind, app_id: int) -> set[int]:
     """The owners in a scope that are indexed with any word. Reads all rows."""
+    name = _prefix(app_id, KINDS.index(kind))
+    if tx.on_postgres:
+        sql = "SELECT passage_id >> 2 FROM passage_words WHERE text @@ %s::tsquery"
+        return {row[0] for row in _run(tx, sql, f"'{name}':*")}
     sql = "SELECT rowid >> 2 FROM passages_fts WHERE text GLOB ?"
-    return {row[0] for row in _run(tx, sql, f"{_prefix(app_id, KINDS.index(kind))}*")}
+    return {row[0] for row in _run(tx, sql, f"{name}*")}
 
 
 def counts(tx: Tx) -> dict[int, int]:
     """How many rows there are, by the number of the kind."""
-    return dict(_run(tx, "SELECT rowid & 3, count(*) FROM passages_fts GROUP BY 1"))
+    of = "passage_id & 3, count(*) FROM passage_words"
+    of = of if tx.on_postgres else "rowid & 3, count(*) FROM passages_fts"
+    return dict(_run(tx, f"SELECT {of} GROUP BY 1"))
 
 
 def _run(tx: Tx, sql: str, *values: Any) -> list[Any]:
     """All rows of plain SQL: SQLAlchemy has no words for FTS5."""
-    found: list[Any] = tx.driver.execute(sql, values).fetchall()
+    cursor = tx.driver.execute(sql, values)
+    found: list[Any] = cursor.fetchall() if cursor.description else []
     return found
 
 

@@ -86,8 +86,8 @@ SHARE = 0.2
 DATED_SHARE = 0.05
 """The same where a date is asked for: texts hold theirs, so vector and words match it already."""
 MOST = 50
-ALL = -1
-"""SQLite's limit for rows without a limit."""
+ALL = None
+"""The limit for rows without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ def said(
     kind: keywords.Kind,
     app_ids: Sequence[int],
     period: tuple[datetime, datetime],
-    limit: int,
+    limit: int | None,
     without: Collection[int] = (),
 ) -> list[int]:
     """The ids of what was said from the start of a period until before its end, the newest first:
@@ -355,7 +355,7 @@ def said(
 
 
 def ending(
-    tx: Tx, app_ids: Sequence[int], first: date, limit: int, without: Collection[int] = ()
+    tx: Tx, app_ids: Sequence[int], first: date, limit: int | None, without: Collection[int] = ()
 ) -> list[int]:
     """The ids of active facts that end on ``first`` or later, the soonest first."""
     query = sa.select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)

@@ -38,11 +38,11 @@ def _owners() -> sa.Subquery:
     facts = sa.select(
         passage_id("fact", _m.id).label("id"),
         _m.app_id,
-        sa.cast(t.searched, sa.Integer).label("searched"),
+        sa.case((t.searched, 1), else_=0).label("searched"),
         none.label("hash"),
         one.label("read"),
     )
-    was_read = sa.cast(said.id <= chat.extracted_to, sa.Integer)
+    was_read = sa.case((said.id <= chat.extracted_to, 1), else_=0)
     turns = sa.select(passage_id("turn", said.id), chat.app_id, one, none, was_read)
     turns = turns.join_from(t.messages, t.sessions).where(t.searched_messages)
     summaries = sa.select(passage_id("summary", chat.id), chat.app_id, one, none, one)
@@ -90,7 +90,9 @@ def repair_keywords(tx: Tx) -> int:
             keywords.write(tx, i, app_id, words, reply=reply)
     said = [i >> 2 for i in sorted(astray & wanted.keys()) if KINDS[i & 3] == "turn"]
     for session_id, ids in messages.by_session(tx, said).items():
-        messages.index(tx, session_id, ids)
+        for one in messages.passages_of(tx, session_id, ids):
+            if one.id in astray:
+                keywords.write(tx, one.id, one.app_id, one.words, one.context, reply=one.reply)
     return len(astray)
 
 

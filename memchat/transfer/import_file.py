@@ -9,7 +9,6 @@ forgotten.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -134,10 +133,9 @@ class ImportRun:
                 value = json.dumps(value, ensure_ascii=field.type is object, sort_keys=True)
             if not field.derived and (name != "id" or kind.name in self._kept):
                 columns[name] = value
-        try:
-            row_id = self.tx.insert(kind.table, **columns)
-        except sqlite3.IntegrityError:
-            raise InputError(f"an earlier {kind.name} is the same, or has the same id") from None
+        row_id = self.tx.insert_new(kind.table, **columns)
+        if row_id is None:
+            raise InputError(f"an earlier {kind.name} is the same, or has the same id")
         if "id" in values:
             self._ids[kind.name, values["id"]] = row_id
         if noted := values.get("metadata"):

@@ -193,6 +193,7 @@ EVENT = _kind(
     ),
     actor=("user", "model", "system", "client"),
 )  # fmt: skip
+_counted = sa.func.json(sa.func.json_array(_chunk.match_count, _chunk.read_count))
 NOTE = _kind(
     "note",
     schema.sources,
@@ -205,9 +206,7 @@ NOTE = _kind(
         "pair_id": _of_chunks(_chunk.pair_id),
         "parent_id": _of_chunks(_chunk.parent_id),
         "counts": _of_chunks(
-            sa.func.json_group_object(
-                _chunk.hash, sa.func.json_array(_chunk.match_count, _chunk.read_count)
-            ),
+            sa.func.coalesce(sa.func.json_group_object(_chunk.hash, _counted), "{}"),
             (_chunk.match_count > 0) | (_chunk.read_count > 0),
         ),
     },

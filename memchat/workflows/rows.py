@@ -233,7 +233,8 @@ def remove_questions(tx: Tx, run_id: int) -> None:
 def remove_of_note(tx: Tx, note_id: int) -> None:
     """Delete the runs that were given a note."""
     read = sa.func.json_each(_r.notes).table_valued("value")
-    read_it = sa.select(read.c.value).where(read.c.value == note_id).correlate(t.workflow_runs)
+    same = sa.cast(read.c.value, sa.String) == str(note_id)
+    read_it = sa.select(read.c.value).where(same).correlate(t.workflow_runs)
     tx.execute(sa.delete(t.workflow_runs).where(read_it.exists()))
 
 

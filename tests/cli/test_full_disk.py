@@ -97,6 +97,7 @@ READERS = {
     "inbox list": "",
     "jobs status": "",
     "services list": "",
+    "db status": "",
 }
 OTHERS = {"demo", "ui", "config", "completion", "services fetch", "notes watch"}
 OTHERS |= {"keys set", "keys list", "keys remove"}
@@ -110,7 +111,7 @@ OTHERS |= {
     "mcp call",
 }
 OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe", "export", "import"}
-OTHERS |= {"users export", "serve", "workflow validate"}
+OTHERS |= {"users export", "serve", "workflow validate", "db copy"}
 """The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]
 """What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""

@@ -1,4 +1,4 @@
-"""Statements are SQLAlchemy's; plain SQL stands only where SQLite alone can do it."""
+"""Statements are SQLAlchemy's; plain SQL stands only where one database alone can do it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from memchat.db.records import among
 from tests.support.rows import ANA
 
 PACKAGE = Path(memchat.__file__).parent
-PLAIN = {"db/database.py", "db/backup.py", "db/migrate.py", "search/keywords.py"}
-"""Transactions, locking, scrubbing and files; and keyword search."""
+PLAIN = {"db/database.py", "db/backup.py", "db/migrate.py", "db/postgres.py"}
+PLAIN |= {"search/keywords.py", "search/pgvector.py"}
+"""Transactions, locking, scrubbing and files; keyword search, and that of vectors in PostgreSQL."""
 SQL = re.compile(
     r"\s*(SELECT|INSERT|REPLACE|DELETE FROM|UPDATE \w+|WITH \w+|CREATE|DROP|ALTER|PRAGMA)\s"
 )
@@ -28,7 +29,7 @@ def sql_in(path: Path) -> list[str]:
     return [text for text in texts if SQL.match(text)]
 
 
-def test_plain_sql_stands_only_where_sqlite_alone_can_do_it() -> None:
+def test_plain_sql_stands_only_where_one_database_alone_can_do_it() -> None:
     sources = {p.relative_to(PACKAGE).as_posix(): p for p in PACKAGE.rglob("*.py")}
     plain = {name for name, path in sources.items() if sql_in(path)}
     assert {name for name in plain if not name.startswith("db/migrations/")} == PLAIN

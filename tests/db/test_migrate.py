@@ -37,7 +37,7 @@ from tests.support.rows import count
 from tests.support.store import NOON, WAIT
 
 BACKUP = f"{FILE}.{HEAD}.bak"
-LANDED = {"0100_baseline.py": "938d51e63b647a77"}
+LANDED = {"0100_baseline.py": "ef23bf6c8de8f7d8"}
 LATER = """
 import sys
 from pathlib import Path

@@ -64,7 +64,7 @@ def test_every_locked_package_carries_a_hash(name):
 def test_every_declared_dependency_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
-    for extra in ("ui", "files", "mcp", "serve", "people"):
+    for extra in ("ui", "files", "mcp", "serve", "people", "postgres"):
         declared += project["project"]["optional-dependencies"][extra]
     names = {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entry in declared}
     locked = {name for name, _ in PIN.findall((ROOT / "requirements.lock").read_text("utf-8"))}
@@ -166,6 +166,7 @@ def test_the_wheel_needs_streamlit_fastembed_and_readers_only_as_extras(wheel):
         "mcp",
         "serve",
         "people",
+        "postgres",
         "all",
     }
     needed = metadata.get_all("Requires-Dist")
@@ -179,6 +180,7 @@ def test_the_wheel_needs_streamlit_fastembed_and_readers_only_as_extras(wheel):
         "watchfiles",
         "mcp",
         "fastapi",
+        "psycopg",
     }
     assert not optional & always
     assert [line for line in needed if line.startswith("streamlit") and "== 'ui'" in line]

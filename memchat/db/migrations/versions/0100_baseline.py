@@ -15,6 +15,11 @@ down_revision = None
 
 
 def upgrade() -> None:
+    if op.get_bind().dialect.name == "postgresql":
+        from memchat.db import postgres
+
+        postgres.create_tables(op.get_bind())
+        return
     metadata.create_all(op.get_bind(), checkfirst=False)
     op.execute(
         "CREATE VIRTUAL TABLE passages_fts USING"
