@@ -347,3 +347,10 @@ _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 def _number(name: str) -> int:
     """A number for a lock, the same in all processes."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+
+
+def go_on_after(tx: Tx, table: str, row_id: int) -> None:
+    """Have the ids that a table gives itself go on after this one, which was given to it."""
+    named = "pg_get_serial_sequence(%s, 'id') AS ids"
+    sql = f"SELECT setval(ids, greatest(%s, nextval(ids))) FROM {named}"
+    tx.driver.execute(sql, (row_id, table))

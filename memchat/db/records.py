@@ -198,10 +198,9 @@ class Tx:
         """Insert one row; returns its id, or None where another has its key or its id."""
         found = self.value(_inserting_new(table), **values)
         if self.on_postgres and found is not None and "id" in values:
-            # The ids that it gives itself go on after this one.
-            named = "pg_get_serial_sequence(%s, 'id') AS ids"
-            sql = f"SELECT setval(ids, greatest(%s, nextval(ids))) FROM {named}"
-            self.driver.execute(sql, (found, table.name))
+            from memchat.db import postgres
+
+            postgres.go_on_after(self, table.name, found)
         return None if found is None else int(found)
 
 
