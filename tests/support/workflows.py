@@ -108,8 +108,9 @@ def serving_memory(mc: MemChat, user: str) -> Iterator[None]:
         yield
 
 
-def name_server(mc: MemChat, name: str, **settings: Any) -> None:
-    path = Path(mc.settings.home) / "settings.toml"
+def name_server(store: MemChat | Path, name: str, **settings: Any) -> None:
+    home = store if isinstance(store, Path) else Path(store.settings.home)
+    path = home / "settings.toml"
     path.touch(mode=0o600)
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     path.write_text("\n".join([f"[mcp_servers.{name}]", *lines, ""]))
