@@ -239,11 +239,11 @@ def remove_of_note(tx: Tx, note_id: int) -> None:
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A value of JSON with each of its texts changed."""
+    """A value of JSON with each of its texts changed, and each name in it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: mapped(one, change) for key, one in value.items()}
+        return {change(key): mapped(one, change) for key, one in value.items()}
     return [mapped(one, change) for one in value] if isinstance(value, list) else value
 
 
@@ -258,5 +258,6 @@ def blank(tx: Tx, app_ids: Sequence[int], blanked: Callable[[str], str]) -> None
             replace(one, **{name: mapped(getattr(one, name), blanked) for name in _WORDS})
             for one in steps_of(row).values()
         ]
-        given = json.dumps(mapped(json.loads(row.input), blanked), ensure_ascii=False)
-        change(tx, row.id, steps, input=given, error=row.error and blanked(row.error))
+        given = {name: blanked(one) for name, one in json.loads(row.input).items()}
+        told = {"input": json.dumps(given, ensure_ascii=False)}
+        change(tx, row.id, steps, **told, error=row.error and blanked(row.error))

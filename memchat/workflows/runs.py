@@ -26,6 +26,7 @@ from memchat.facts import keys, proposals
 from memchat.language.secrets import mask
 from memchat.language.text import has_words
 from memchat.notes import index
+from memchat.learn.values import VALUE_LIMIT
 from memchat.notes import rows as notes
 from memchat.notes.rows import Filter
 from memchat.providers import ChatModel, Embedder, ReplyText
@@ -42,15 +43,21 @@ Ask = Callable[[str], bool]
 NO_MODEL = "No model is set up. This is what the steps before found:"
 LOOK_SECONDS = 0.5
 """How often a run looks whether it was stopped, while a model answers."""
-MOST_ITEMS, ITEM_LENGTH = 50, 500
-"""The lines of a result that wait in the inbox, and the characters of one."""
-LONGEST = 1_000_000
-"""Characters that a tool may answer."""
+MOST_ITEMS = 50
+"""The lines of a result that wait in the inbox."""
+LONGEST, DEEPEST = 1_000_000, 100
+"""Characters that a tool may answer, and lists in one another."""
 _LINE = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+(\S.*)$", re.MULTILINE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class _Ended(Exception):
+def _is_deep(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether a value of JSON has more lists and objects in one another."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not levels or any(_is_deep(one, levels - 1) for one in inner)
+
+
     """The run is over for now, in the state that it is raised with."""
 
 
@@ -175,7 +182,7 @@ class Run:
 
     def item(self, line: str, today: date) -> types.Proposal:
         """A line of a result, as what waits for a yes. The first day in it is its last."""
-        words, last = " ".join(mask(line).split())[:ITEM_LENGTH], None
+        words, last = types.first_words(mask(line), VALUE_LIMIT), None
         with suppress(ValueError, IndexError):
             last = date.fromisoformat(_DAY.findall(words)[0])
         return types.Proposal(
@@ -283,16 +290,17 @@ class Run:
         self.keep(mine)
         try:
             answer = client.call(config.tool, arguments)
-            if len(answer.text) > LONGEST:
-                raise InputError(f"the tool answered more than {LONGEST:,} characters")
+            value, too_long = answer.structured, len(answer.text) > LONGEST
+            with suppress(ValueError, RecursionError):
+                value = json.loads(answer.text) if value is None and not too_long else value
+            if too_long or _is_deep(value) or len(json.dumps(value)) > LONGEST:
+                most = f"{LONGEST:,} characters, or than {DEEPEST} lists in one another"
+                raise InputError(f"the tool answered more than {most}")
         except MemChatError as error:
             # Where no answer came, nobody knows whether it was done: it is not simply tried again.
             refused = isinstance(error, InputError)
             self.keep(replace(mine, state="failed" if refused else "unknown"))
             raise InputError(str(error)) from error
-        value = answer.structured
-        with suppress(ValueError):
-            value = json.loads(answer.text) if value is None else value
         return replace(mine, state="done", text=answer.text, value=value)
 
     def agree(self, step: types.RunStep, question: str) -> None:
