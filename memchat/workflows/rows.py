@@ -195,7 +195,9 @@ def runs(tx: Tx, *only: Any, limit: int = 1) -> list[WorkflowRun]:
     for row in tx.execute(query):
         state, steps = row.state, [*steps_of(row).values()]
         if state == "running" and processes.has_ended(row.lease_owner):
-            state, gone = "interrupted", "calling"
+            state = "interrupted"
+        if state != "running":
+            gone = "calling"
             steps = [replace(s, state="unknown") if s.state == gone else s for s in steps]
         text = json.loads(row.input)["TRANSCRIPT"]
         about = (row.id, row.slug, state, row.trigger, text, tuple(steps), row.error)
