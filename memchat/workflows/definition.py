@@ -129,12 +129,11 @@ def _read(text: str) -> Definition | list[WorkflowProblem]:
         definition = Definition.model_validate(data)
     except json.JSONDecodeError as error:
         return [WorkflowProblem(error.lineno, "", f"this is no JSON: {error.msg}")]
-    except RecursionError:
-        return [WorkflowProblem(1, "", "it is nested too deeply")]
     except ValidationError as error:
         wrong = [_misfit(one) for one in error.errors(include_url=False)]
-    except ValueError:
-        return [WorkflowProblem(1, "", "it has a number with too many digits")]
+    except (RecursionError, ValueError):
+        said = "it is nested too deeply, or has a number with too many digits"
+        return [WorkflowProblem(1, "", said)]
     else:
         wrong = list(_wrong(definition))
     if not wrong:
