@@ -77,7 +77,7 @@ def add(call: cli.Call, file: Path = Argument(metavar="FILE")) -> None:
 
 def _text(file: Path) -> str:
     try:
-        return cli.piped() if str(file) == cli.PIPED else file.read_text("utf-8")
+        return cli.piped() if str(file) == cli.PIPED else file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read; give a file with JSON in UTF-8") from error
 

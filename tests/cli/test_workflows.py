@@ -44,7 +44,7 @@ def test_what_is_wrong_is_told_by_line_and_field(run: Run, tmp_path) -> None:
     )
     assert run("workflow", "validate", str(file), "--json").json[0]["line"] == 1
     assert run("workflow", "add", str(file)).code == 1
-    file.write_text(text(ask("{{TRANSCRIPT}}"), slug="w", when="note"))
+    file.write_text(text(ask("{{TRANSCRIPT}}"), slug="w", when="note"), "utf-8-sig")
     assert run("workflow", "validate", str(file)).code == 0
     added = run("workflow", "add", str(file))
     assert added.out == "w\n" and "for each note that comes in" in added.err
