@@ -289,7 +289,7 @@ def secret(what: str, *, again: bool = False) -> str:
     from getpass import getpass
 
     if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
+        return _from_stdin(lambda: sys.stdin.readline().rstrip("\r\n"))
     said = getpass(f"{what}: ")
     if again and getpass(f"{what} again: ") != said:
         raise InputError(f"the two were not the same {what}; nothing was done")
@@ -553,17 +553,19 @@ def stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
 
 def piped() -> str:
     """All of standard input. Raises InputError where it is no text, or in another encoding."""
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="strict")  # what is kept must not lose characters
-    try:
-        text = sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "standard input is not in UTF-8; save it as a file and give its name"
-        ) from error
+    text = _from_stdin(lambda: sys.stdin.read(), "; save it as a file and give its name")
     if "\0" in text:
         raise InputError("standard input is no text; save it as a file and give its name")
     return text
+
+
+def _from_stdin(read: Callable[[], str], instead: str = "") -> str:
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="strict")  # what is kept must not lose characters
+    try:
+        return read()
+    except UnicodeDecodeError as error:
+        raise InputError(f"standard input is not in UTF-8{instead}") from error
 
 
 def out() -> BinaryIO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
+from typing import Annotated, BinaryIO, Literal, TextIO
 
 import typer
 from typer import Argument, BadParameter, Option
@@ -14,9 +14,6 @@ from memchat.cli import command as cli
 from memchat.cli import output
 from memchat.cli.output import ProgressLine
 from memchat.types import REFUSED_MOST, ImportedHistory, counted, counted_records, to_json
-
-if TYPE_CHECKING:
-    from memchat.api.base import Deleted
 
 ExportFormat = Literal["jsonl", "markdown", "zip", "prompt"]
 
@@ -110,7 +107,8 @@ def import_(
     if undo is not None:
         cli.confirm(f"Delete what the import {undo} added, and what only that taught?", yes=yes)
         deleted = call.known.undo_import(undo)
-        call.result(to_json(deleted), f"{counted_records(_kinds(deleted))} deleted")
+        gone = {"session": deleted.sessions, "memory": deleted.memories}
+        call.result(to_json(deleted), f"{counted_records(gone)} deleted")
         return
     if file is None:
         raise BadParameter("name the file or folder to import; memchat import --help tells which")
@@ -177,10 +175,6 @@ def _audit(call: cli.Call, file: Path, to: Path | None, *, as_html: bool) -> Non
         out.write(history_audit.page(done, file.name, today, as_html=as_html))
     if to is not None:
         output.notice(f"the page is in {to}; open it to see what was found")
-
-
-def _kinds(deleted: Deleted) -> dict[str, int]:
-    return {"session": deleted.sessions, "memory": deleted.memories}
 
 
 def _tell(plan: ImportedHistory) -> None:

@@ -77,7 +77,7 @@ def add(call: cli.Call, file: Path = Argument(metavar="FILE")) -> None:
 
 def _text(file: Path) -> str:
     try:
-        return cli.piped() if str(file) == cli.PIPED else file.read_text("utf-8")
+        return cli.piped() if str(file) == cli.PIPED else file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read; give a file with JSON in UTF-8") from error
 
@@ -132,10 +132,10 @@ def run(
 def resume(call: cli.Call, run_id: RunId, yes: bool = False) -> None:
     """Go on with a run that waits, was stopped or failed. What is done is not done again.
 
-    :param yes: Call the tool that it waits for, without being asked.
+    :param yes: Call the tool that it waits for, once, without being asked.
     """
     workflows = call.known.workflows
-    _do(call, yes, lambda **how: workflows.resume(run_id, yes=yes, **how))
+    _do(call, False, lambda **how: workflows.resume(run_id, yes=yes, **how))
 
 
 def _do(call: cli.Call, yes: bool, work: Callable[..., WorkflowRun]) -> None:
@@ -163,9 +163,10 @@ def _do(call: cli.Call, yes: bool, work: Callable[..., WorkflowRun]) -> None:
         output.print_text(done.output)
     if done.state != "done":
         call.failed = done.state != "waiting"
-        why = done.error or (f"for a yes to: {done.steps[-1].call}" if done.steps else "")
+        waits = "" if call.failed else f"for a yes to: {done.steps[-1].call}"
+        why = f": {done.error or waits}" if done.error or waits else ""
         go_on = f"memchat workflow resume {done.id}{'' if call.failed else ' --yes'}"
-        output.error(f"run {done.id} {done.state}: {why}; {go_on} goes on with it")
+        output.error(f"run {done.id} {done.state}{why}; {go_on} goes on with it")
 
 
 @cli.command(app)

@@ -91,7 +91,7 @@ def _cipher(about: Mapping[str, Any], passphrase: str, path: Path | None = None)
         if about["version"] != VERSION:
             raise StoreError(f"{path} was made by a newer memchat; update memchat")
         cost = {name: int(about["scrypt"][name]) for name in _SCRYPT}
-        if any(cost[name] > most for name, most in _MOST.items()):
+        if not all(0 < cost[name] <= most for name, most in _MOST.items()):
             raise ValueError
         kdf = Scrypt(salt=bytes.fromhex(about["salt"]), length=32, **cost)
     except (LookupError, TypeError, ValueError) as error:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
 import anyio
+from anyio.from_thread import start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -109,9 +109,10 @@ class MCPClient:
                         raise InputError(f"{self._server.name}: {error}") from error
 
         # In a thread of its own: the caller's may have an event loop, and keeps it.
-        pool = ThreadPoolExecutor(1)
+        # Whatever ends the waiting, as Ctrl-C, ends the call.
         try:
-            return waiting.result(pool.submit(anyio.run, limited))
+            with start_blocking_portal() as portal:
+                return waiting.result(portal.start_task_soon(limited))
         except TimeoutError:
             raise ProviderError(
                 f"the MCP server {self._server.name!r} did not answer within {self._timeout:g} s",
@@ -122,8 +123,6 @@ class MCPClient:
             while isinstance(first, BaseExceptionGroup):
                 first = first.exceptions[0]
             raise self._failure(first) from error
-        finally:
-            pool.shutdown(wait=False)
 
     @asynccontextmanager
     async def _transport(self, unread: TextIO) -> AsyncIterator[Any]:

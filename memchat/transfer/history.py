@@ -12,7 +12,7 @@ import hashlib
 import heapq
 from bisect import bisect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
@@ -104,11 +104,7 @@ class HistoryImport:
         facts: dict[tuple[str, str], SavedFact] = {}
         place = said = saved = 0
         with self.assembly.database.read(self.scope) as tx:
-            for product, item in source.items():
-                if isinstance(item, SavedFact):
-                    source.left_out.update([_TWICE] if (product, item.text) in facts else [])
-                    facts[product, item.text] = item
-                    continue
+            for product, item in _conversations(source, facts):
                 times, fate = self._times(item), self._fate(tx, product, item)
                 days += [at for at in times if at < self.now]
                 days = [min(days), max(days)] if days else []
@@ -161,11 +157,7 @@ class HistoryImport:
         facts: dict[tuple[str, str], SavedFact] = {}
         batch: list[tuple[int, str, Conversation]] = []
         place = size = 0
-        for product, item in source.items():
-            if isinstance(item, SavedFact):
-                source.left_out.update([_TWICE] if (product, item.text) in facts else [])
-                facts[product, item.text] = item
-                continue
+        for product, item in _conversations(source, facts):
             batch.append((place, product, item))
             place, size = place + 1, size + len(item.turns)
             if size >= _AT_ONCE:
@@ -390,6 +382,18 @@ class HistoryImport:
         history_undo.note(tx, import_id, product, session_id, added, begun=begun, unread=False)
         sessions.put_external(tx, tx.own, f"{product}:saved facts", session_id, [*before, *new])
         sessions.end(tx, session_id)
+
+
+def _conversations(
+    source: Source, facts: dict[tuple[str, str], SavedFact]
+) -> Iterator[tuple[str, Conversation]]:
+    """The conversations of an export; its saved facts go into ``facts``."""
+    for product, item in source.items():
+        if isinstance(item, Conversation):
+            yield product, item
+            continue
+        source.left_out.update([_TWICE] if (product, item.text) in facts else [])
+        facts[product, item.text] = item
 
 
 def _is_unread(tx: Tx, session: types.Session) -> bool:

@@ -27,7 +27,7 @@ from memchat.learn.values import VALUE_LIMIT, contains_words, difference
 from memchat.transfer.export import as_markdown
 from memchat.transfer.formats import SavedFact
 from memchat.transfer.source import OWN, Source
-from memchat.types import OnProgress, counted, timed
+from memchat.types import OnProgress, counted, first_words, timed
 
 WORST = 10
 _SHOWN = 200
@@ -286,8 +286,7 @@ class _Rules:
 
 
 def _short(text: str) -> str:
-    text = visible_text(text)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return first_words(visible_text(text), _SHOWN)
 
 
 def _quote(fact: SavedFact) -> str:

@@ -125,7 +125,7 @@ def undo(tx: Tx, import_id: str) -> tuple[Undone, int]:
             purge.forget_session(tx, session_id)
             deleted += 1
             continue
-        place, _, sign = json.loads(value).rpartition(" ")
+        place, _, sign = str(json.loads(value)).rpartition(" ")
         if sign == _signed(tx, session_id, place):
             first, last = (int(one.translate(_FIGURES), 16) for one in place.split())
             turns = [turn for turn in turns if first <= turn.id <= last]

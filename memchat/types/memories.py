@@ -867,7 +867,7 @@ REFUSED_MOST = 20
 
 def counted_records(records: Mapping[str, int], *, session: str = "session") -> str:
     """``3 memories, 1 session, 2 messages``, or ``nothing``. ``session`` is the word for one."""
-    nouns = {"memory": "memory", "session": session}
+    nouns = {"memory": "memory", "session": session, "inbox_item": "inbox item"}
     nouns |= {noun: noun for noun in ("message", "note", "file", "record")}
     told = [counted(records[kind], noun) for kind, noun in nouns.items() if records.get(kind)]
     return ", ".join(told) or "nothing"

@@ -129,10 +129,11 @@ def _read(text: str) -> Definition | list[WorkflowProblem]:
         definition = Definition.model_validate(data)
     except json.JSONDecodeError as error:
         return [WorkflowProblem(error.lineno, "", f"this is no JSON: {error.msg}")]
-    except RecursionError:
-        return [WorkflowProblem(1, "", "it is nested too deeply")]
     except ValidationError as error:
         wrong = [_misfit(one) for one in error.errors(include_url=False)]
+    except (RecursionError, ValueError):
+        said = "it is nested too deeply, or has a number with too many digits"
+        return [WorkflowProblem(1, "", said)]
     else:
         wrong = list(_wrong(definition))
     if not wrong:
@@ -292,7 +293,7 @@ def _looked_up(name: str, values: Mapping[str, Output], step: str) -> Output:
         try:
             value = json.loads(value) if isinstance(value, str) else value
             value = value[int(part)] if isinstance(value, list) else value[part]
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, RecursionError):
             raise InputError(f"step {step}: {{{{{name}}}}}: there is no {part} in {head}") from None
         text = value if isinstance(value, str) else _json(value)
     if as_json:

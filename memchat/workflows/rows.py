@@ -195,7 +195,9 @@ def runs(tx: Tx, *only: Any, limit: int = 1) -> list[WorkflowRun]:
     for row in tx.execute(query):
         state, steps = row.state, [*steps_of(row).values()]
         if state == "running" and processes.has_ended(row.lease_owner):
-            state, gone = "interrupted", "calling"
+            state = "interrupted"
+        if state != "running":
+            gone = "calling"
             steps = [replace(s, state="unknown") if s.state == gone else s for s in steps]
         text = json.loads(row.input)["TRANSCRIPT"]
         about = (row.id, row.slug, state, row.trigger, text, tuple(steps), row.error)
@@ -239,11 +241,11 @@ def remove_of_note(tx: Tx, note_id: int) -> None:
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A value of JSON with each of its texts changed."""
+    """A value of JSON with each of its texts changed, and each name in it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: mapped(one, change) for key, one in value.items()}
+        return {change(key): mapped(one, change) for key, one in value.items()}
     return [mapped(one, change) for one in value] if isinstance(value, list) else value
 
 
@@ -258,5 +260,6 @@ def blank(tx: Tx, app_ids: Sequence[int], blanked: Callable[[str], str]) -> None
             replace(one, **{name: mapped(getattr(one, name), blanked) for name in _WORDS})
             for one in steps_of(row).values()
         ]
-        given = json.dumps(mapped(json.loads(row.input), blanked), ensure_ascii=False)
-        change(tx, row.id, steps, input=given, error=row.error and blanked(row.error))
+        given = {name: blanked(one) for name, one in json.loads(row.input).items()}
+        told = {"input": json.dumps(given, ensure_ascii=False)}
+        change(tx, row.id, steps, **told, error=row.error and blanked(row.error))

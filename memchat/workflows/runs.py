@@ -15,16 +15,18 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from memchat import types
 from memchat.config import Settings
-from memchat.db import Tx, jobs, usage
+from memchat.db import Tx, apps, jobs, usage
 from memchat.db.database import Database
 from memchat.errors import InputError, MemChatError, NotFound, ProviderError, StoreError
 from memchat.facts import keys, proposals
 from memchat.language.secrets import mask
 from memchat.language.text import has_words
+from memchat.learn.values import VALUE_LIMIT
 from memchat.notes import index
 from memchat.notes import rows as notes
 from memchat.notes.rows import Filter
@@ -42,12 +44,18 @@ Ask = Callable[[str], bool]
 NO_MODEL = "No model is set up. This is what the steps before found:"
 LOOK_SECONDS = 0.5
 """How often a run looks whether it was stopped, while a model answers."""
-MOST_ITEMS, ITEM_LENGTH = 50, 500
-"""The lines of a result that wait in the inbox, and the characters of one."""
-LONGEST = 1_000_000
-"""Characters that a tool may answer."""
+MOST_ITEMS = 50
+"""The lines of a result that wait in the inbox."""
+LONGEST, DEEPEST = 1_000_000, 100
+"""Characters that a tool may answer, and lists in one another."""
 _LINE = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+(\S.*)$", re.MULTILINE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _is_deep(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether a value of JSON has more lists and objects in one another."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not levels or any(_is_deep(one, levels - 1) for one in inner)
 
 
 class _Ended(Exception):
@@ -71,6 +79,9 @@ class Run:
     question is in the inbox."""
     steps: dict[str, types.RunStep] = field(default_factory=dict)
     values: dict[str, Output] = field(default_factory=dict)
+    given: dict[str, Output] = field(default_factory=dict)
+    """The values with which the step began that is being done."""
+    masked: Callable[[str], str] = field(default_factory=lambda: cache(mask))
     looked_at: float = 0.0
 
     def go(self, *, unattended: bool = False) -> None:
@@ -85,8 +96,11 @@ class Run:
             rows.change(tx, row.id, state="running", error=None)
             self.now, self.scope = tx.now, types.Scope(row.user, row.app)
             self.workflow = definition.read(row.definition)
-        at = ""
+            switch = apps.memory_switch(tx, self.scope)
+        at = self.workflow.steps[0].id
         try:
+            if self.workflow.result == "inbox" and not switch.on:
+                raise InputError(f"{switch.reason}, so its result cannot wait in the inbox")
             for step in self.workflow.steps:
                 at = step.id
                 self.look()
@@ -102,6 +116,9 @@ class Run:
             self.finish("failed", f"step {at}: {said}", keep_job=again)
             if again:
                 raise
+        except Exception as error:
+            self.finish("failed", f"step {at}: unexpected {type(error).__name__}")
+            raise
         except BaseException:  # as Ctrl-C
             self.finish("stopped")
             raise
@@ -111,11 +128,16 @@ class Run:
         self.looked_at = time.monotonic()
         with self.database.read() as tx:
             row = self.row(tx)
-        self.steps = rows.steps_of(row)
-        self.values = {name: Output(one, one) for name, one in json.loads(row.input).items()}
-        for one in self.steps.values():
+        self.steps, self.values = rows.steps_of(row), self.values_of(row)
+
+    def values_of(self, row: Any) -> dict[str, Output]:
+        """What the variables hold by a row, without the secrets of what the run was given."""
+        given = {name: self.masked(one) for name, one in json.loads(row.input).items()}
+        values = {name: Output(one, one) for name, one in given.items()}
+        for one in rows.steps_of(row).values():
             if one.state == "done":
-                self.values[one.id] = Output(one.text, one.text if one.value is None else one.value)
+                values[one.id] = Output(one.text, one.text if one.value is None else one.value)
+        return values
 
     def row(self, tx: Tx) -> Any:
         """The row of the run, if it was not stopped."""
@@ -127,7 +149,7 @@ class Run:
     def do(self, step: definition.Step) -> None:
         """Do a step and store what it gave."""
         self.on_text(step.id, "")
-        begun, config = time.monotonic(), step.config
+        begun, config, self.given = time.monotonic(), step.config, self.values
         done = types.RunStep(step.id, step.type, "done")
         if isinstance(config, definition.MemoryQuery):
             done = self.find(done, config)
@@ -145,6 +167,8 @@ class Run:
             row, until = self.row(tx), tx.now + timedelta(seconds=jobs.LEASE_SECONDS)
             if not jobs.renew(tx, [self.claim], until):
                 raise StoreError("another process has taken over the run")
+            if self.values_of(row) != self.given:
+                raise InputError("words that it was given were forgotten meanwhile")
             found = step.value if step.type == definition.TYPES[0] else ()
             read = json.dumps([*json.loads(row.notes), *(one["id"] for one in found)])
             rows.change(tx, row.id, {**rows.steps_of(row), step.id: step}.values(), notes=read)
@@ -175,7 +199,7 @@ class Run:
 
     def item(self, line: str, today: date) -> types.Proposal:
         """A line of a result, as what waits for a yes. The first day in it is its last."""
-        words, last = " ".join(mask(line).split())[:ITEM_LENGTH], None
+        words, last = types.first_words(mask(line), VALUE_LIMIT), None
         with suppress(ValueError, IndexError):
             last = date.fromisoformat(_DAY.findall(words)[0])
         return types.Proposal(
@@ -283,16 +307,17 @@ class Run:
         self.keep(mine)
         try:
             answer = client.call(config.tool, arguments)
-            if len(answer.text) > LONGEST:
-                raise InputError(f"the tool answered more than {LONGEST:,} characters")
+            value, too_long = answer.structured, len(answer.text) > LONGEST
+            with suppress(ValueError, RecursionError):
+                value = json.loads(answer.text) if value is None and not too_long else value
+            if too_long or _is_deep(value) or len(json.dumps(value)) > LONGEST:
+                most = f"{LONGEST:,} characters, or than {DEEPEST} lists in one another"
+                raise InputError(f"the tool answered more than {most}")
         except MemChatError as error:
             # Where no answer came, nobody knows whether it was done: it is not simply tried again.
             refused = isinstance(error, InputError)
             self.keep(replace(mine, state="failed" if refused else "unknown"))
             raise InputError(str(error)) from error
-        value = answer.structured
-        with suppress(ValueError):
-            value = json.loads(answer.text) if value is None else value
         return replace(mine, state="done", text=answer.text, value=value)
 
     def agree(self, step: types.RunStep, question: str) -> None:

@@ -609,6 +609,7 @@ LARGE = 1 << 20
         pytest.param(lambda data: data + b"\0", id="a byte more"),
         pytest.param(lambda data: data.replace(b"16384", b"32768"), id="another cost"),
         pytest.param(lambda data: data.replace(b"16384", b"9" * 9), id="a cost out of bounds"),
+        pytest.param(lambda data: data.replace(b"16384", b"-1"), id="a cost below zero"),
         pytest.param(lambda data: data.replace(b'"version": 1', b'"version": 9'), id="newer"),
     ],
 )

@@ -511,6 +511,13 @@ def test_a_conversation_that_grew_with_many_imports_moves_to_another_store(
     assert said(ana) == {} and take([talk("a", *words)]).added == {"session": 1, "message": 47}
 
 
+def test_what_a_program_noted_under_the_name_of_an_import_is_no_import_and_stays(ana) -> None:
+    said_before = [{"role": "user", "content": "Hi"}]
+    ana.add(said_before, metadata={"import 2099-01-01T00:00:00": 5}, wait=False)
+    assert ana.undo_import("last").sessions == 0
+    assert [one.message_count for one in ana.sessions.list()] == [1]
+
+
 def test_what_was_deleted_before_an_import_was_taken_back_stays_away(ana, take: Take) -> None:
     done = take(TWO)
     ana.sessions.delete(next(one.id for one in ana.sessions.list() if one.title == "Talk b"))

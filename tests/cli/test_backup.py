@@ -209,3 +209,12 @@ def test_doctor_names_the_backups_that_hold_forgotten_words(run: Run, backup: Pa
     assert "memchat backup prune" in said.out and said.code == 0
     backup.write_text("no database")
     assert f"{backup.name} cannot be compared with the store" in run("doctor").out
+
+
+def test_a_passphrase_in_another_encoding_is_refused_and_not_read_as_one_of_others(
+    run: Run, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latin = io.TextIOWrapper(io.BytesIO("päss\n".encode("latin-1")), "utf-8", errors="replace")
+    monkeypatch.setattr(sys, "stdin", latin)
+    refused = run("backup", "create", "--encrypt")
+    assert refused.code == 1 and "not in UTF-8" in refused.err and not refused.out

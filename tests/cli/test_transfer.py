@@ -241,6 +241,7 @@ def test_saved_facts_wait_for_a_yes(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "facts.txt", "- [2024-05-01] Likes tea\n- [2024-06-01] Has a dog\n")
     done = run("import", "facts.txt", "--yes")
     assert "2 saved facts to say yes or no to: memchat inbox list" in done.out
+    assert "2 inbox items imported" in done.out
     assert run("memories", "list", "--json").json == []
     assert "Likes tea" in run("inbox", "list").out
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.support.cli import Run
-from tests.support.workflows import ask, step, text
+from tests.support.workflows import ask, name_server, serving_tools, step, text, tool
 
 
 def test_a_new_home_has_ask_my_memory_and_it_runs_without_a_model(run: Run) -> None:
@@ -41,7 +44,7 @@ def test_what_is_wrong_is_told_by_line_and_field(run: Run, tmp_path) -> None:
     )
     assert run("workflow", "validate", str(file), "--json").json[0]["line"] == 1
     assert run("workflow", "add", str(file)).code == 1
-    file.write_text(text(ask("{{TRANSCRIPT}}"), slug="w", when="note"))
+    file.write_text(text(ask("{{TRANSCRIPT}}"), slug="w", when="note"), "utf-8-sig")
     assert run("workflow", "validate", str(file)).code == 0
     added = run("workflow", "add", str(file))
     assert added.out == "w\n" and "for each note that comes in" in added.err
@@ -81,3 +84,32 @@ def test_a_run_that_waits_says_how_to_go_on(run: Run, home, tmp_path) -> None:
 def test_what_is_not_there_is_an_error_in_one_line(run: Run, words) -> None:
     done = run("workflow", *words)
     assert done.code == 1 and done.err.count("\n") == 1
+
+
+def test_yes_to_a_run_that_waits_calls_that_tool_alone(run: Run, home: Path, tmp_path) -> None:
+    file = tmp_path / "w.json"
+    steps = tool("send", "a", words="1"), ask("{{a}}", "b"), tool("send", "c", words="2")
+    file.write_text(text(*steps, slug="w"))
+    run("workflow", "add", str(file))
+    with serving_tools() as server:
+        name_server(home, "tools", url=server.url)
+        assert "run 1 waiting: for a yes to: send of tools" in run("workflow", "run", "w").err
+        again = run("workflow", "resume", "1", "--yes")
+        assert server.calls == [("send", "1")] and "run 1 waiting" in again.err
+
+
+def test_a_run_that_got_a_no_waits_for_nothing(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "w.json"
+    file.write_text(text(tool("send", words="1"), slug="w"))
+    run("workflow", "add", str(file))
+    terminal = io.StringIO("n\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    with serving_tools() as server:
+        name_server(home, "tools", url=server.url)
+        done = run("workflow", "run", "w")
+    assert done.code == 1 and not server.calls
+    told = "memchat: run 1 stopped; memchat workflow resume 1 goes on with it"
+    assert done.err.splitlines()[-1].endswith(f"? [y/N] {told}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socketserver
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 from memchat.errors import ConfigError, NotFound, ProviderError
 from memchat.providers import mcp_client as client
 from memchat.providers.mcp_client import MCPClient, McpServer
+from tests.support.served import until
 from tests.support.slow import slow_but
 
 FAULTY = McpServer(
@@ -49,6 +51,21 @@ def test_a_server_that_never_answers_is_left_after_the_timeout() -> None:
     before = children()
     with pytest.raises(ProviderError, match="did not answer within 3 s"):
         MCPClient(FAULTY, timeout=3).call("hang")
+    assert children() <= before
+
+
+def test_ctrl_c_ends_a_call_and_its_server() -> None:
+    before = children()
+
+    def press() -> None:
+        until(lambda: bool(children() - before))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        MCPClient(FAULTY).call("hang")
+    pressing.join()
     assert children() <= before
 
 

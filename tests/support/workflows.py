@@ -18,7 +18,7 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from memchat import MemChat
 from memchat.config.tokens import Token, Tokens
@@ -71,7 +71,16 @@ def serving_tools() -> Iterator[ToolServer]:
     def look(what: str, most: int = 1) -> dict[str, Any]:
         """Looks something up."""
         there.calls.append(("look", (what, most)))
-        return {"found": [{"name": what, "count": most}]}
+        deep: Any = []
+        for _ in range(150):
+            deep = [deep]
+        answers = {"nested": {"a": deep}, "by name": {"Quokkaland": 3}}
+        return answers.get(what, {"found": [{"name": what, "count": most}]})
+
+    def whole() -> CallToolResult:
+        """Says little, and gives much."""
+        much = {"a": "b" * 1_000_000}
+        return CallToolResult(content=[TextContent(text="a")], structured_content=much)
 
     def send(words: str) -> str:
         """Sends words to somebody."""
@@ -86,6 +95,7 @@ def serving_tools() -> Iterator[ToolServer]:
         return "put"
 
     server.add_tool(look, annotations=ToolAnnotations(read_only_hint=True))
+    server.add_tool(whole, annotations=ToolAnnotations(read_only_hint=True))
     server.add_tool(send)
     server.add_tool(put, annotations=ToolAnnotations(idempotent_hint=True))
 
@@ -108,8 +118,9 @@ def serving_memory(mc: MemChat, user: str) -> Iterator[None]:
         yield
 
 
-def name_server(mc: MemChat, name: str, **settings: Any) -> None:
-    path = Path(mc.settings.home) / "settings.toml"
+def name_server(store: MemChat | Path, name: str, **settings: Any) -> None:
+    home = store if isinstance(store, Path) else Path(store.settings.home)
+    path = home / "settings.toml"
     path.touch(mode=0o600)
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     path.write_text("\n".join([f"[mcp_servers.{name}]", *lines, ""]))

@@ -64,7 +64,7 @@ def test_conversations_that_wait_are_counted(desk: Desk, tmp_path: Path) -> None
 def test_saved_facts_lead_to_the_inbox(desk: Desk) -> None:
     at = looked_at(desk, "lines.txt", b"- [2024-05-01] Likes tea\n- [2024-06-01] Has a dog")
     press(at, "import")
-    until(at, lambda: "Imported: nothing" in text(at))
+    until(at, lambda: "Imported: 2 inbox items" in text(at))
     labels = [link.proto.label for link in at.get("page_link")]
     assert "2 saved facts to say yes or no to" in labels
 

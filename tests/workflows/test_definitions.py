@@ -74,6 +74,7 @@ BROKEN = """{
         ('"slug": "a",', '"slug": "a"', "line 3: this is no JSON"),
         ('"slug": "a"', '"slug": "A b"', "line 2: slug: has to be of letters"),
         ('"topK": 5', '"topK": "5"', "line 8: steps.0.config.topK: has to be a whole number"),
+        ('"topK": 5', '"topK": ' + "5" * 5_000, "or has a number with too many digits"),
         ('"topK": 5', '"topK": 0', "line 8: steps.0.config.topK: has to be 1 or more"),
         ('"topK"', '"topk"', "line 8: steps.0.config.topk: is not known"),
         ('"query"', '"Query"', "line 8: steps.0.config.query: is missing"),

@@ -270,6 +270,61 @@ def test_what_is_forgotten_is_blanked_in_runs(mc: MemChat, ana: User, script) ->
     assert left.steps[0].state == "done"
 
 
+def test_what_is_forgotten_while_a_model_reads_it_is_not_kept(
+    mc: MemChat, ana: User, script
+) -> None:
+    kept = ana.memories.add("profile", "employer", "Quokkaland")
+
+    def forget(_) -> str:
+        ana.memories.delete(kept.id)
+        return "Quokkaland it is."
+
+    ana.workflows.add(text(ask("{{TRANSCRIPT}}")))
+    saying(script, forget, "Nowhere.")
+    run = ana.workflows.run("test", "Where? At Quokkaland?")
+    assert run.error == "step answer: words that it was given were forgotten meanwhile"
+    assert not rows_with(mc, "Quokkaland")
+    assert ana.workflows.resume(run.id).output == "Nowhere."
+    assert "Quokkaland" not in sent(script)
+
+
+def test_a_model_is_not_given_the_secrets_of_a_note(ana: User, script) -> None:
+    note = ana.notes.add("My password is hunter2secret. Pay the rent.", title="Rent")
+    saying(script, "- pay the rent")
+    assert ana.workflows.run("meeting-to-actions", note_id=note.id).state == "done"
+    assert "My password is [password] Pay the rent." in sent(script)
+
+
+def test_each_line_that_waits_in_the_inbox_can_get_a_yes(ana: User, script) -> None:
+    ana.workflows.add(text(ask("x"), result="inbox"))
+    saying(script, "- buy " + "many beans and " * 30)
+    ana.workflows.run("test")
+    (item,) = ana.inbox.list()
+    assert ana.inbox.accept(item.id).value == item.value
+
+
+def test_nothing_waits_in_the_inbox_while_memory_is_off(ana: User, script) -> None:
+    ana.workflows.add(text(ask("x"), result="inbox"))
+    ana.set_memory(False)
+    run = ana.workflows.run("test")
+    assert "memory is off" in (run.error or "") and not ana.inbox.list() and not script.requests
+    ana.set_memory(True)
+    saying(script, "- pay")
+    assert ana.workflows.resume(run.id).state == "done" and len(ana.inbox.list()) == 1
+
+
+def test_what_nobody_expected_is_the_error_of_the_run(ana: User, script) -> None:
+    def broken(_) -> str:
+        raise ZeroDivisionError
+
+    ana.workflows.add(text(ask("x")))
+    saying(script, broken)
+    with pytest.raises(ZeroDivisionError):
+        ana.workflows.run("test")
+    (run,) = ana.workflows.runs()
+    assert (run.state, run.error) == ("failed", "step answer: unexpected ZeroDivisionError")
+
+
 def test_runs_are_kept_for_thirty_days(mc: MemChat, ana: User, clock: FakeClock, script) -> None:
     saying(script, "Quokka.", "Tea.")
     ana.workflows.run("ask-memory", "one")

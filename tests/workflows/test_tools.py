@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memchat import InputError, MemChat, User
 from memchat.testing import ScriptedModel
 from tests.support.kills import Victim, child_store, wait_for_the_kill
+from tests.support.leftovers import rows_with
 from tests.support.slow import slow_but
 from tests.support.workflows import ToolServer, ask, name_server, text, tool
 
@@ -105,6 +107,28 @@ def test_what_a_tool_refuses_and_what_is_not_there_names_the_step(
     other["config"]["server"] = "nobody"
     ana.workflows.add(text(other))
     assert "no MCP server is named 'nobody'" in (ana.workflows.run("test").error or "")
+
+
+@pytest.mark.parametrize("called", [tool("look", what="nested"), tool("whole")])
+def test_an_answer_that_is_too_long_or_too_deep_is_the_error_of_its_step(
+    ana: User, tools: ToolServer, called: dict[str, Any]
+) -> None:
+    ana.workflows.add(text(called))
+    run = ana.workflows.run("test")
+    assert (run.state, run.steps[0].state) == ("failed", "failed")
+    assert "step act: the tool answered more than 1,000,000 characters" in (run.error or "")
+
+
+def test_names_in_an_answer_are_blanked_as_its_texts_are(
+    mc: MemChat, ana: User, tools: ToolServer
+) -> None:
+    kept = ana.memories.add("profile", "employer", "Quokkaland")
+    ana.workflows.add(text(tool("look", what="by name")))
+    run = ana.workflows.run("test")
+    assert run.steps[0].value == {"Quokkaland": 3}
+    ana.memories.delete(kept.id)
+    assert ana.workflows.get_run(run.id).steps[0].value == {"··········": 3}
+    assert not rows_with(mc, "Quokkaland")
 
 
 DIES = "from tests.support.mcp_faulty_server import server; server.run()"
