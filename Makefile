@@ -19,7 +19,7 @@
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-mcp bench-await bench-backend bench-http bench-queue bench-ui lint lock clean
+.PHONY: demo chat ui test test-postgres bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-mcp bench-await bench-backend bench-http bench-queue bench-ui lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
