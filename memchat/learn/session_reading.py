@@ -25,6 +25,7 @@ from memchat.language.text import UNSPACED, fold, trim
 from memchat.learn import gate, model_calls
 from memchat.learn.candidate import Candidate, KnownFact, Proof, Quote, Turn, Verdict
 from memchat.learn.outcomes import READ_BEFORE, known_fact
+from memchat.learn.values import is_negated
 from memchat.notes import rows
 from memchat.search import embeddings, keywords, receipts
 from memchat.search.embed import EmbeddingSpace, Question, shortened
@@ -181,16 +182,18 @@ class SessionReading:
 
     def link_by_key(self, tx: Tx, item: Candidate) -> Candidate:
         """A proposal linked to the stored fact of its key that was not shown: an end to the one
-        value, a new value of a key that holds one to the present value."""
+        value, a new value of a key that holds one to the present value. An end is linked to a
+        value that was shown, too, as models leave out its id, unless it names another one."""
         points = item.to in self.known
         alone = item.relation in ("new", "updates") and not points and not item.many
         if not alone and (item.relation != "ends" or points):
             return item
         rows = memories.with_key(tx, tx.ids, keys.canonical(item.key))
-        shown = {fact.memory_id for fact in self.known.values()}
-        if len(rows) != 1 or (alone and (rows[0].many or rows[0].id in shown)):
-            return item
         short = {fact.memory_id: fact.id for fact in self.known.values()}
+        if len(rows) != 1 or (alone and rows[0].many):
+            return item
+        if rows[0].id in short and (alone or _names_another(item.value, rows[0].value)):
+            return item
         fact = known_fact(short.get(rows[0].id, f"k{len(self.known) + 1}"), rows[0])
         self.known[fact.id] = fact
         self.linked_by_key.add(fact.id)
@@ -435,6 +438,12 @@ def ask_first(tx: Tx, reading: SessionReading, verdict: Verdict) -> Verdict:
     if not any(_is_pasted(tx, reading.app_id, message, proof) for proof, message in said):
         return verdict
     return replace(verdict, outcome="review", reasons=(*verdict.reasons, IN_A_NOTE))
+
+
+def _names_another(value: str, known: str) -> bool:
+    """Whether the value of an end has words, none of them of a known value: "no car" has none."""
+    words = () if is_negated(value) else text.content_words(value)
+    return bool(words) and not any(text.holds_word(known, word) for word in words)
 
 
 def _is_pasted(tx: Tx, app_id: int, message: str, proof: Proof) -> bool:

@@ -130,6 +130,37 @@ def test_what_ended_before_its_beginning_was_imported_does_not_begin_again(
     assert told(ana) == [("a Fiat", "import")]
 
 
+def test_an_end_that_names_another_value_than_the_one_known_is_not_taken_for_its_end(
+    ana, take: Take, extract_model
+) -> None:
+    def plays(name: str, **more: Any) -> str:
+        return answer(fact(f"I play the {name}", "hobby", name, many=True, **more))
+
+    gave_up = fact("I gave up the cello", "hobby", "cello", many=True, **{"is": "ends"})
+    extract_model.replies += [plays("viola"), answer(gave_up)]
+    later = [
+        talk("v", "I play the viola", at=SEPTEMBER + 8 * DAY),
+        talk("c", "I gave up the cello", at=SEPTEMBER + 9 * DAY),
+    ]
+    take(later)
+    assert told(ana) == [("viola", "import")] and ana.inbox.list() == []
+    extract_model.replies.append(plays("cello"))
+    take([talk("before", "I play the cello", at=SEPTEMBER)])
+    assert told(ana) == [("viola", "import")], "what was given up does not begin again"
+
+
+@pytest.mark.parametrize("value", ["", "the old viola", "no hobby"])
+def test_an_end_without_the_id_of_what_it_ends_is_of_the_one_known_that_it_can_mean(
+    ana, take: Take, extract_model, value: str
+) -> None:
+    given_up = fact("I gave up that hobby", "hobby", value, many=True, **{"is": "ends"})
+    viola = fact("I play the viola", "hobby", "viola", many=True)
+    extract_model.replies += [answer(viola), answer(given_up)]
+    take([talk("v", "I play the viola", at=SEPTEMBER)])
+    take([talk("n", "I gave up that hobby", at=SEPTEMBER + DAY)])
+    assert told(ana) == []
+
+
 def test_an_end_of_what_was_forgotten_brings_no_word_of_it_back(
     ana, take: Take, extract_model
 ) -> None:
