@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -30,6 +31,7 @@ from tests.support import postgres_server, private, transfer
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, WAIT
 
+pytestmark = pytest.mark.slow  # they start a server
 TYPES = {"recipe": OwnType("dishes they cook", ["dish"])}
 QUESTIONS = ("Where do I live?", "green tea", "marketing budget", "asthma", "word 7", "dish")
 
@@ -82,10 +84,16 @@ def fill(home: Path) -> None:
         store.mc.jobs.embed()
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled")
+    fill(folder)
+    return folder
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    fill(tmp_path / "old")
-    return tmp_path / "old"
+def home(filled: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(filled, tmp_path / "old")
 
 
 @pytest.fixture

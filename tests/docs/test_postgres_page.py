@@ -19,6 +19,7 @@ from memchat.config import Settings
 from memchat.testing import HashEmbedder
 from tests.support import pages, postgres_server
 
+pytestmark = pytest.mark.slow  # they start a server
 PAGE = (pages.ROOT / "docs" / "postgres.md").read_text("utf-8")
 DUMP, RESTORE, REWRITE = (one for one in pages.blocks(PAGE, "sh") if "$PG" in one)
 PROGRAMS = [path.parent for path in Path(pgserver.__file__).parent.glob("*/bin/pg_dump")]
