@@ -207,7 +207,8 @@ class Postgres(Database):
         super().__init__(home, clock, zone)
 
     def _open(self) -> sa.Engine:
-        self.name = f"{self._url.render_as_string()}, schema {self.schema}"  # hides the password
+        shown = self._url.set(drivername="postgresql").render_as_string()  # hides the password
+        self.name = f"{shown}, schema {self.schema}"
         disk.make_folder(self.home)
         engine = sa.create_engine(
             self._url,
@@ -303,8 +304,11 @@ class Postgres(Database):
             )
         if isinstance(error, errors.InsufficientPrivilege):
             return StoreError(
-                f"{self.name}: {told}; have its owner run memchat db upgrade --admin-url"
+                f"{self.name}: {told}; its role needs the right to create a schema there, and a "
+                "superuser may have to run CREATE EXTENSION vector SCHEMA public once"
             )
+        if isinstance(error, errors.DeadlockDetected):
+            return StoreError(f"two writers of {self.name} waited for each other; try again")
         if isinstance(error, psycopg.OperationalError):
             return StoreError(f"{self.name} cannot be reached: {told}")
         return StoreError(f"the store {self.name} failed: {told}")

@@ -59,6 +59,8 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
 _EMPTY = """
 DO $$ DECLARE it text; BEGIN
     SET LOCAL session_replication_role = replica;
+    -- An index that is made later would read deleted rows, whose vectors may be longer.
+    IF to_regclass('{name}.embeddings') IS NOT NULL THEN TRUNCATE {name}.embeddings; END IF;
     FOR it IN SELECT tablename FROM pg_tables WHERE schemaname = '{name}' LOOP
         IF it != 'alembic_version' THEN EXECUTE format('DELETE FROM {name}.%I', it); END IF;
     END LOOP;

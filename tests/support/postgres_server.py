@@ -10,7 +10,7 @@ import warnings
 from functools import cache
 from pathlib import Path
 
-_GIVEN = os.environ.get("MEMCHAT_TEST_POSTGRES")
+_GIVEN = os.environ.get("POSTGRES_FOR_TESTS")
 """The URL of a server that is there already, as that of the process which began the run."""
 
 
@@ -34,7 +34,7 @@ def _started() -> str:
         server.psql(f"ALTER SYSTEM SET {setting}")
     server.psql("SELECT pg_reload_conf()")
     server.psql("CREATE EXTENSION IF NOT EXISTS vector")
-    os.environ["MEMCHAT_TEST_POSTGRES"] = server.get_uri()  # for the programs that tests start
+    os.environ["POSTGRES_FOR_TESTS"] = server.get_uri()  # for the programs that tests start
     return str(server.get_uri())
 
 
