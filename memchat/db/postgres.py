@@ -247,6 +247,7 @@ class Postgres(Database):
                 if not reads:
                     self._lock(connection, scope, BRIEFLY_MS if briefly else BUSY_SECONDS * 1000)
                 tx = self._tx(connection, scope, ensure)
+                tx.of_snapshot = {} if reads else None
                 yield tx
         for work in tx.after_commit:
             work()

@@ -119,6 +119,8 @@ class Tx:
         self.types = types
         self._scrub = scrub
         self._latest: dict[Any, tuple[int, Any]] = {}
+        self.of_snapshot: dict[Any, Any] | None = None
+        """What was read in a snapshot of PostgreSQL and need not be read again; None in others."""
         self.after_commit: list[Callable[[], object]] = []
         """What is done at once after the commit. A process may be killed before it, so a row stands
         for each that must be done."""
