@@ -3,14 +3,15 @@
 
 A writing transaction about one person holds that person's lock until it ends, so that no other
 process changes what it has read; one about the store as a whole waits for all others. A reading one
-sees one snapshot. All locks are the database's, so any number of hosts may share a store. Times are
-its clock's. Everything is in a schema of its own.
+sees one snapshot. All locks are the database's, so any number of hosts may share a store; times are
+those of the host that writes. Everything is in a schema of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -63,12 +64,6 @@ CREATE VIEW app_memories AS SELECT id, app_id, content,
     extract(epoch FROM created_at::timestamptz)::bigint AS created_at,
     extract(epoch FROM updated_at::timestamptz)::bigint AS updated_at FROM memories
 """
-_CHECKS = {
-    "type": "memory_type ~ '^[a-z]' AND length(memory_type) <= 24",
-    "status": "status IS NULL OR status >= -1",
-}
-"""Conditions that SQLite words in its own way."""
-
 
 _FUNCTIONS = {
     "substr": "substr({0}, ({1})::int, ({2})::int)",
@@ -152,15 +147,14 @@ def create_tables(connection: sa.Connection) -> None:
     for table in schema.metadata.sorted_tables:
         copy = table.to_metadata(made)
         for column in copy.columns:
+            if isinstance(column.type, records.UtcTime) and column.server_default is not None:
+                column.server_default = sa.DefaultClause(sa.text(_NOW))
             if isinstance(column.type, sa.Integer):
                 column.type = sa.BigInteger()
             elif not isinstance(column.type, (sa.Date, sa.Float, records.VectorBytes)):
                 column.type = sa.Text(collation="C")  # as bytes, so that times sort too
             if column.computed is not None:
                 column.computed.persisted = True
-            default: Any = column.server_default
-            if default is not None and "strftime" in str(getattr(default, "arg", "")):
-                column.server_default = sa.DefaultClause(sa.text(_NOW))
         for index in copy.indexes:
             where = index.dialect_options["sqlite"]["where"]
             if where is not None:
@@ -170,9 +164,7 @@ def create_tables(connection: sa.Connection) -> None:
                 rule.deferrable, rule.initially = True, "DEFERRED"
         for check in copy.constraints:
             if isinstance(check, sa.CheckConstraint):
-                name = str(check.name).removeprefix(f"ck_{copy.name}_")
-                if name in _CHECKS and "IN (" not in str(check.sqltext):
-                    check.sqltext = sa.text(_CHECKS[name])
+                check.sqltext = sa.text(check.info.get("postgresql", str(check.sqltext)))
     connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
     made.create_all(connection, checkfirst=False)
     for statement in (_WORDS, _HOLDS_ALL, _VIEW):
@@ -202,6 +194,10 @@ class Postgres(Database):
             ) from error
         query = {**parsed.query}
         self.schema = str(query.pop("schema", SCHEMA))
+        if not re.fullmatch("[a-z_][a-z0-9_]{0,62}", self.schema):
+            raise ConfigError(
+                f"{self.schema!r} is no name of a schema; use small letters, digits and _"
+            )
         self._url = parsed.set(query=query)
         self._store = _number(self.schema)
         super().__init__(home, clock, zone)
@@ -219,7 +215,6 @@ class Postgres(Database):
             connect_args={
                 "application_name": "memchat",
                 "connect_timeout": 10,
-                # For each transaction again, as a pooler may hand out another connection.
                 "options": f"-c search_path={self.schema},public -c timezone=UTC",
             },
         )
@@ -247,7 +242,7 @@ class Postgres(Database):
                 if not reads:
                     self._lock(connection, scope, BRIEFLY_MS if briefly else BUSY_SECONDS * 1000)
                 tx = self._tx(connection, scope, ensure)
-                tx.of_snapshot = {} if reads else None
+                tx.only_reads = reads
                 yield tx
         for work in tx.after_commit:
             work()

@@ -59,6 +59,11 @@ class _Vector(sa.types.UserDefinedType[str]):
         return "vector"
 
 
+def vector_text(value: bytes) -> str:
+    """The float32 numbers of a vector as PostgreSQL reads them."""
+    return f"[{','.join(map(repr, array('f', value)))}]"
+
+
 class VectorBytes(sa.TypeDecorator[bytes]):
     """The float32 numbers of a vector, as bytes; in PostgreSQL one of pgvector's."""
 
@@ -71,7 +76,7 @@ class VectorBytes(sa.TypeDecorator[bytes]):
     def process_bind_param(self, value: bytes | None, dialect: Dialect) -> Any:
         if value is None or dialect.name != "postgresql":
             return value
-        return f"[{','.join(map(repr, memoryview(value).cast('f')))}]"
+        return vector_text(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> bytes | None:
         if value is None or dialect.name != "postgresql":
@@ -119,8 +124,8 @@ class Tx:
         self.types = types
         self._scrub = scrub
         self._latest: dict[Any, tuple[int, Any]] = {}
-        self.of_snapshot: dict[Any, Any] | None = None
-        """What was read in a snapshot of PostgreSQL and need not be read again; None in others."""
+        self.only_reads = False
+        """Whether it is known from its beginning that it writes nothing."""
         self.after_commit: list[Callable[[], object]] = []
         """What is done at once after the commit. A process may be killed before it, so a row stands
         for each that must be done."""
@@ -168,12 +173,17 @@ class Tx:
 
     def latest(self, statement: sa.Executable, **values: Any) -> Any:
         """``value``, asked for once as long as this transaction writes nothing."""
-        if self.on_postgres:  # it does not count what was written
-            return self.value(statement, **values)
-        asked, written = (statement, *values.items()), self.driver.total_changes
+        asked = (statement, *values.items())
+        return self.once(asked, lambda: self.value(statement, **values))
+
+    def once(self, asked: Hashable, read: Callable[[], Any]) -> Any:
+        """What ``read`` gives, read once as long as this transaction writes nothing."""
+        if self.on_postgres and not self.only_reads:  # it does not count what was written
+            return read()
+        written = 0 if self.on_postgres else self.driver.total_changes
         known = self._latest.get(asked)
         if known is None or known[0] != written:
-            known = self._latest[asked] = written, self.value(statement, **values)
+            known = self._latest[asked] = written, read()
         return known[1]
 
     def batches(

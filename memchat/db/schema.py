@@ -263,7 +263,11 @@ memories = Table(
     count_column("sensitive"),
     Column("sentence", Text),
     UniqueConstraint("app_id", "sha1"),
-    CheckConstraint("memory_type GLOB '[a-z]*' AND length(memory_type) <= 24", name="type"),
+    CheckConstraint(
+        "memory_type GLOB '[a-z]*' AND length(memory_type) <= 24",
+        name="type",
+        info={"postgresql": "memory_type ~ '^[a-z]' AND length(memory_type) <= 24"},
+    ),
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
     CheckConstraint("(active = 1) = (inactive_reason IS NULL)", name="inactive_reason"),
     Index("ix_memories_app_id_active_key", "app_id", "active", "key"),
@@ -517,7 +521,9 @@ passages = Table(
     time_column("created_at", nullable=True),
     time_column("processed_at", nullable=True),
     CheckConstraint(
-        "status IS NULL OR (typeof(status) = 'integer' AND status >= -1)", name="status"
+        "status IS NULL OR (typeof(status) = 'integer' AND status >= -1)",
+        name="status",
+        info={"postgresql": "status IS NULL OR status >= -1"},
     ),
     Index("ix_passages_app_id", "app_id"),
     Index("ix_passages_hash", "hash", sqlite_where=text("hash IS NOT NULL")),
@@ -622,7 +628,11 @@ jobs = Table(
     time_column("created_at"),
     time_column("processed_at", nullable=True),
     UniqueConstraint("kind", "source_type", "source_id"),
-    CheckConstraint("typeof(status) = 'integer' AND status >= -1", name="status"),
+    CheckConstraint(
+        "typeof(status) = 'integer' AND status >= -1",
+        name="status",
+        info={"postgresql": "status >= -1"},
+    ),
     Index("ix_jobs_due", "kind", "run_at", sqlite_where=text("status = -1")),
     Index("ix_jobs_lease", "lease_owner", sqlite_where=text("lease_owner IS NOT NULL")),
     Index("ix_jobs_app_id", "app_id"),

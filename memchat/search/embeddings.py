@@ -234,11 +234,6 @@ def query_hash(text: str) -> str:
     return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
 
 
-def vector_text(vector: Vectors) -> str:
-    """A vector as PostgreSQL reads it."""
-    return f"[{','.join(map(repr, vector.tolist()))}]"
-
-
 def exists(tx: Tx, service_id: int, hashed: str) -> bool:
     """Whether a text with this hash has a vector of this service."""
     return bool(tx.rows(_HELD, hashed=hashed, service=service_id))
@@ -322,6 +317,13 @@ class Selection:
 
 
 EVERYTHING = Selection()
+SHARE = 0.25
+"""The weight of the turns right before and after; the turn itself has 1."""
+
+
+def best_first(found: Collection[tuple[int, float]]) -> list[tuple[int, float]]:
+    """By score, of equal ones the oldest first."""
+    return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))
 
 
 FOLDER = "mem.index"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sqlite3
 import threading
@@ -20,6 +21,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain, islice
 from typing import Any, Literal, get_args
 
@@ -52,7 +54,6 @@ _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", 
 _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjkmnpqrtvw")
 """Hexadecimal digits as consonants, which the stemmer leaves alone."""
-_threads = threading.local()
 _MOST_TERMS = 48
 _LONGEST = 2_000
 """Bytes of a stem at most: PostgreSQL takes no longer ones."""
@@ -192,25 +193,24 @@ def stems(words: Iterable[str]) -> dict[str, str]:
 def _stemmed(terms: Iterable[str]) -> dict[str, str]:
     """The stem of each of these terms as SQLite's tokenizer makes it."""
     listed = sorted(set(terms))
-    memory = _memory()
-    memory.execute("BEGIN")
-    try:
-        memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", enumerate(listed))
-        found = memory.execute("SELECT doc, term FROM stem").fetchall()
-    finally:
-        memory.execute("ROLLBACK")  # it keeps no words
+    memory, one_at_a_time = _stemmer(os.getpid())
+    with one_at_a_time:
+        memory.execute("BEGIN")
+        try:
+            memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", enumerate(listed))
+            found = memory.execute("SELECT doc, term FROM stem").fetchall()
+        finally:
+            memory.execute("ROLLBACK")  # it keeps no words
     return {listed[n]: term[:_LONGEST] for n, term in found}
 
 
-def _memory() -> sqlite3.Connection:
-    """This thread's tables for stemming, which take 1 ms to make."""
-    if not hasattr(_threads, "stemmer"):
-        memory = sqlite3.connect(":memory:", isolation_level=None)
-        memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
-        memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
-        _threads.stemmer = memory
-    found: sqlite3.Connection = _threads.stemmer
-    return found
+@cache
+def _stemmer(_process: int) -> tuple[sqlite3.Connection, threading.Lock]:
+    """A process's tables for stemming, which take 1 ms to make, and their lock."""
+    memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
+    memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
+    return memory, threading.Lock()
 
 
 def _rows(tx: Tx, each: Sequence[Sequence[str]], column: str = "") -> list[int]:

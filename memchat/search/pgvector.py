@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memchat.db import Tx
-from memchat.search.embeddings import EVERYTHING, Selection, vector_text
+from memchat.db.records import vector_text
+from memchat.search.embeddings import EVERYTHING, SHARE, Selection, best_first
 from memchat.search.keywords import Kind
-from memchat.search.vector_index import SHARE, best_first
 from memchat.types import Service
 
 Vectors = NDArray[np.float32]
@@ -132,13 +132,10 @@ class PgVectorIndex:
             AND p.kind = %(kind)s AND p.searched = 1 AND p.hash IS NOT NULL
             AND m.role IS DISTINCT FROM 'assistant' AND NOT EXISTS (SELECT 1 FROM embeddings AS e
             WHERE e.hash = p.hash AND e.service_id = %(service)s)"""
-        asked, known = (self.service_id, kind, *app_ids), tx.of_snapshot
-        if known is not None and asked in known:
-            return {*known[asked]}
-        found = {row[0] for row in self._run(tx, lacking, self._values(app_ids, kind))}
-        if known is not None:  # a search asks several times
-            known[asked] = {*found}
-        return found
+        values = self._values(app_ids, kind)
+        # A search asks several times.
+        found = tx.once((lacking, kind, *app_ids), lambda: self._run(tx, lacking, values))
+        return {row[0] for row in found}
 
     def ids(self, tx: Tx, app_id: int, kind: Kind = "fact") -> set[int]:
         """The ids in the scope row that can be found."""
@@ -166,7 +163,7 @@ class PgVectorIndex:
             "service": self.service_id,
             "apps": [*app_ids],
             "kind": kind,
-            "query": None if query is None else vector_text(query),
+            "query": None if query is None else vector_text(query.tobytes()),
             "only": None if selection.only is None else [*selection.only],
             "without": [*selection.without],
         }

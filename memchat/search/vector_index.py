@@ -34,13 +34,11 @@ from memchat import disk
 from memchat.db import Tx
 from memchat.errors import StoreError
 from memchat.search import embeddings, passages
-from memchat.search.embeddings import EVERYTHING, OwnerVectors, Selection
+from memchat.search.embeddings import EVERYTHING, SHARE, OwnerVectors, Selection, best_first
 from memchat.search.keywords import KINDS, Kind
 from memchat.types import Service
 
 Vectors = NDArray[np.float32]
-SHARE = 0.25
-"""The weight of the turns right before and after; the turn itself has 1."""
 _FORMAT = 4
 _FEW = 1_000
 _BATCH = 4_096
@@ -299,11 +297,6 @@ class Shard:
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error
         return shard
-
-
-def best_first(found: Collection[tuple[int, float]]) -> list[tuple[int, float]]:
-    """By score, of equal ones the oldest first."""
-    return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))
 
 
 def _use_one_thread() -> None:

@@ -189,8 +189,9 @@ def _number_on(tx: Tx, given: Mapping[str, int]) -> None:
         highest = tx.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
         last = max(highest, given.get(table.name, 0))
         if tx.on_postgres and last:
-            sequence = sa.func.pg_get_serial_sequence(table.name, "id")
-            tx.execute(sa.select(sa.func.setval(sequence, last)))
+            from memchat.db import postgres
+
+            postgres.go_on_after(tx, table.name, last)
         elif not tx.on_postgres and table.dialect_options["sqlite"]["autoincrement"]:
             tx.execute(sa.delete(_given).where(_given.c.name == table.name))
             tx.execute(sa.insert(_given).values(name=table.name, seq=last))

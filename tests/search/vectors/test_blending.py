@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from memchat.search.vector_index import SHARE, blend_neighbours
+from memchat.search.embeddings import SHARE
+from memchat.search.vector_index import blend_neighbours
 
 EAST, NORTH = np.eye(2, dtype="<f4")
 
