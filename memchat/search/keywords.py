@@ -1,4 +1,5 @@
-"""Keyword search with SQLite FTS5: words are stemmed and carry the id of their scope as a prefix.
+"""Keyword search: words are stemmed and carry the id of their scope as a prefix. The rows are those
+of FTS5 in SQLite, and of a table with ``tsvector`` in PostgreSQL.
 
 Because of the prefix a search reads only the rows of its scope, and how rare a word is counts
 within the scope. A row is treated as the set of its words: short texts hold most words once, and
@@ -37,8 +38,6 @@ CONTEXT_WEIGHT = 0.44
 _MARKS = "qtsn"
 """A consonant for each kind in the prefix of its words, which the stemmer leaves alone."""
 _REPLY = "r"
-COLUMNS = "text", "context"
-"""Of an indexed passage: its own words, and those around it."""
 
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -55,9 +54,13 @@ _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjkmnpqrtvw")
 """Hexadecimal digits as consonants, which the stemmer leaves alone."""
 _MOST_TERMS = 48
+_DEEP_BYTES = 1_000
 _LONGEST = 2_000
 """Bytes of a stem at most: PostgreSQL takes no longer ones."""
-_DEEP_BYTES = 1_000
+Column = Literal["text", "context"]
+"""Of an indexed passage: its own words, or those around it."""
+AnyOfEach = Sequence[Sequence[str]]
+"""What is searched for: one word of each list."""
 
 _STOP_WORDS = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -134,12 +137,12 @@ def matches(
         return Matches(words)
     names = _prefixes(kind, app_ids, replies=replies)
     # Only turns have a context.
-    columns = COLUMNS if kind == "turn" else COLUMNS[:1]
+    columns: tuple[Column, ...] = ("text", "context") if kind == "turn" else ("text",)
     held: dict[int, int] = {}
     count = [0] * len(words)
     for k, word in enumerate(words):
         any_of = [f"{name}{_coded(word)}" for name in names]
-        found = [_rows(tx, [any_of], column) for column in columns]
+        found = [_table(tx).owners(tx, [any_of], column) for column in columns]
         count[k] = len(set(chain.from_iterable(found)))
         for place, rows in enumerate(found):
             bit = 1 << k + place * len(words)
@@ -162,7 +165,8 @@ def rows_holding_all(tx: Tx, kind: Kind, app_ids: Sequence[int], words: Sequence
     if not terms or not app_ids:
         return set()
     names = _prefixes(kind, app_ids, replies=kind == "turn")
-    return set(_rows(tx, [[f"{name}{_coded(term)}" for name in names] for term in terms]))
+    each = [[f"{name}{_coded(term)}" for name in names] for term in terms]
+    return set(_table(tx).owners(tx, each, "text"))
 
 
 def is_held_by_more(tx: Tx, kind: Kind, app_ids: Sequence[int], word: str, most: int) -> bool:
@@ -171,15 +175,7 @@ def is_held_by_more(tx: Tx, kind: Kind, app_ids: Sequence[int], word: str, most:
     terms = query_terms(word)
     names = _prefixes(kind, app_ids)
     any_of = [f"{name}{_coded(term)}" for name in names for term in terms]
-    if not any_of:
-        return False
-    if tx.on_postgres:
-        found, match = _POSTGRES_HELD.format(column=COLUMNS[0]), _tsquery([any_of])
-    else:
-        found, match = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?", _match([any_of])
-    mark = "%s" if tx.on_postgres else "?"
-    sql = f"SELECT count(*) FROM ({found} LIMIT {mark}) AS found"
-    return int(_run(tx, sql, match, most + 1)[0][0]) > most
+    return bool(any_of) and _table(tx).count(tx, [any_of], most + 1) > most
 
 
 def stems(words: Iterable[str]) -> dict[str, str]:
@@ -188,57 +184,6 @@ def stems(words: Iterable[str]) -> dict[str, str]:
     coded = {word: f"{name}{_coded(word)}" for word in words}
     found = _stemmed(coded.values())
     return {word: found[one].removeprefix(name) for word, one in coded.items()}
-
-
-def _stemmed(terms: Iterable[str]) -> dict[str, str]:
-    """The stem of each of these terms as SQLite's tokenizer makes it."""
-    listed = sorted(set(terms))
-    memory, one_at_a_time = _stemmer(os.getpid())
-    with one_at_a_time:
-        memory.execute("BEGIN")
-        try:
-            memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", enumerate(listed))
-            found = memory.execute("SELECT doc, term FROM stem").fetchall()
-        finally:
-            memory.execute("ROLLBACK")  # it keeps no words
-    return {listed[n]: term[:_LONGEST] for n, term in found}
-
-
-@cache
-def _stemmer(_process: int) -> tuple[sqlite3.Connection, threading.Lock]:
-    """A process's tables for stemming, which take 1 ms to make, and their lock."""
-    memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
-    memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
-    return memory, threading.Lock()
-
-
-def _rows(tx: Tx, each: Sequence[Sequence[str]], column: str = "") -> list[int]:
-    """The owners of the passages that hold one word of each list, in this column or in any."""
-    # As one value: building a tuple for each row takes longer than the search.
-    if tx.on_postgres:
-        held = _POSTGRES_HELD.format(column=column or COLUMNS[0])
-        sql = f"SELECT array_agg(passage_id >> 2) FROM ({held}) AS held"
-        return _run(tx, sql, _tsquery(each))[0][0] or []
-    sql = "SELECT json_group_array(rowid >> 2) FROM passages_fts WHERE passages_fts MATCH ?"
-    found: list[int] = json.loads(_run(tx, sql, _match(each, column))[0][0])
-    return found
-
-
-def _match(each: Sequence[Sequence[str]], column: str = "") -> str:
-    """The query of FTS5 for one word of each list."""
-    parts = (" OR ".join(f'"{word}"' for word in any_of) for any_of in each)
-    return " AND ".join(f"{column}:({any_of})" if column else f"({any_of})" for any_of in parts)
-
-
-_POSTGRES_HELD = "SELECT passage_id FROM passage_words WHERE {column} @@ %s::tsquery"
-
-
-def _tsquery(each: Sequence[Sequence[str]]) -> str:
-    """The query of PostgreSQL for one word of each list, by their stems."""
-    stem = _stemmed(word for any_of in each for word in any_of)
-    parts = (" | ".join(f"'{stem[word]}'" for word in any_of) for any_of in each)
-    return " & ".join(f"({any_of})" for any_of in parts)
 
 
 def _score(bits: int, rare: Sequence[float]) -> float:
@@ -263,75 +208,36 @@ def write(
     """Index a passage that has no keyword row. Replies are indexed apart, and found only by
     searches that ask for them."""
     name = _prefix(app_id, passage_id & 3, reply)
-    if tx.on_postgres:
-        held = [_indexed(name, words).split() for words in (text, context)]
-        stem = _stemmed(chain(*held))
-        sql = "INSERT INTO passage_words VALUES (%s, array_to_tsvector(%s), array_to_tsvector(%s))"
-        _run(tx, sql, passage_id, *([stem[word] for word in words] for words in held))
-        return
-    sql = "INSERT INTO passages_fts (rowid, text, context) VALUES (?, ?, ?)"
-    _run(tx, sql, passage_id, _indexed(name, text), _indexed(name, context))
+    _table(tx).add(tx, passage_id, _indexed(name, text), _indexed(name, context))
 
 
 def remove(tx: Tx, passage_ids: Iterable[int]) -> None:
     """Delete keyword rows. Their words stay in the bytes of the file until ``scrub``."""
-    if tx.on_postgres:
-        _run(tx, "DELETE FROM passage_words WHERE passage_id = ANY (%s)", [*passage_ids])
-        return
-    rows = ((i,) for i in passage_ids)
-    tx.driver.executemany("DELETE FROM passages_fts WHERE rowid = ?", rows)
+    _table(tx).remove(tx, passage_ids)
 
 
 def scrub(tx: Tx) -> None:
-    """Rewrite the segments of the index, which is the only way to remove deleted words from
-    them."""
-    if tx.on_postgres:
-        return
-    # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
-    # for damaged. Record 10 describes the structure, with two bytes for each level.
-    structure = "SELECT length(block) FROM passages_fts_data WHERE id = 10"
-    command = "rebuild" if _run(tx, structure)[0][0] > _DEEP_BYTES else "optimize"
-    _run(tx, "INSERT INTO passages_fts (passages_fts) VALUES (?)", command)
+    """Remove deleted words from the bytes of the index, where that can be done."""
+    _table(tx).scrub(tx)
 
 
 def wrong_rows(tx: Tx, wanted: Iterable[tuple[int, int, bool, str]]) -> set[int]:
     """The passages whose keyword rows are missing, superfluous, or hold another text or scope.
     ``wanted`` has id, scope row, whether it is a reply, and words of each."""
-    right: dict[int, Any] = {
+    right = {
         i: _indexed(_prefix(app_id, i & 3, reply), words) for i, app_id, reply, words in wanted
     }
-    if tx.on_postgres:
-        held = dict(_run(tx, "SELECT passage_id, tsvector_to_array(text) FROM passage_words"))
-        stem = _stemmed(word for words in right.values() for word in words.split())
-        right = {i: sorted({stem[w] for w in words.split()}) for i, words in right.items()}
-        held = {i: sorted(words) for i, words in held.items()}
-    else:
-        held = dict(_run(tx, "SELECT rowid, text FROM passages_fts"))
-    return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
+    return _table(tx).wrong(tx, right)
 
 
 def ids(tx: Tx, kind: Kind, app_id: int) -> set[int]:
     """The owners in a scope that are indexed with any word. Reads all rows."""
-    name = _prefix(app_id, KINDS.index(kind))
-    if tx.on_postgres:
-        sql = "SELECT passage_id >> 2 FROM passage_words WHERE text @@ %s::tsquery"
-        return {row[0] for row in _run(tx, sql, f"'{name}':*")}
-    sql = "SELECT rowid >> 2 FROM passages_fts WHERE text GLOB ?"
-    return {row[0] for row in _run(tx, sql, f"{name}*")}
+    return _table(tx).owners_with_prefix(tx, _prefix(app_id, KINDS.index(kind)))
 
 
 def counts(tx: Tx) -> dict[int, int]:
     """How many rows there are, by the number of the kind."""
-    of = "passage_id & 3, count(*) FROM passage_words"
-    of = of if tx.on_postgres else "rowid & 3, count(*) FROM passages_fts"
-    return dict(_run(tx, f"SELECT {of} GROUP BY 1"))
-
-
-def _run(tx: Tx, sql: str, *values: Any) -> list[Any]:
-    """All rows of plain SQL: SQLAlchemy has no words for FTS5."""
-    cursor = tx.driver.execute(sql, values)
-    found: list[Any] = cursor.fetchall() if cursor.description else []
-    return found
+    return _table(tx).counts(tx)
 
 
 def _prefix(app_id: int, kind: int = 0, reply: bool = False) -> str:
@@ -378,3 +284,144 @@ def _asked(run: re.Match[str]) -> str:
 
 def _pairs(run: str) -> str:
     return " ".join(run[i : i + 2] for i in range(len(run) - 1))
+
+
+class _Fts5:
+    """Keyword rows in SQLite."""
+
+    def owners(self, tx: Tx, words: AnyOfEach, column: Column) -> list[int]:
+        """The owners of the passages that hold one word of each list in a column."""
+        # As one JSON text: building a tuple for each row takes longer than the search.
+        sql = "SELECT json_group_array(rowid >> 2) FROM passages_fts WHERE passages_fts MATCH ?"
+        found: list[int] = json.loads(_run(tx, sql, _match(words, column))[0][0])
+        return found
+
+    def count(self, tx: Tx, words: AnyOfEach, most: int) -> int:
+        """How many passages that is, counted up to ``most``."""
+        found = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? LIMIT ?"
+        return int(_run(tx, f"SELECT count(*) FROM ({found})", _match(words, "text"), most)[0][0])
+
+    def add(self, tx: Tx, passage_id: int, text: str, context: str) -> None:
+        """Add the row of a passage that has none."""
+        sql = "INSERT INTO passages_fts (rowid, text, context) VALUES (?, ?, ?)"
+        _run(tx, sql, passage_id, text, context)
+
+    def remove(self, tx: Tx, passage_ids: Iterable[int]) -> None:
+        """Delete rows."""
+        rows = ((i,) for i in passage_ids)
+        tx.driver.executemany("DELETE FROM passages_fts WHERE rowid = ?", rows)
+
+    def scrub(self, tx: Tx) -> None:
+        """Rewrite the segments, which is the only way to remove deleted words from them."""
+        # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
+        # for damaged. Record 10 describes the structure, with two bytes for each level.
+        structure = "SELECT length(block) FROM passages_fts_data WHERE id = 10"
+        command = "rebuild" if _run(tx, structure)[0][0] > _DEEP_BYTES else "optimize"
+        _run(tx, "INSERT INTO passages_fts (passages_fts) VALUES (?)", command)
+
+    def wrong(self, tx: Tx, right: Mapping[int, str]) -> set[int]:
+        """The passages that have another text than this one, or a row although they are not among
+        these."""
+        return _differing(dict(_run(tx, "SELECT rowid, text FROM passages_fts")), right)
+
+    def owners_with_prefix(self, tx: Tx, prefix: str) -> set[int]:
+        """The owners of the passages whose words begin so. Reads all rows."""
+        sql = "SELECT rowid >> 2 FROM passages_fts WHERE text GLOB ?"
+        return {row[0] for row in _run(tx, sql, f"{prefix}*")}
+
+    def counts(self, tx: Tx) -> dict[int, int]:
+        """How many rows there are, by the number of the kind."""
+        return dict(_run(tx, "SELECT rowid & 3, count(*) FROM passages_fts GROUP BY 1"))
+
+
+class _Tsvector:
+    """Keyword rows in PostgreSQL, with the same verbs."""
+
+    def owners(self, tx: Tx, words: AnyOfEach, column: Column) -> list[int]:
+        sql = f"SELECT array_agg(passage_id >> 2) FROM passage_words WHERE {column} @@ %s::tsquery"
+        return _run(tx, sql, _tsquery(words))[0][0] or []
+
+    def count(self, tx: Tx, words: AnyOfEach, most: int) -> int:
+        found = "SELECT 1 FROM passage_words WHERE text @@ %s::tsquery LIMIT %s"
+        sql = f"SELECT count(*) FROM ({found}) AS found"
+        return int(_run(tx, sql, _tsquery(words), most)[0][0])
+
+    def add(self, tx: Tx, passage_id: int, text: str, context: str) -> None:
+        held = [words.split() for words in (text, context)]
+        stem = _stemmed(chain(*held))
+        sql = "INSERT INTO passage_words VALUES (%s, array_to_tsvector(%s), array_to_tsvector(%s))"
+        _run(tx, sql, passage_id, *([stem[word] for word in words] for words in held))
+
+    def remove(self, tx: Tx, passage_ids: Iterable[int]) -> None:
+        _run(tx, "DELETE FROM passage_words WHERE passage_id = ANY (%s)", [*passage_ids])
+
+    def scrub(self, tx: Tx) -> None:
+        """Nothing: what stands in the files of PostgreSQL is its own."""
+
+    def wrong(self, tx: Tx, right: Mapping[int, str]) -> set[int]:
+        held = _run(tx, "SELECT passage_id, tsvector_to_array(text) FROM passage_words")
+        stem = _stemmed(word for words in right.values() for word in words.split())
+        wanted = {i: {stem[word] for word in words.split()} for i, words in right.items()}
+        return _differing({i: {*words} for i, words in held}, wanted)
+
+    def owners_with_prefix(self, tx: Tx, prefix: str) -> set[int]:
+        sql = "SELECT passage_id >> 2 FROM passage_words WHERE text @@ %s::tsquery"
+        return {row[0] for row in _run(tx, sql, f"'{prefix}':*")}
+
+    def counts(self, tx: Tx) -> dict[int, int]:
+        return dict(_run(tx, "SELECT passage_id & 3, count(*) FROM passage_words GROUP BY 1"))
+
+
+_FTS5, _TSVECTOR = _Fts5(), _Tsvector()
+
+
+def _table(tx: Tx) -> _Fts5 | _Tsvector:
+    """The keyword rows of a store."""
+    return _TSVECTOR if tx.on_postgres else _FTS5
+
+
+def _stemmed(words: Iterable[str]) -> dict[str, str]:
+    """The stem of each of these words as SQLite's tokenizer makes it."""
+    listed = sorted(set(words))
+    memory, one_at_a_time = _stemmer(os.getpid())
+    with one_at_a_time:
+        memory.execute("BEGIN")
+        try:
+            memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", enumerate(listed))
+            found = memory.execute("SELECT doc, term FROM stem").fetchall()
+        finally:
+            memory.execute("ROLLBACK")  # it keeps no words
+    return {listed[n]: term[:_LONGEST] for n, term in found}
+
+
+@cache
+def _stemmer(_process: int) -> tuple[sqlite3.Connection, threading.Lock]:
+    """A process's tables for stemming, which take 1 ms to make, and their lock."""
+    memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
+    memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
+    return memory, threading.Lock()
+
+
+def _match(words: AnyOfEach, column: Column) -> str:
+    parts = (" OR ".join(f'"{word}"' for word in any_of) for any_of in words)
+    return " AND ".join(f"{column}:({any_of})" for any_of in parts)
+
+
+def _tsquery(words: AnyOfEach) -> str:
+    stem = _stemmed(chain(*words))
+    parts = (" | ".join(f"'{stem[word]}'" for word in any_of) for any_of in words)
+    return " & ".join(f"({any_of})" for any_of in parts)
+
+
+def _differing(
+    held: Mapping[int, Collection[str]], right: Mapping[int, Collection[str]]
+) -> set[int]:
+    return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
+
+
+def _run(tx: Tx, sql: str, *values: Any) -> list[Any]:
+    """All rows of plain SQL: SQLAlchemy has no words for either."""
+    cursor = tx.driver.execute(sql, values)
+    found: list[Any] = cursor.fetchall() if cursor.description else []
+    return found
